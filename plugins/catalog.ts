@@ -11,6 +11,7 @@ export const catalog: PluginCatalog = {
   health: () => import('./workers/health/index.ts'),
   history: () => import('./state/history/index.ts'),
   'http-workers': () => import('./workers/http/index.ts'),
+  keys: () => import('./access/keys/index.ts'),
   limits: () => import('./access/limits/index.ts'),
   kubernetes: () => import('./workers/kubernetes/index.ts'),
   metrics: () => import('./operations/metrics/index.ts'),
@@ -40,6 +41,7 @@ export const catalog: PluginCatalog = {
 export const defaultProviders: Readonly<Record<string, string>> = {
   generations: 'generations',
   history: 'history',
+  'key-ring': 'auth',
   'output-parsers': 'parsers',
   tokenizers: 'tokenizers',
   'worker-registry': 'workers',

@@ -20,6 +20,10 @@ export interface Identity {
   readonly role: 'admin' | 'user' | null
   /** Id of the key, unique in its tenant; never a secret. Absent for keys without an id and for tokens. */
   readonly keyId?: string
+  /** Models that the key may use, by the names that clients send. Absent: all. */
+  readonly models?: ReadonlySet<string>
+  /** Endpoint labels of the routes that the key opens, as `RouteFacts.endpoint`. Absent: all. */
+  readonly routes?: ReadonlySet<string>
 }
 
 /** Credentials of a request; undefined if absent. */
@@ -32,11 +36,52 @@ export interface Credentials {
 export interface AuthService {
   /**
    * Authorises a request; synchronous if possible.
-   * @throws invalid_credential (401) or insufficient_role (403) from the auth error table
+   * @throws invalid_credential, invalid_token, credential_expired (401), insufficient_role (403) or keys_unavailable (503) from the auth
+   *   error table
    */
   check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity>
+  /**
+   * Checks the key of an open connection again, for its next message.
+   * @param identity from `check`
+   * @returns the owner with the current restrictions of the key
+   * @throws as `check`, for a key that has expired or was revoked since; keys without an id and tokens are not checked again
+   */
+  recheck(identity: Identity): Identity
+  /** Owner of a valid serving key, for public routes that show less to restricted keys; null for any other credential. */
+  ownerOf(credentials: Credentials): Identity | null
   /** True if an Authorization header contains a key of the gateway, which must not be forwarded. */
   isGatewayKey(authorization: string): boolean
 }
 
 export const Auth = token<AuthService>('auth')
+
+/** A key that is kept as its digest. Plain data, so that it can be published to every thread. */
+export interface KeyRecord {
+  readonly id: string
+  /** SHA-256 of the key, lower-case hex. */
+  readonly digest: string
+  /** As `Identity.tenant`. */
+  readonly tenant: string
+  /** Null opens the serving routes, a role the control plane. */
+  readonly role: 'admin' | 'user' | null
+  /** Milliseconds since 1970; null for keys that do not expire. */
+  readonly expiresAtMs: number | null
+  /** As in `Identity`; null allows all. */
+  readonly models: readonly string[] | null
+  readonly routes: readonly string[] | null
+}
+
+/** Accepts keys that are not in the configuration. */
+export interface KeyRing {
+  /** Whether the configuration has a credential that opens the control plane. */
+  readonly hasAdmin: boolean
+  /** Generates a key. Its form is recognised while the records are unknown. @returns the key and `KeyRecord.digest` */
+  generate(): { readonly key: string; readonly digest: string }
+  /**
+   * Replaces the added keys on this thread. From the first call on, no route is open without a credential.
+   * @param records null while they are unknown: generated keys are then rejected with keys_unavailable (503)
+   */
+  useStored(records: readonly KeyRecord[] | null): void
+}
+
+export const Keys = token<KeyRing>('key-ring')

@@ -24,6 +24,8 @@ export interface RelayContext extends RequestContext {
   workerUrl: string | null
   /** Of the last failed attempt, for the access line; null without one. */
   workerError: WorkerErrorText | null
+  /** The body's `model` is one that the caller's key may use, so that the models it stands for may be called. */
+  readonly isModelAllowed: boolean
   model: string | null
   usage: TokenUsage | null
   /** Attempts at workers, over all calls. */

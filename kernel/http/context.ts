@@ -43,6 +43,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   readonly requestId: string
   readonly startedAtMs: number
   identity: Identity | null = null
+  isModelAllowed = false
   errorCode: string | null = null
   modules: string[] | null = null
   /** The body is complete; a long one has been scanned. */

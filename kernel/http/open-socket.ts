@@ -1,6 +1,7 @@
 /** One open WebSocket: passes its messages to its handler, within bounds, and runs them as requests. */
 import type { WebSocket } from 'uWebSockets.js'
 import type { SocketConnection, SocketHandler, SocketRun } from '../contracts/socket.ts'
+import { checkEndpoint } from '../upstream/key-scope.ts'
 import { UNCOUNTED_BYTES } from './body-budget.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
 import { bodyOwner, type HttpContext } from './context.ts'
@@ -93,6 +94,15 @@ export class OpenSocket implements SocketConnection {
       body: message.body,
       handler: message.handler,
     })
+    try {
+      // The key may have expired or been revoked since the socket was opened.
+      if (ctx.identity !== null)
+        ctx.identity = this.#compiled.upgrade.auth?.recheck(ctx.identity) ?? ctx.identity
+      checkEndpoint(ctx.identity, ctx.route.endpoint)
+    } catch (error) {
+      ctx.fail(error)
+      return
+    }
     runRequest(ctx)
   }
 

@@ -2,6 +2,7 @@
 import type { WholeResponse } from '../contracts/request.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { renderError } from '../errors/render-error.ts'
+import { checkModel } from '../upstream/key-scope.ts'
 import type { HttpContext } from './context.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'
 
@@ -37,8 +38,18 @@ function respondOrHandle(ctx: HttpContext, early: WholeResponse | undefined | vo
 }
 
 function handle(ctx: HttpContext): void {
+  if (ctx.identity !== null && ctx.identity.models !== undefined) checkBody(ctx)
   const pending = ctx.compiled.definition.handler(ctx)
   if (pending instanceof Promise) pending.catch((error: unknown) => ctx.fail(error))
+}
+
+/** The hooks have run, which may replace the body. Requests without a model in their body are checked by their calls. */
+function checkBody(ctx: HttpContext): void {
+  if (ctx.route.access !== 'api' || ctx.rawBody.length === 0) return
+  const { model } = ctx.peek()
+  if (model === null) return
+  checkModel(ctx.identity, model)
+  ctx.isModelAllowed = true
 }
 
 /**

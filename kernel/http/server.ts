@@ -10,6 +10,7 @@ import type { Method } from '../contracts/route-facts.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
+import { checkEndpoint } from '../upstream/key-scope.ts'
 import { BodyBudget, type BodyLimits, UNCOUNTED_BYTES } from './body-budget.ts'
 import { BodyPool } from './body-pool.ts'
 import { type ClientLimits, ClientTimeouts } from './client-timeouts.ts'
@@ -417,6 +418,7 @@ export class HttpServer implements ServerParts {
       ctx.fail(httpErrors.foreign_page())
       return
     }
+    checkEndpoint(identity, ctx.route.endpoint)
     ctx.isAdmitted = true
   }
 

@@ -35,6 +35,7 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     ttfb_ms: ctx.firstByteAtMs === 0 ? undefined : toHundredths(ctx.firstByteAtMs - ctx.startedAtMs),
     bytes_out: ctx.bytesOut,
     tenant: ctx.identity === null ? undefined : ctx.identity.tenant,
+    key_id: ctx.identity?.keyId,
     client: ctx.clientAddress,
     model: ctx.model === null ? undefined : ctx.model.slice(0, MAX_MODEL),
     worker: ctx.workerUrl ?? undefined,

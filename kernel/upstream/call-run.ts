@@ -23,6 +23,7 @@ import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import { CallFaults } from './call-faults.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRetries, type RetriedCall } from './call-retries.ts'
+import { checkModel } from './key-scope.ts'
 import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
@@ -101,13 +102,14 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   begin(): void {
     this.#attemptCount++
     try {
+      const { ctx } = this.#call
+      if (!ctx.isModelAllowed) checkModel(ctx.identity, this.#call.model)
       const attempt = this.#pick()
       // An onPick hook may end the request.
       if (this.isOver) {
         attempt.release()
         return
       }
-      const { ctx } = this.#call
       this.#attempt = attempt
       this.#usedWorker = attempt.worker
       ctx.workerUrl = attempt.worker.url

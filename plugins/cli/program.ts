@@ -27,6 +27,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => (await import('../workers/registry/commands/workers.ts')).defineWorkers,
   },
   {
+    name: 'keys',
+    summary: 'create, list and revoke API keys of a running gateway',
+    load: async () => (await import('../access/keys/commands/keys.ts')).defineKeys,
+  },
+  {
     name: 'plugins',
     summary: 'list plugins, why each is enabled and what it costs',
     load: async () => (await import('./plugins.ts')).definePlugins,

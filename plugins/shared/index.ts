@@ -47,6 +47,7 @@ export { withStrictRoles } from './formats/strict-roles.ts'
 export { MAX_TOOL_NAME, memberName, shortened, withDigest } from './formats/tool-names.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
+export { type KeyEntry, keyEntryMembers, keyEntryProblems, toKeyRecord } from './keys/key-entry.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'
 export type { PrometheusFamily, PrometheusSample } from './metrics/prometheus-text.ts'
 export {

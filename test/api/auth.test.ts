@@ -27,17 +27,19 @@ describe('with a shared key', () => {
     for (const headers of [
       undefined,
       bearer('wrong'),
-      { authorization: 'bearer shared' },
+      { authorization: 'Basic shared' },
       { authorization: 'shared' },
       { 'x-api-key': 'shared' },
     ]) {
       expect(await statusOfChat(fleet, headers)).toBe(401)
       expect(await statusOfWorkers(fleet, headers)).toBe(401)
     }
-    expect(await statusOfChat(fleet, bearer('shared'))).toBe(200)
-    expect(await statusOfWorkers(fleet, bearer('shared'))).toBe(200)
+    for (const headers of [bearer('shared'), { authorization: 'bearer shared' }]) {
+      expect(await statusOfChat(fleet, headers)).toBe(200)
+      expect(await statusOfWorkers(fleet, headers)).toBe(200)
+    }
     for (const path of PUBLIC) expect((await fleet.get(path)).status).toBe(200)
-    expect(fleet.workers[0].requestsTo('POST /v1/chat/completions')).toHaveLength(1)
+    expect(fleet.workers[0].requestsTo('POST /v1/chat/completions')).toHaveLength(2)
   })
 
   test('the gateway key is not forwarded to a worker; without a key the client credential is', async () => {

@@ -109,6 +109,8 @@ test.each([[200], [500]])('a body is processed after an asynchronous access chec
           asked.resolve()
           return verdict.promise
         },
+        ownerOf: () => null,
+        recheck: (identity) => identity,
         isGatewayKey: () => false,
       })
       register(host)

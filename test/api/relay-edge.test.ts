@@ -97,7 +97,12 @@ describe('a client that disconnects', () => {
       const handler = vi.fn()
       const hooked = await open(
         (host) => {
-          host.provide(Auth, { check: () => check.pass(), isGatewayKey: () => false })
+          host.provide(Auth, {
+            check: () => check.pass(),
+            ownerOf: () => null,
+            recheck: (identity) => identity,
+            isGatewayKey: () => false,
+          })
           host.hook('onRequest', handler, ALL)
           done = watchDone(host)
         },

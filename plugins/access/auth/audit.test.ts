@@ -45,6 +45,17 @@ test('a rejection names the principal if the key is known', () => {
   ])
 })
 
+test('the line names the id of the key, also for a route that the key does not open', () => {
+  const { lines, log } = recorder()
+  const identity = { tenant: 'auth:ops', role: 'admin', keyId: 'ops-2' }
+  auditSuccess(log, request('admin', { identity }))
+  auditDenial(log, request('admin', { identity }), { code: 'route_not_allowed' } as GatewayError)
+  expect(lines.map((line) => [line.key_id, line.outcome])).toEqual([
+    ['ops-2', 'success'],
+    ['ops-2', 'denied'],
+  ])
+})
+
 test('serving routes have no audit line', () => {
   const wanted: boolean[] = []
   const host = {
@@ -57,7 +68,7 @@ test('serving routes have no audit line', () => {
         wanted.push(options.routes?.({ access } as RouteDefinition) ?? true)
     },
   } as unknown as Host
-  auth.register(host, { apiKey: 'k', tenantKeys: [], controlPlaneKeys: [], auditLog: true })
+  auth.register(host, { apiKey: 'k', tenantKeys: [], controlPlaneKeys: [], keys: [], auditLog: true })
   expect(wanted).toEqual([false, false, true, false, false, true])
 })
 

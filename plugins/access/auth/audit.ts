@@ -1,6 +1,7 @@
 /** Audit log of the control plane: one line per decision. */
 import type { GatewayError, Identity, Logger, RequestContext } from '#kernel'
 import { ANONYMOUS_TENANT } from '#kernel'
+import { DENIALS } from './errors.ts'
 
 /** Maximum characters of a logged value. */
 const MAX_VALUE_LENGTH = 1024
@@ -12,8 +13,8 @@ export function auditSuccess(log: Logger, ctx: RequestContext): void {
 
 /** Logs a rejected control-plane request; ignores errors that are not authentication errors. */
 export function auditDenial(log: Logger, ctx: RequestContext, error: GatewayError): void {
-  if (error.code !== 'invalid_credential' && error.code !== 'insufficient_role') return
-  write(log, ctx, isIdentity(error.cause) ? error.cause : null, 'denied')
+  if (!DENIALS.has(error.code)) return
+  write(log, ctx, isIdentity(error.cause) ? error.cause : ctx.identity, 'denied')
 }
 
 function write(
@@ -26,6 +27,7 @@ function write(
     {
       audit: true,
       principal: identity?.tenant ?? null,
+      key_id: identity?.keyId,
       auth_method: methodOf(identity),
       role: identity?.role ?? null,
       method: ctx.method,

@@ -1,31 +1,51 @@
-/** The Auth contract over configured keys and tokens. @hot */
-import type { Access, AuthService, Credentials, Identity } from '#kernel'
-import { ANONYMOUS_TENANT } from '#kernel'
+/** The Auth contract over keys and tokens. @hot */
+import { randomBytes } from 'node:crypto'
+import {
+  type Access,
+  ANONYMOUS_TENANT,
+  type AuthService,
+  type Credentials,
+  type Identity,
+  type KeyRecord,
+  type KeyRing,
+  retryAfter,
+} from '#kernel'
 import { authErrors } from './errors.ts'
-import { KeyTable } from './key-table.ts'
+import { type Grant, type KeyGrants, KeyTable, keyDigest, type TableKey, toTableKey } from './key-table.ts'
 import type { ConfiguredKeys } from './keys.ts'
 import type { TokenVerifier } from './tokens.ts'
 
 const ANONYMOUS: Identity = Object.freeze({ tenant: ANONYMOUS_TENANT, role: null })
-const NO_KEYS = new KeyTable()
-const BEARER = 'Bearer '
-const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
+const SCHEME = 'Bearer '
+const SERVING_CHALLENGE = ['www-authenticate', 'Bearer']
+const ADMIN_CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
+
+/** Prefix of generated keys, by which secret scanners find them. */
+const PREFIX = 'weir_'
+const KEY_BYTES = 32
+const GENERATED_KEY = /^weir_[\w-]{43}$/
+/** Hint for clients whose keys are unknown until the store is back. */
+const UNAVAILABLE_RETRY_S = 5
 
 /**
- * Checks configured keys, and tokens of the configured issuer.
+ * Checks keys of the configuration, keys of the store, and tokens of the configured issuer.
  *
- * Serving routes accept the shared key and tenant keys, and are open if neither is configured. The control plane accepts
- * control-plane keys of role admin if any is configured, else the shared key; without keys it is open, unless tenant keys
- * exist, which closes it. With an issuer, nothing is open: its tokens are accepted on serving routes, tokens with role
- * admin also on the control plane. Keys are checked first, so that they never wait for the issuer.
+ * Serving routes accept the shared key and keys of tenants, and are open if there is none. The control plane accepts keys of
+ * operators with role admin; the shared key too if the configuration has no operator. Without keys it is open, unless tenant
+ * keys exist, which closes it. With an issuer, or keys of the store, nothing is open: tokens are accepted on serving routes,
+ * tokens with role admin also on the control plane. Keys are checked first, so that they never wait for the issuer.
  */
-export class KeyAuth implements AuthService {
-  #serving = NO_KEYS
-  #admin = NO_KEYS
-  #own = NO_KEYS
+export class KeyAuth implements AuthService, KeyRing {
+  hasAdmin = false
+  #table = new KeyTable()
+  /** Keys with an id, by `ownerKey`. */
+  #byId: ReadonlyMap<string, Grant> = new Map()
+  #configured: readonly TableKey[] = []
+  /** Null while they are unknown; undefined without a store of keys. */
+  #stored: readonly TableKey[] | null | undefined = undefined
+  #hasControlPlane = false
   #isServingOpen = false
   #isAdminOpen = false
-  #adminNeedsRole = false
   readonly #tokens: TokenVerifier | null
 
   constructor(keys: ConfiguredKeys, tokens: TokenVerifier | null = null) {
@@ -33,77 +53,142 @@ export class KeyAuth implements AuthService {
     this.use(keys)
   }
 
-  /** Later checks use these keys. */
-  use(keys: ConfiguredKeys): void {
-    const shared = keys.shared === null ? [] : [keys.shared]
-    this.#serving = new KeyTable(shared, keys.tenants)
-    this.#admin = keys.hasControlPlane ? new KeyTable(keys.controlPlane) : new KeyTable(shared)
-    this.#own = new KeyTable(shared, keys.tenants, keys.controlPlane)
-    this.#isServingOpen = this.#serving.size === 0 && this.#tokens === null
-    this.#isAdminOpen = this.#isServingOpen && !keys.hasControlPlane
-    this.#adminNeedsRole = keys.hasControlPlane
+  /** Later checks use these keys of the configuration. */
+  use({ keys, hasControlPlane }: ConfiguredKeys): void {
+    this.#configured = keys
+    this.#hasControlPlane = hasControlPlane
+    this.hasAdmin = this.#tokens !== null || keys.some(({ admin }) => admin !== null && mayAdminister(admin))
+    this.#rebuild()
+  }
+
+  useStored(records: readonly KeyRecord[] | null): void {
+    this.#stored = records === null ? null : records.map(toTableKey)
+    this.#rebuild()
+  }
+
+  #rebuild(): void {
+    this.#table = new KeyTable(this.#configured, this.#stored ?? [])
+    this.#byId = grantsById([...this.#configured, ...(this.#stored ?? [])])
+    const hasServing = this.#configured.some(({ serving }) => serving !== null)
+    this.#isServingOpen = !hasServing && this.#tokens === null && this.#stored === undefined
+    this.#isAdminOpen = this.#isServingOpen && !this.#hasControlPlane
+  }
+
+  generate(): { key: string; digest: string } {
+    const key = PREFIX + randomBytes(KEY_BYTES).toString('base64url')
+    return { key, digest: keyDigest(key) }
   }
 
   check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity> {
     return access === 'api' ? this.#checkServing(credentials) : this.#checkAdmin(credentials)
   }
 
-  isGatewayKey(authorization: string): boolean {
-    if (this.#own.size === 0 && this.#tokens === null) return false
-    // Wider than `check`: a key must not leak because its scheme was misspelled or missing.
-    const isBearer = authorization.slice(0, BEARER.length).toLowerCase() === 'bearer '
-    const key = (isBearer ? authorization.slice(BEARER.length) : authorization).trim()
-    return this.#own.find(key) !== undefined || this.#tokens?.isOwn(key) === true
-  }
-
-  #checkServing(credentials: Credentials): Identity | Promise<Identity> {
-    if (this.#isServingOpen) return ANONYMOUS
-    const found = findBearer(this.#serving, credentials.authorization)
-    if (found !== undefined) return found
-    if (credentials.apiKey !== undefined) {
-      const owner = this.#serving.find(credentials.apiKey)
-      if (owner !== undefined) return owner
-    }
-    const token = this.#tokenIn(credentials.authorization)
-    if (token !== null) return token.then(passServing)
+  recheck(identity: Identity): Identity {
+    if (identity.keyId === undefined) return identity
+    const grant = this.#byId.get(ownerKey(identity))
+    if (grant !== undefined) return identityOf(grant)
+    if (this.#stored === null) throw authErrors.keys_unavailable.with(retryAfter(UNAVAILABLE_RETRY_S))
     throw authErrors.invalid_credential()
   }
 
-  #checkAdmin(credentials: Credentials): Identity | Promise<Identity> {
+  ownerOf({ authorization, apiKey }: Credentials): Identity | null {
+    for (const key of [bearerOf(authorization), apiKey]) {
+      const grant = key === undefined ? null : (this.#table.find(key)?.serving ?? null)
+      if (grant !== null && Date.now() < grant.expiresAtMs) return grant.identity
+    }
+    return null
+  }
+
+  isGatewayKey(authorization: string): boolean {
+    if (this.#table.size === 0 && this.#tokens === null && this.#stored === undefined) return false
+    // Wider than `check`: a key must not leak because its scheme is missing.
+    const key = (bearerOf(authorization) ?? authorization).trim()
+    // Also generated keys that were revoked, or that are not known yet.
+    return this.#table.find(key) !== undefined || GENERATED_KEY.test(key) || this.#tokens?.isOwn(key) === true
+  }
+
+  #checkServing({ authorization, apiKey }: Credentials): Identity | Promise<Identity> {
+    if (this.#isServingOpen) return ANONYMOUS
+    const bearer = bearerOf(authorization)
+    const found = this.#find(bearer)?.serving ?? this.#find(apiKey)?.serving
+    if (found) return identityOf(found)
+    const token = this.#tokenIn(bearer)
+    if (token !== null) return token
+    this.#rejectUnknown(bearer, apiKey)
+    throw authErrors.invalid_credential.with({ headers: SERVING_CHALLENGE })
+  }
+
+  #checkAdmin({ authorization }: Credentials): Identity | Promise<Identity> {
     if (this.#isAdminOpen) return ANONYMOUS
-    const found = findBearer(this.#admin, credentials.authorization)
-    if (found === undefined) {
-      const token = this.#tokenIn(credentials.authorization)
+    const bearer = bearerOf(authorization)
+    const found = this.#find(bearer)?.admin
+    if (!found) {
+      const token = this.#tokenIn(bearer)
       if (token !== null) return token.then(passAdmin)
-      throw authErrors.invalid_credential.with({ headers: CHALLENGE })
+      this.#rejectUnknown(bearer, undefined)
+      throw authErrors.invalid_credential.with({ headers: ADMIN_CHALLENGE })
     }
-    if (this.#adminNeedsRole && found.role !== 'admin') {
-      // The cause identifies the caller for the audit log; it is not sent to the client.
-      throw authErrors.insufficient_role.with({ cause: found })
-    }
-    return found
+    // The cause identifies the caller for the audit log; it is not sent to the client.
+    if (!mayAdminister(found)) throw authErrors.insufficient_role.with({ cause: found.identity })
+    return identityOf(found)
   }
 
-  /** Null if the request has no token. */
-  #tokenIn(authorization: string | undefined): Promise<Identity | null> | null {
-    if (this.#tokens === null || authorization === undefined || !authorization.startsWith(BEARER)) return null
-    const token = authorization.slice(BEARER.length)
-    return this.#tokens.looksLikeToken(token) ? this.#tokens.verify(token) : null
+  #find(key: string | undefined): KeyGrants | undefined {
+    return key === undefined ? undefined : this.#table.find(key)
+  }
+
+  /** @throws keys_unavailable for keys that the store may have */
+  #rejectUnknown(bearer: string | undefined, apiKey: string | undefined): void {
+    if (this.#stored !== null) return
+    if (GENERATED_KEY.test(bearer ?? '') || GENERATED_KEY.test(apiKey ?? ''))
+      throw authErrors.keys_unavailable.with(retryAfter(UNAVAILABLE_RETRY_S))
+  }
+
+  /** Null if the credential is no token. */
+  #tokenIn(bearer: string | undefined): Promise<Identity> | null {
+    if (this.#tokens === null || bearer === undefined) return null
+    return this.#tokens.looksLikeToken(bearer) ? this.#tokens.verify(bearer) : null
   }
 }
 
-function passServing(found: Identity | null): Identity {
-  if (found === null) throw authErrors.invalid_credential()
-  return found
+function grantsById(keys: readonly TableKey[]): ReadonlyMap<string, Grant> {
+  const grants = new Map<string, Grant>()
+  for (const { serving, admin } of keys) {
+    const grant = serving ?? admin
+    if (grant?.identity.keyId !== undefined) grants.set(ownerKey(grant.identity), grant)
+  }
+  return grants
 }
 
-function passAdmin(found: Identity | null): Identity {
-  if (found === null) throw authErrors.invalid_credential.with({ headers: CHALLENGE })
+/** Ids are unique per owner, also between the configuration and the store. */
+function ownerKey({ tenant, keyId, role }: Identity): string {
+  return JSON.stringify([tenant, keyId, role])
+}
+
+/** The role of the shared key is null; it is granted the control plane only without keys of operators. */
+function mayAdminister({ identity }: Grant): boolean {
+  return identity.role !== 'user'
+}
+
+/** @throws credential_expired */
+function identityOf({ identity, expiresAtMs }: Grant): Identity {
+  if (Date.now() < expiresAtMs) return identity
+  const headers = [
+    'www-authenticate',
+    'Bearer error="invalid_token", error_description="the key has expired"',
+  ]
+  throw authErrors.credential_expired.with({ headers, cause: identity }, expiresAtMs)
+}
+
+function passAdmin(found: Identity): Identity {
   if (found.role !== 'admin') throw authErrors.insufficient_role.with({ cause: found })
   return found
 }
 
-function findBearer(table: KeyTable, authorization: string | undefined): Identity | undefined {
-  if (authorization === undefined || !authorization.startsWith(BEARER)) return undefined
-  return table.find(authorization.slice(BEARER.length))
+/** The credential of an Authorization header of the scheme Bearer, in any case. @source RFC 9110 section 11.1 */
+function bearerOf(authorization: string | undefined): string | undefined {
+  if (authorization === undefined) return undefined
+  const isBearer =
+    authorization.startsWith(SCHEME) || authorization.slice(0, SCHEME.length).toLowerCase() === 'bearer '
+  return isBearer ? authorization.slice(SCHEME.length) : undefined
 }

@@ -1,5 +1,6 @@
 /** Configuration section of the auth plugin. */
 import { integer, type Static, Type } from '#kernel'
+import { keyEntryMembers } from '#shared'
 
 const jwtConfig = Type.Object(
   {
@@ -59,6 +60,32 @@ const jwtConfig = Type.Object(
 /** The jwt section with all defaults. */
 export type JwtConfig = Static<typeof jwtConfig>
 
+const listedKey = Type.Object(
+  {
+    id: Type.String({
+      pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
+      description: 'Name of the key in logs and usage; letters, digits, dots, hyphens and underscores.',
+    }),
+    ...keyEntryMembers,
+    key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        secret: true,
+        description: 'The key; usually a reference: `{ $file: PATH }`.',
+      }),
+    ),
+    digest: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        secret: true,
+        description:
+          'Instead of the key: its SHA-256 in lower-case hex, as `printf %s KEY | sha256sum` prints it. For random keys only: a short key can be guessed from it.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
 export const authConfig = Type.Object(
   {
     apiKey: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
@@ -77,6 +104,11 @@ export const authConfig = Type.Object(
       secret: true,
       description:
         'Keys of operators, each `id:name:role:key` with role `admin` or `user`. With one configured, the control plane takes nothing else.',
+    }),
+    keys: Type.Array(listedKey, {
+      default: [],
+      description:
+        'Keys of tenants and operators with id, expiry and restrictions; several per owner. One of an operator counts as a control-plane key.',
     }),
     jwt: Type.Optional(jwtConfig),
     auditLog: Type.Boolean({

@@ -1,18 +1,11 @@
 /** Reads and checks the configured keys at startup. */
 import type { Identity, Logger, SettingProblem } from '#kernel'
+import { keyEntryProblems, toKeyRecord } from '#shared'
 import type { AuthConfig } from './config.ts'
-
-export interface ConfiguredKey {
-  readonly key: string
-  readonly identity: Identity
-}
+import { type Grant, keyDigest, type TableKey, toTableKey } from './key-table.ts'
 
 export interface ConfiguredKeys {
-  /** Null if not configured. */
-  readonly shared: ConfiguredKey | null
-  readonly tenants: readonly ConfiguredKey[]
-  /** Well-formed entries only. */
-  readonly controlPlane: readonly ConfiguredKey[]
+  readonly keys: readonly TableKey[]
   /** True with any entry, valid or not, so that a list of invalid keys does not open the control plane. */
   readonly hasControlPlane: boolean
 }
@@ -24,35 +17,79 @@ export interface ConfiguredKeys {
  */
 export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): ConfiguredKeys {
   for (const { path, text } of keyProblems(config)) throw new Error(`plugins.auth.${path.join('.')} ${text}`)
-  const { apiKey } = config
-  return {
-    shared: apiKey === null ? null : { key: apiKey, identity: { tenant: 'auth:shared', role: null } },
-    tenants: config.tenantKeys.map((entry) => {
-      const { id, key } = readTenantKey(entry)
-      return { key, identity: { tenant: `auth:${id}`, role: null } }
-    }),
-    controlPlane: readControlPlaneKeys(config.controlPlaneKeys, log),
-    hasControlPlane: config.controlPlaneKeys.length > 0,
-  }
+  const { apiKey, keys } = config
+  const hasControlPlane =
+    config.controlPlaneKeys.length > 0 || keys.some(({ principal }) => principal !== undefined)
+  const shared = apiKey === null ? [] : [sharedKey(apiKey, hasControlPlane)]
+  const tenants = config.tenantKeys.map((entry) => {
+    const { id, key } = readTenantKey(entry)
+    return tableKey(key, grantOf({ tenant: `auth:${id}`, role: null }), null)
+  })
+  const listed = keys.map((entry) => {
+    const { id, key, digest } = entry
+    return toTableKey(toKeyRecord(id, key === undefined ? (digest ?? '') : keyDigest(key), entry))
+  })
+  const operators = readControlPlaneKeys(config.controlPlaneKeys, log)
+  return { keys: [...shared, ...tenants, ...listed, ...operators], hasControlPlane }
+}
+
+function sharedKey(key: string, hasControlPlane: boolean): TableKey {
+  const grant = grantOf({ tenant: 'auth:shared', role: null })
+  return tableKey(key, grant, hasControlPlane ? null : grant)
+}
+
+function tableKey(key: string, serving: Grant | null, admin: Grant | null): TableKey {
+  return { digest: keyDigest(key), serving, admin }
+}
+
+function grantOf(identity: Identity): Grant {
+  return { identity, expiresAtMs: Number.POSITIVE_INFINITY }
 }
 
 /** The texts contain no key. */
-export function* keyProblems({ apiKey, tenantKeys }: AuthConfig): Generator<SettingProblem> {
+export function* keyProblems({ apiKey, tenantKeys, keys }: AuthConfig): Generator<SettingProblem> {
   if (apiKey !== null && isPadded(apiKey))
     yield { path: ['apiKey'], text: 'must not start or end with spaces, which request headers cannot carry' }
-  const seenIds = new Set<string>()
-  const seenKeys = new Set<string>(apiKey === null ? [] : [apiKey])
+  const seenTenants = new Set<string>()
+  const seenDigests = new Set<string>(apiKey === null ? [] : [keyDigest(apiKey)])
   for (const [index, entry] of tenantKeys.entries()) {
     const path = ['tenantKeys', String(index)]
     const { id, key } = readTenantKey(entry)
     if (id === '' || key === '' || isPadded(id) || isPadded(key)) {
       const text = 'must be of the form tenant_id:key, both non-empty and without spaces at their ends'
       yield { path, text }
-    } else if (seenIds.has(id) || seenKeys.has(key)) {
+    } else if (seenTenants.has(id) || seenDigests.has(keyDigest(key))) {
       yield { path, text: 'duplicates the tenant id or key of an earlier entry' }
     }
+    seenTenants.add(id)
+    seenDigests.add(keyDigest(key))
+  }
+  yield* listedProblems(keys, seenDigests)
+}
+
+/** @param seenDigests of the keys of other settings */
+function* listedProblems(keys: AuthConfig['keys'], seenDigests: Set<string>): Generator<SettingProblem> {
+  const seenIds = new Set<string>()
+  for (const [index, entry] of keys.entries()) {
+    const base = ['keys', String(index)]
+    const { id, key, digest } = entry
+    for (const { path, text } of keyEntryProblems(entry)) yield { path: [...base, ...path], text }
+    if (seenIds.has(id)) yield { path: [...base, 'id'], text: 'is the id of an earlier entry' }
     seenIds.add(id)
-    seenKeys.add(key)
+    if ((key === undefined) === (digest === undefined))
+      yield { path: [...base, 'key'], text: 'must be set, or digest, but not both' }
+    if (key !== undefined && isPadded(key))
+      yield {
+        path: [...base, 'key'],
+        text: 'must not start or end with spaces, which request headers cannot carry',
+      }
+    const own = key === undefined ? digest : keyDigest(key)
+    if (own === undefined) continue
+    if (seenDigests.has(own)) {
+      const field = key === undefined ? 'digest' : 'key'
+      yield { path: [...base, field], text: 'is the key of an earlier entry' }
+    }
+    seenDigests.add(own)
   }
 }
 
@@ -61,8 +98,8 @@ function readTenantKey(entry: string): { id: string; key: string } {
   return { id: entry.slice(0, Math.max(colon, 0)), key: entry.slice(colon + 1) }
 }
 
-function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'warn'>): ConfiguredKey[] {
-  const keys: ConfiguredKey[] = []
+function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'warn'>): TableKey[] {
+  const keys: TableKey[] = []
   for (const [index, entry] of entries.entries()) {
     // Only the first three colons separate fields, so the key may contain colons.
     const [id = '', , role = '', ...rest] = entry.split(':')
@@ -73,7 +110,7 @@ function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'war
     }
     // Any role other than admin is treated as user.
     const isAdmin = role.trim().toLowerCase() === 'admin'
-    keys.push({ key, identity: { tenant: `auth:${id}`, role: isAdmin ? 'admin' : 'user' } })
+    keys.push(tableKey(key, null, grantOf({ tenant: `auth:${id}`, role: isAdmin ? 'admin' : 'user' })))
   }
   return keys
 }

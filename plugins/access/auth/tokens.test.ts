@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { KeyAuth } from './check.ts'
+import { keyDigest } from './key-table.ts'
 import { TokenVerifier } from './tokens.ts'
 
 const ISSUER = 'https://issuer.example'
@@ -17,10 +18,12 @@ let fetches = 0
 let isDown = false
 let published: [string, Pair][]
 let first: Pair
+let logged: object[]
 
 beforeEach(async () => {
   fetches = 0
   isDown = false
+  logged = []
   first = await generateKeyPair('ES256')
   published = [['k1', first]]
   server = createServer(async (_request, reply) => {
@@ -39,11 +42,10 @@ afterEach(() => {
 })
 
 function verifier(jwksUrl: string, refetchMs = REFETCH_MS, cacheMs = 600_000): TokenVerifier {
-  return new TokenVerifier({
+  const config = {
     issuer: ISSUER,
     audience: 'weir',
     jwksUrl,
-    algorithms: ['ES256'],
     clockSkewMs: 5000,
     tenantClaim: 'sub',
     roleClaim: 'roles',
@@ -51,15 +53,16 @@ function verifier(jwksUrl: string, refetchMs = REFETCH_MS, cacheMs = 600_000): T
     cacheMs,
     refetchMs,
     timeoutMs: 5000,
-  })
+  } as const
+  return new TokenVerifier({ ...config, algorithms: ['ES256'] }, { info: (line) => logged.push(line) })
 }
 
 /** The shared key has the format of a token, which must not matter. */
 function auth(refetchMs?: number, cacheMs?: number): KeyAuth {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`
-  const shared = { key: 'shared.key.text', identity: { tenant: 'auth:shared', role: null } }
-  const keys = { shared, tenants: [], controlPlane: [], hasControlPlane: false }
-  return new KeyAuth(keys, verifier(url, refetchMs, cacheMs))
+  const grant = { identity: { tenant: 'auth:shared', role: null }, expiresAtMs: Number.POSITIVE_INFINITY }
+  const shared = { digest: keyDigest('shared.key.text'), serving: grant, admin: grant }
+  return new KeyAuth({ keys: [shared], hasControlPlane: false }, verifier(url, refetchMs, cacheMs))
 }
 
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
@@ -78,7 +81,7 @@ async function outcome(service: KeyAuth, token: string, access: 'api' | 'admin' 
   }
 }
 
-const REFUSED = '401 invalid_credential'
+const REFUSED = '401 invalid_token'
 
 test('claims identify the tenant; the key set is fetched once', async () => {
   const service = auth()
@@ -113,7 +116,6 @@ test('an invalid token is 401', async () => {
     'shared secret': await new SignJWT(good)
       .setProtectedHeader({ alg: 'HS256', kid: 'k1' })
       .sign(Buffer.from(JSON.stringify(await exportJWK(first.publicKey)))),
-    unsigned: new UnsecuredJWT(good).encode(),
     'unsigned with a signature': `${Buffer.from('{"alg":"none"}').toString('base64url')}.${claims}.${signature}`,
     'changed claims': `${head}.${Buffer.from(JSON.stringify({ ...good, sub: 'root' })).toString('base64url')}.${signature}`,
     'no tenant': await sign({ ...good, sub: undefined }),
@@ -121,11 +123,40 @@ test('an invalid token is 401', async () => {
     'long tenant': await sign({ ...good, sub: 'x'.repeat(257) }),
     'tenant with a line break': await sign({ ...good, sub: 'a\nb' }),
     'not json': 'YQ.YQ.YQ',
-    nothing: '',
   }
   for (const [what, token] of Object.entries(wrong))
     expect([what, await outcome(service, token)]).toEqual([what, REFUSED])
+  // Without the form of a signed token.
+  for (const token of ['', new UnsecuredJWT(good).encode()])
+    expect(await outcome(service, token)).toBe('401 invalid_credential')
   expect(await outcome(service, await sign({ ...good, exp: inSeconds(-2) }))).toBe('jwt:team-a')
+})
+
+test('the reason of a rejection is in the header and in the log, without text of the token', async () => {
+  const service = auth()
+  const stranger = await generateKeyPair('ES256')
+  const reasons: [string, string][] = [
+    [await sign({ ...good, exp: inSeconds(-60) }), 'it has expired'],
+    [await sign({ ...good, aud: 'secret' }), 'the audience is not the configured one'],
+    [await sign({ ...good, iss: 'secret' }), 'the issuer is not the configured one'],
+    [await sign({ ...good, nbf: inSeconds(60) }), 'it is not valid yet'],
+    [await sign({ ...good, exp: undefined }), 'it has no valid exp claim'],
+    [await sign(good, first, 'secret'), 'the issuer has no such key'],
+    [await sign(good, stranger), 'the signature is wrong'],
+    [await sign({ ...good, sub: '' }), 'the tenant claim is missing or invalid'],
+    ['c2VjcmV0.c2VjcmV0.c2VjcmV0', 'it is malformed'],
+  ]
+  for (const access of ['api', 'admin'] as const)
+    for (const [token, reason] of reasons)
+      await expect(
+        service.check(access, { authorization: `BEARER ${token}`, apiKey: undefined }),
+      ).rejects.toMatchObject({
+        code: 'invalid_token',
+        message: `the token was rejected: ${reason}`,
+        headers: ['www-authenticate', `Bearer error="invalid_token", error_description="${reason}"`],
+      })
+  // The second rejection of each reason has no line.
+  expect(logged).toEqual(reasons.map(([, reason]) => ({ reason, suppressed: 0 })))
 })
 
 test('a rotated key is fetched; unknown keys cause at most one fetch per interval', async () => {
@@ -165,7 +196,7 @@ test('an unreachable issuer is 503 and not retried during the interval; keys are
     expect(await outcome(service, token)).toBe('503 identity_keys_unavailable')
   expect(fetches).toBe(1)
   expect(await outcome(service, 'shared.key.text')).toBe('auth:shared')
-  expect(await outcome(service, 'another-key')).toBe(REFUSED)
+  expect(await outcome(service, 'another-key')).toBe('401 invalid_credential')
 })
 
 test('tokens of the issuer are never forwarded to workers', async () => {
@@ -176,7 +207,7 @@ test('tokens of the issuer are never forwarded to workers', async () => {
 })
 
 test('with an issuer and no keys, every route requires a token; a key set over plain http is rejected at start', async () => {
-  const none = { shared: null, tenants: [], controlPlane: [], hasControlPlane: false }
+  const none = { keys: [], hasControlPlane: false }
   const service = new KeyAuth(none, verifier('https://issuer.example/keys'))
   for (const access of ['api', 'admin'] as const)
     expect(() => service.check(access, { authorization: undefined, apiKey: undefined })).toThrow(/API key/)

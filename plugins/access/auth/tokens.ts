@@ -1,8 +1,9 @@
 /** Verifies JSON Web Tokens of one issuer: signature by the issuer's published keys, issuer, audience, times, claims. */
 import type { FetchImplementation, JWTPayload, JWTVerifyGetKey } from 'jose'
-import type { Identity, SettingProblem } from '#kernel'
+import type { Identity, Logger, SettingProblem } from '#kernel'
 import type { JwtConfig } from './config.ts'
 import { authErrors } from './errors.ts'
+import { RefusalLog } from './refusal-log.ts'
 
 /** Three base64url parts with a non-empty signature; unsigned tokens are not tokens. */
 const SIGNED_TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/
@@ -29,11 +30,13 @@ export class TokenVerifier {
   /** Loaded lazily, because it takes memory in each thread. */
   readonly #jose = import('jose')
   readonly #keySet: URL
+  readonly #refusals: RefusalLog
   #keys: JWTVerifyGetKey | null = null
 
   /** @throws Error if the key set would be fetched over an insecure connection */
-  constructor(config: JwtConfig) {
+  constructor(config: JwtConfig, log: Pick<Logger, 'info'>) {
     this.#config = config
+    this.#refusals = new RefusalLog(log)
     for (const { path, text } of jwtProblems(config))
       throw new Error(`plugins.auth.${path.join('.')} ${text}`)
     this.#keySet = new URL(config.jwksUrl)
@@ -57,25 +60,37 @@ export class TokenVerifier {
     }
   }
 
-  /** @returns null for an invalid token @throws identity_keys_unavailable if it cannot be verified */
-  async verify(token: string): Promise<Identity | null> {
-    const { issuer, audience, algorithms, clockSkewMs } = this.#config
+  /** @throws invalid_token with the reason, identity_keys_unavailable if it cannot be verified */
+  async verify(token: string): Promise<Identity> {
     const jose = await this.#jose
     this.#keys ??= this.#openKeys(jose)
+    const payload = await this.#payloadOf(token, jose, this.#keys)
+    return this.#identityOf(payload) ?? this.#reject('the tenant claim is missing or invalid')
+  }
+
+  async #payloadOf(token: string, jose: Jose, keys: JWTVerifyGetKey): Promise<JWTPayload> {
+    const { issuer, audience, algorithms, clockSkewMs } = this.#config
     try {
-      const { payload } = await jose.jwtVerify(token, this.#keys, {
+      const { payload } = await jose.jwtVerify(token, keys, {
         issuer,
         audience,
         algorithms,
         clockTolerance: clockSkewMs / 1000,
         requiredClaims: ['exp'],
       })
-      return this.#identityOf(payload)
+      return payload
     } catch (error) {
-      // Other errors are failures to fetch the key set.
-      if (isRefusal(error, jose.errors)) return null
+      const reason = reasonOf(error, jose.errors)
+      if (reason !== null) return this.#reject(reason)
       throw authErrors.identity_keys_unavailable.with({ cause: error })
     }
+  }
+
+  /** @source RFC 6750 section 3 */
+  #reject(reason: string): never {
+    this.#refusals.add(reason)
+    const challenge = `Bearer error="invalid_token", error_description="${reason}"`
+    throw authErrors.invalid_token.with({ headers: ['www-authenticate', challenge] }, reason)
   }
 
   #openKeys({ createRemoteJWKSet, customFetch }: Jose): JWTVerifyGetKey {
@@ -103,18 +118,28 @@ export class TokenVerifier {
   }
 }
 
-function isRefusal(error: unknown, jose: Jose['errors']): boolean {
-  return (
-    error instanceof jose.JWTClaimValidationFailed ||
-    error instanceof jose.JWTExpired ||
+/** Texts for the claims that are checked, which need no quoting in a header. */
+const CLAIM_REASONS: ReadonlyMap<string, string> = new Map([
+  ['iss', 'the issuer is not the configured one'],
+  ['aud', 'the audience is not the configured one'],
+  ['nbf', 'it is not valid yet'],
+  ['exp', 'it has no valid exp claim'],
+])
+
+/** Why a token is rejected; null for other errors, which are failures to fetch the key set. */
+function reasonOf(error: unknown, jose: Jose['errors']): string | null {
+  if (error instanceof jose.JWTExpired) return 'it has expired'
+  if (error instanceof jose.JWTClaimValidationFailed)
+    return CLAIM_REASONS.get(error.claim) ?? 'a claim is invalid'
+  if (error instanceof jose.JWSSignatureVerificationFailed) return 'the signature is wrong'
+  if (error instanceof jose.JOSEAlgNotAllowed) return 'the signature algorithm is not allowed'
+  if (error instanceof jose.JWKSNoMatchingKey) return 'the issuer has no such key'
+  if (error instanceof jose.JWKSMultipleMatchingKeys) return 'it names no key and several match'
+  const isMalformed =
     error instanceof jose.JWTInvalid ||
     error instanceof jose.JWSInvalid ||
-    error instanceof jose.JWSSignatureVerificationFailed ||
-    error instanceof jose.JOSEAlgNotAllowed ||
-    error instanceof jose.JOSENotSupported ||
-    error instanceof jose.JWKSNoMatchingKey ||
-    error instanceof jose.JWKSMultipleMatchingKeys
-  )
+    error instanceof jose.JOSENotSupported
+  return isMalformed ? 'it is malformed' : null
 }
 
 /** Fetches with a size limit, and not again shortly after a failure. */

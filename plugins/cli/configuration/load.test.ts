@@ -272,8 +272,8 @@ describe('retry back-off', () => {
   })
 })
 
-describe('references to the environment', () => {
-  test('take the value of the variable and its type, and mark it as secret', async () => {
+describe('references', () => {
+  test('to a variable take its value and its type, and mark it as secret', async () => {
     const text =
       'kernel: { port: { $env: P } }\nplugins: { auth: { apiKey: { $env: K }, tenantKeys: [{ $env: T }] } }'
     const config = await load({ text, env: { P: '4321', K: '0123', T: 't:k' } })
@@ -298,6 +298,23 @@ describe('references to the environment', () => {
   test('to a missing variable are an error with field and variable', async () => {
     expect(await problemsOf({ text: 'plugins:\n  storage: { dir: { $env: NOPE } }\n' })).toEqual([
       'configuration:2:14: plugins.storage.dir refers to the environment variable NOPE, which is not set',
+    ])
+  })
+
+  test('to a file take its text and its type, and mark it as secret', async () => {
+    const file = write('secret', '4321\n')
+    const text = `kernel: { port: { $file: ${file} } }\nplugins: { auth: { tenantKeys: [{ $file: ${write('pair', 't:k')} }] } }`
+    const config = await load({ text })
+    expect(config.kernel.port).toBe(4321)
+    expect(config.plugins.auth).toMatchObject({ tenantKeys: ['t:k'] })
+    expect(config.secretPaths).toContain('["plugins","auth","tenantKeys","0"]')
+  })
+
+  test('to a file that cannot be read are an error with field and path', async () => {
+    expect(await problemsOf({ text: 'plugins:\n  auth: { apiKey: { $file: /nope/key } }\n' })).toEqual([
+      expect.stringMatching(
+        /^configuration:2:\d+: plugins\.auth\.apiKey refers to the file \/nope\/key, which cannot be used: ENOENT/,
+      ),
     ])
   })
 

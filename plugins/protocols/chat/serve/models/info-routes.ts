@@ -3,6 +3,8 @@ import {
   Auth,
   apiErrorFormat,
   type Host,
+  type Identity,
+  mayUseModel,
   type RequestContext,
   type RouteDefinition,
   workerControls,
@@ -29,14 +31,25 @@ function listed(host: Host, config: ChatConfig, ctx: RequestContext): Promise<Mo
   })
 }
 
+/** Owner of the request's key, whose models alone are listed; null lists all. */
+function ownerOf(host: Host, ctx: RequestContext): Identity | null {
+  const auth = host.kernelConfig.auth === 'off' ? undefined : host.find(Auth)
+  const credentials = { authorization: ctx.header('authorization'), apiKey: ctx.header('x-api-key') }
+  return auth?.ownerOf(credentials) ?? null
+}
+
 export function modelsRoute(host: Host, config: ChatConfig): RouteDefinition {
   return {
     ...LISTED,
     method: 'GET',
     path: '/v1/models',
-    handler: async (ctx) => ctx.json(200, { object: 'list', data: await listed(host, config, ctx) }),
+    async handler(ctx) {
+      const owner = ownerOf(host, ctx)
+      const models = await listed(host, config, ctx)
+      ctx.json(200, { object: 'list', data: models.filter(({ id }) => mayUseModel(owner, id)) })
+    },
     docs: {
-      summary: 'List the served models',
+      summary: 'List the served models, with a restricted key those that it may use',
       tag: TAG,
       responses: {
         200: { description: 'Models of all registered workers.', schema: ModelList },
@@ -58,7 +71,7 @@ export function modelRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
       const canonical = host.balance.canonicalModel(id)
       const models = await listed(host, config, ctx)
       const found = models.find((model) => model.id === id) ?? models.find((model) => model.id === canonical)
-      if (found === undefined)
+      if (found === undefined || !mayUseModel(ownerOf(host, ctx), id))
         throw chatErrors.model_not_found.with({ param: 'model' }, id.slice(0, MAX_SHOWN_ID))
       ctx.json(200, found)
     },

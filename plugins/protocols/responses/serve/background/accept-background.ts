@@ -45,7 +45,11 @@ export async function acceptBackground(
     output: [],
     previousResponseId: request.previousResponseId,
     conversationId: request.conversationId,
-    facts: { body: keptBody(seal, tenant, body), role: ctx.identity?.role ?? null },
+    facts: {
+      body: keptBody(seal, tenant, body),
+      role: ctx.identity?.role ?? null,
+      keyId: ctx.identity?.keyId ?? null,
+    },
   }
   await history.responses.create(tenant, record, true)
   ctx.send(200, 'application/json', replyText(members, '[]'), warningHeaders(plan))

@@ -90,7 +90,12 @@ export class RunningResponse {
 
   #detach(record: ResponseRecord): Promise<DetachedOutcome> {
     const { tenant } = this.job
-    const identity: Identity = { tenant, role: (record.facts.role as Identity['role'] | undefined) ?? null }
+    const { role, keyId } = record.facts
+    const identity: Identity = {
+      tenant,
+      role: (role as Identity['role'] | undefined) ?? null,
+      ...(typeof keyId === 'string' && { keyId }),
+    }
     // Emptied at the start, so that the record can be released.
     const waiting = [record]
     const { done } = this.#parts.host.detached({

@@ -1,12 +1,14 @@
-/** Replaces each `{ "$env": "NAME" }` by the value of the environment variable. */
+/** Replaces each `{ "$env": "NAME" }` by the value of the variable, and each `{ "$file": "PATH" }` by the content of the file. */
+import { messageOf } from '../../../kernel/errors/message-of.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
 import type { Finding } from './check-section.ts'
 import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
+import { readSecretFile } from './secret-file.ts'
 import type { Environment } from './settings.ts'
 
 export interface ResolvedReferences {
   readonly value: unknown
-  /** Paths with values from the environment, which are shown as `***`. */
+  /** Paths with values from the environment or a file, which are shown as `***`. */
   readonly secretPaths: readonly (readonly string[])[]
   readonly findings: readonly Finding[]
 }
@@ -30,7 +32,7 @@ export function resolveReferences(
     if (Array.isArray(current)) return current.map((item, index) => visit(item, [...path, String(index)]))
     if (typeof current === 'string') rejectShellStyle(current, path)
     if (!isObject(current)) return current
-    if (Object.hasOwn(current, '$env')) return replace(current, path)
+    if (Object.hasOwn(current, '$env') || Object.hasOwn(current, '$file')) return replace(current, path)
     return Object.fromEntries(
       Object.entries(current).map(([key, member]) => [key, visit(member, [...path, key])]),
     )
@@ -47,23 +49,30 @@ export function resolveReferences(
     }
   }
   const replace = (reference: Record<string, unknown>, path: readonly string[]): unknown => {
-    const problem = problemOf(reference, env)
-    if (problem !== null) {
-      findings.push({ path: [...base, ...path], text: problem })
+    const found = lookUp(reference, env)
+    if (typeof found !== 'string') {
+      findings.push({ path: [...base, ...path], text: found.problem })
       return undefined
     }
     secretPaths.push([...base, ...path])
-    const node = schema === null ? null : nodeAt(schema, path)
-    return fromText(env[String(reference.$env)] ?? '', node)
+    return fromText(found, schema === null ? null : nodeAt(schema, path))
   }
   return { value: visit(value, []), secretPaths, findings }
 }
 
-function problemOf(reference: Record<string, unknown>, env: Environment): string | null {
-  const name = reference.$env
-  if (typeof name !== 'string' || name === '') return 'must name an environment variable in $env'
-  if (Object.keys(reference).length > 1) return 'must have no other key beside $env'
-  return env[name] === undefined ? `refers to the environment variable ${name}, which is not set` : null
+function lookUp(reference: Record<string, unknown>, env: Environment): string | { readonly problem: string } {
+  const kind = Object.hasOwn(reference, '$env') ? '$env' : '$file'
+  const name = reference[kind]
+  const what = kind === '$env' ? 'an environment variable' : 'a file'
+  if (typeof name !== 'string' || name === '') return { problem: `must name ${what} in ${kind}` }
+  if (Object.keys(reference).length > 1) return { problem: `must have no other key beside ${kind}` }
+  if (kind === '$env')
+    return env[name] ?? { problem: `refers to the environment variable ${name}, which is not set` }
+  try {
+    return readSecretFile(name)
+  } catch (error) {
+    return { problem: `refers to the file ${name}, which cannot be used: ${messageOf(error)}` }
+  }
 }
 
 /** Converts the text for fields that accept no text. */

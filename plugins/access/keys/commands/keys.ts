@@ -1,0 +1,144 @@
+/** `weir keys`: creates, lists and revokes the stored API keys of a running gateway. */
+import { type Command, Option } from 'commander'
+import { CliError } from '../../../cli/cli-error.ts'
+import { repeatable } from '../../../cli/config-options.ts'
+import { clientOf, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
+import { printable, renderTable } from '../../../cli/table.ts'
+import type { KeyView } from '../stored-key.ts'
+
+const EXAMPLES = `
+Examples:
+  weir keys create --tenant acme --name ci --expires 90d
+  weir keys create --tenant acme --model llama-70b --route chat --route embeddings
+  weir keys create --principal alice --role admin
+  weir keys list --tenant acme
+  weir keys revoke key_01a2199e8c7e7000a456fdaa9a953833
+
+To rotate a key, create another one for the same owner, let its clients use it, then revoke the old one.`
+
+interface CreateOptions {
+  readonly tenant?: string
+  readonly principal?: string
+  readonly role?: string
+  readonly name?: string
+  readonly expires?: string
+  readonly model?: readonly string[]
+  readonly route?: readonly string[]
+  readonly json?: boolean
+}
+
+interface ListOptions {
+  readonly tenant?: string
+  readonly principal?: string
+  readonly json?: boolean
+}
+
+export function defineKeys(command: Command): void {
+  command.addHelpText('after', EXAMPLES)
+
+  withGateway(command.command('create').description('Create a key and print it; it cannot be shown again.'))
+    .option('--tenant <tenant>', 'owner who calls models; or --principal')
+    .option('--principal <name>', 'operator who uses the control plane; needs --role')
+    .addOption(new Option('--role <role>', 'role of the principal').choices(['admin', 'user']))
+    .option('--name <text>', 'description, shown in listings')
+    .option(
+      '--expires <when>',
+      'a duration such as 90d or 12h, a date, or a time such as 2027-01-31T12:00:00Z',
+    )
+    .addOption(repeatable('--model <name>', 'model that the key may use (default: all); repeatable'))
+    .addOption(
+      repeatable(
+        '--route <endpoint>',
+        'endpoint that the key opens, such as chat (default: all); repeatable',
+      ),
+    )
+    .action((options: CreateOptions, self: Command) => createKey(self, options))
+
+  withGateway(command.command('list').description('Show the stored keys, without the keys themselves.'))
+    .option('--tenant <tenant>', 'only keys of this tenant')
+    .option('--principal <name>', 'only keys of this operator')
+    .action((options: ListOptions, self: Command) => listKeys(self, options))
+
+  withGateway(command.command('revoke <id>').description('Revoke a key; running requests finish.')).action(
+    (id: string, options: { json?: boolean }, self: Command) => revokeKey(self, id, options),
+  )
+}
+
+async function createKey(command: Command, options: CreateOptions): Promise<void> {
+  const { tenant, principal, role, name, expires, model, route } = options
+  if ((tenant === undefined) === (principal === undefined))
+    throw new CliError('name the owner with --tenant or --principal')
+  if (principal !== undefined && role === undefined)
+    throw new CliError('--principal needs --role admin or --role user')
+  const created = (await clientOf(command).call('POST', '/keys', {
+    tenant,
+    principal,
+    role,
+    name,
+    models: model,
+    routes: route,
+    expiresAt: expires === undefined ? undefined : toTime(expires, Date.now()),
+  })) as KeyView & { key: string }
+  if (options.json === true) console.log(JSON.stringify(created, null, 2))
+  else console.log(`${created.key}\n\n${created.id}; keep the key: it is not shown again`)
+}
+
+const UNIT_MS: ReadonlyMap<string, number> = new Map([
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+])
+
+/** @returns a duration as the time at its end, other text unchanged */
+export function toTime(when: string, nowMs: number): string {
+  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(when) ?? []
+  const unitMs = UNIT_MS.get(unit)
+  return unitMs === undefined ? when : new Date(nowMs + Number(count) * unitMs).toISOString()
+}
+
+async function listKeys(command: Command, options: ListOptions): Promise<void> {
+  const client = clientOf(command)
+  const keys: KeyView[] = []
+  const query = new URLSearchParams()
+  for (const name of ['tenant', 'principal'] as const) {
+    const value = options[name]
+    if (value !== undefined) query.set(name, value)
+  }
+  for (let next: string | null = ''; next !== null; ) {
+    if (next !== '') query.set('after', next)
+    const page = (await client.call('GET', `/keys?${query}`)) as { keys: KeyView[]; next: string | null }
+    keys.push(...page.keys)
+    next = page.next
+  }
+  if (options.json === true) console.log(JSON.stringify({ keys }, null, 2))
+  else if (keys.length === 0) console.log('no stored keys; create one with: weir keys create --tenant NAME')
+  else console.log(renderKeys(keys))
+}
+
+function renderKeys(keys: readonly KeyView[]): string {
+  const headings = ['ID', 'OWNER', 'NAME', 'KEY', 'STATUS', 'EXPIRES', 'MODELS', 'ROUTES']
+  return renderTable(
+    headings,
+    keys.map((key) => [
+      key.id,
+      key.tenant ?? `${key.principal} (${key.role})`,
+      key.name ?? '-',
+      `${key.hint}…`,
+      key.status,
+      key.expiresAt ?? 'never',
+      key.models?.join(', ') ?? 'all',
+      key.routes?.join(', ') ?? 'all',
+    ]),
+  )
+}
+
+async function revokeKey(command: Command, id: string, options: { json?: boolean }): Promise<void> {
+  const revoked = await clientOf(command)
+    .call('DELETE', `/keys/${encodeURIComponent(id)}`)
+    .catch((error: unknown) => {
+      if (!(error instanceof GatewayRefusal) || error.status !== 404) throw error
+      throw new CliError(`${error.message}\n  'weir keys list' shows the ids`)
+    })
+  if (options.json === true) console.log(JSON.stringify(revoked, null, 2))
+  else console.log(`${printable(id)} is revoked`)
+}

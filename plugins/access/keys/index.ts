@@ -1,0 +1,53 @@
+/** The keys plugin: keys that are created and revoked at runtime, in the shared or the local store. */
+import { defineCommand, definePlugin, defineReplica, Keys, SharedStore, Store } from '#kernel'
+import { keysConfig } from './config.ts'
+import { keysErrors } from './errors.ts'
+import { KeyKeeper } from './key-keeper.ts'
+import { keyRoutes } from './routes.ts'
+import type { StoredKey } from './stored-key.ts'
+
+/** In order of creation; null while they are unknown. */
+const StoredKeysReplica = defineReplica<readonly StoredKey[] | null>('keys.stored', null)
+const CreateKey = defineCommand<StoredKey, void>('keys.create')
+const RevokeKey = defineCommand<string, void>('keys.revoke')
+
+export default definePlugin({
+  manifest: {
+    name: 'keys',
+    version: '0.1.0',
+    description: 'API keys that are created, listed and revoked at runtime, by /keys and `weir keys`.',
+    uses: [Keys],
+    usesOptionally: [SharedStore, Store],
+    config: keysConfig,
+  },
+  enables: (_, isEnabled) => (isEnabled('postgres') ? ['auth'] : ['auth', 'storage']),
+  register(host, config) {
+    const ring = host.use(Keys)
+    const shared = host.find(SharedStore)
+    const store = shared ?? host.find(Store)
+    if (store === undefined) throw keysErrors.key_store_missing()
+    if (host.kernelConfig.auth !== 'off' && !ring.hasAdmin) throw keysErrors.no_admin_key()
+    const replica = host.replica(StoredKeysReplica)
+    ring.useStored(replica.current)
+    replica.onChange((next) => ring.useStored(next))
+    const routes = keyRoutes({
+      current: () => replica.current,
+      generate: () => ring.generate(),
+      create: (key) => host.command(CreateKey, key),
+      revoke: (id) => host.command(RevokeKey, id),
+      endpoints: () => new Set(host.routes().map(({ endpoint }) => endpoint ?? 'other')),
+    })
+    for (const route of routes) host.route(route)
+    if (!host.isControl) return
+    const keeper = new KeyKeeper({
+      store,
+      isShared: shared !== undefined,
+      config,
+      publish: (keys) => host.publish(StoredKeysReplica, keys),
+      log: host.log,
+    })
+    host.onCommand(CreateKey, (key) => keeper.create(key))
+    host.onCommand(RevokeKey, (id) => keeper.revoke(id))
+    return { start: () => keeper.start(), stop: () => keeper.stop() }
+  },
+})

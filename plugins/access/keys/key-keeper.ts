@@ -1,0 +1,167 @@
+/** The stored keys on control: reads them, creates and revokes them, and publishes each change to every thread. */
+import { type Collection, GATEWAY_TENANT, type Logger, retryAfter, type StoreService } from '#kernel'
+import type { KeysConfig } from './config.ts'
+import { keysErrors } from './errors.ts'
+import { isStoredKey, type StoredKey } from './stored-key.ts'
+
+const COLLECTION = 'api-keys'
+const PAGE = 1_000
+/** An expired key is listed for this time, then the store deletes it. */
+const EXPIRED_KEPT_MS = 30 * 86_400_000
+const RETRY_S = 5
+
+export interface KeyKeeperOptions {
+  readonly store: StoreService
+  /** Other gateways write to the store too. */
+  readonly isShared: boolean
+  readonly config: KeysConfig
+  /** Resolves when every thread has the keys; null while they are unknown. */
+  readonly publish: (keys: readonly StoredKey[] | null) => Promise<void>
+  readonly log: Logger
+}
+
+/** A key and the version of its record. */
+interface Held {
+  readonly key: StoredKey
+  readonly version: string | null
+}
+
+export class KeyKeeper {
+  readonly #options: KeyKeeperOptions
+  readonly #collection: Collection<unknown>
+  /** By id; null while the keys are unknown. */
+  #held: Map<string, Held> | null = null
+  #readAtMs = 0
+  #isFailing = false
+  /** Ids of damaged records that were logged. */
+  readonly #damaged = new Set<string>()
+  #timer: NodeJS.Timeout | null = null
+  #isStopped = false
+  /** Reads and writes run one after another, so that a read never undoes a later write. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(options: KeyKeeperOptions) {
+    this.#options = options
+    this.#collection = options.store.collection(COLLECTION)
+  }
+
+  /** Reads the keys; if the store is unavailable, they stay unknown until a later read succeeds. */
+  async start(): Promise<void> {
+    await this.#serially(() => this.#refresh())
+    this.#schedule()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#last
+  }
+
+  /** Resolves when every thread accepts the key. @throws too_many_keys, keys_not_loaded, or an error of the store */
+  create(key: StoredKey): Promise<void> {
+    return this.#serially(async () => {
+      const held = this.#known()
+      const { maxKeys } = this.#options.config
+      if (held.size >= maxKeys) throw keysErrors.too_many_keys(maxKeys)
+      const { id, expiresAtMs } = key
+      await this.#collection.put(GATEWAY_TENANT, id, key, {
+        durability: 'synced',
+        ...(expiresAtMs !== null && { expiresAtMs: expiresAtMs + EXPIRED_KEPT_MS }),
+      })
+      held.set(id, { key, version: null })
+      await this.#publish()
+      this.#options.log.info({ key_id: id, owner: key.tenant, role: key.role }, 'key created')
+    })
+  }
+
+  /** Resolves when every thread rejects the key. @throws key_not_found, keys_not_loaded, or an error of the store */
+  revoke(id: string): Promise<void> {
+    return this.#serially(async () => {
+      const held = this.#known()
+      // Another gateway may have created it a moment ago.
+      if (!held.has(id) && (await this.#collection.read(GATEWAY_TENANT, id)) === undefined)
+        throw keysErrors.key_not_found(id)
+      await this.#collection.delete(GATEWAY_TENANT, id, { durability: 'synced' })
+      held.delete(id)
+      await this.#publish()
+      this.#options.log.info({ key_id: id }, 'key revoked')
+    })
+  }
+
+  #known(): Map<string, Held> {
+    if (this.#held === null) throw keysErrors.keys_not_loaded.with(retryAfter(RETRY_S))
+    return this.#held
+  }
+
+  #serially<T>(task: () => Promise<T>): Promise<T> {
+    const run = this.#last.then(task)
+    this.#last = run.catch(() => {})
+    return run
+  }
+
+  #publish(): Promise<void> {
+    if (this.#held === null) return this.#options.publish(null)
+    const keys = [...this.#held.values()].map(({ key }) => key)
+    return this.#options.publish(keys.sort((a, b) => (a.id < b.id ? -1 : 1)))
+  }
+
+  /** A local store has no other writers: it is read once. */
+  #schedule(): void {
+    if (this.#isStopped || (this.#held !== null && !this.#options.isShared)) return
+    this.#timer = setTimeout(() => {
+      void this.#serially(() => this.#refresh()).finally(() => this.#schedule())
+    }, this.#options.config.refreshMs)
+    this.#timer.unref()
+  }
+
+  /** Never throws. */
+  async #refresh(): Promise<void> {
+    const { config, log } = this.#options
+    try {
+      const next = await this.#read()
+      if (this.#isFailing) log.info({ keys: next.size }, 'stored keys are readable again')
+      this.#isFailing = false
+      this.#readAtMs = performance.now()
+      if (this.#isSame(next)) return
+      this.#held = next
+      await this.#publish()
+    } catch (err) {
+      if (!this.#isFailing) log.warn({ err }, 'stored keys could not be read')
+      this.#isFailing = true
+      if (this.#held === null || performance.now() - this.#readAtMs < config.maxStaleMs) return
+      log.warn({ max_stale_ms: config.maxStaleMs }, 'stored keys are rejected: they were read too long ago')
+      this.#held = null
+      await this.#publish()
+    }
+  }
+
+  async #read(): Promise<Map<string, Held>> {
+    const found = new Map<string, Held>()
+    let after: string | null = null
+    do {
+      const page = await this.#collection.range(GATEWAY_TENANT, {
+        limit: PAGE,
+        ...(after !== null && { after }),
+      })
+      for (const { id, value, version } of page.records) {
+        if (isStoredKey(value)) found.set(id, { key: value, version })
+        else this.#reportDamaged(id)
+      }
+      after = page.next
+    } while (after !== null)
+    return found
+  }
+
+  #reportDamaged(id: string): void {
+    if (this.#damaged.has(id)) return
+    this.#damaged.add(id)
+    this.#options.log.warn({ key_id: id }, 'stored key ignored: its record is damaged')
+  }
+
+  #isSame(next: ReadonlyMap<string, Held>): boolean {
+    const held = this.#held
+    if (held === null || held.size !== next.size) return false
+    for (const [id, { version }] of next) if (held.get(id)?.version !== version) return false
+    return true
+  }
+}

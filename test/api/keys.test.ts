@@ -1,0 +1,273 @@
+/** Keys with restrictions, and keys that are created and revoked at runtime, over real sockets and a real store. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
+
+const ADMIN = { authorization: 'Bearer root' }
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+const messages = [{ role: 'user', content: 'hi' }]
+const MODELS = ['small', 'large']
+
+function withKeys(options: FleetOptions = {}, keys: object = {}): Promise<Fleet> {
+  const dir = mkdtempSync(join(tmpdir(), 'weir-keys-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
+  const plugins = { auth: { apiKey: 'root' }, keys, storage: { dir }, ...options.plugins }
+  return openFleet({ workers: [{ models: MODELS }], ...options, plugins })
+}
+
+interface Created {
+  readonly id: string
+  readonly key: string
+  readonly [name: string]: unknown
+}
+
+async function create(fleet: Fleet, body: object): Promise<Created> {
+  const response = await fleet.post('/keys', body, ADMIN)
+  expect(response.status).toBe(201)
+  expect(response.headers.get('cache-control')).toBe('no-store')
+  return (await response.json()) as Created
+}
+
+const codeOf = (body: unknown) => (body as { error?: { code: string } }).error?.code
+
+async function chat(fleet: Fleet, key: string, model = 'small'): Promise<string> {
+  const response = await fleet.post('/v1/chat/completions', { model, messages }, bearer(key))
+  const code = codeOf(await response.json())
+  return code === undefined ? String(response.status) : `${response.status} ${code}`
+}
+
+function remove(fleet: Fleet, id: string): Promise<Response> {
+  return fetch(`${fleet.gateway.url}/keys/${id}`, { method: 'DELETE', headers: ADMIN })
+}
+
+test('a key is created, listed, used and revoked; its secret is shown once', async () => {
+  const fleet = await withKeys()
+  const made = await create(fleet, { tenant: 'acme', name: 'ci', expiresAt: '2099-01-01' })
+  expect(made).toMatchObject({
+    tenant: 'acme',
+    name: 'ci',
+    expiresAt: '2099-01-01T00:00:00.000Z',
+    models: null,
+  })
+  expect(await chat(fleet, made.key)).toBe('200')
+  expect(await chat(fleet, `${made.key}x`)).toBe('401 invalid_credential')
+  // A key of a tenant does not administer.
+  expect((await fleet.get('/keys', bearer(made.key))).status).toBe(401)
+
+  for (const path of ['/keys', `/keys/${made.id}`, '/keys?tenant=acme']) {
+    const text = await (await fleet.get(path, ADMIN)).text()
+    expect(text).toContain(made.id)
+    expect(text).not.toContain(made.key)
+    expect(text).not.toContain('digest')
+  }
+  expect(await (await remove(fleet, made.id)).json()).toEqual({ id: made.id, revoked: true })
+  expect(await chat(fleet, made.key)).toBe('401 invalid_credential')
+  const again = await remove(fleet, made.id)
+  expect([again.status, codeOf(await again.json())]).toEqual([404, 'key_not_found'])
+  expect((await fleet.get(`/keys/${made.id}`, ADMIN)).status).toBe(404)
+})
+
+test('a stored key of an operator administers, beside the shared key of the configuration', async () => {
+  const fleet = await withKeys()
+  const made = await create(fleet, { principal: 'alice', role: 'admin' })
+  const user = await create(fleet, { principal: 'bob', role: 'user' })
+  expect((await fleet.get('/keys', bearer(made.key))).status).toBe(200)
+  expect((await fleet.get('/keys', bearer(user.key))).status).toBe(403)
+  expect((await fleet.get('/keys', ADMIN)).status).toBe(200)
+  expect(await chat(fleet, made.key)).toBe('401 invalid_credential')
+})
+
+test('listings are filtered and paged in order of creation', async () => {
+  const fleet = await withKeys()
+  const ids: string[] = []
+  for (let i = 0; i < 5; i++) ids.push((await create(fleet, { tenant: i < 3 ? 'a' : 'b' })).id)
+  const found: string[] = []
+  let next: string | null = ''
+  while (next !== null) {
+    const page = (await (await fleet.get(`/keys?limit=2&after=${next}`, ADMIN)).json()) as {
+      keys: { id: string }[]
+      next: string | null
+    }
+    found.push(...page.keys.map(({ id }) => id))
+    next = page.next
+  }
+  expect(found).toEqual(ids)
+  const filtered = (await (await fleet.get('/keys?tenant=b', ADMIN)).json()) as { keys: { id: string }[] }
+  expect(filtered.keys.map(({ id }) => id)).toEqual(ids.slice(3))
+  for (const limit of ['0', '1001', 'x', '1e2'])
+    expect((await fleet.get(`/keys?limit=${limit}`, ADMIN)).status).toBe(400)
+})
+
+test.each<[object, string]>([
+  [{}, 'tenant'],
+  [{ tenant: 'a', principal: 'b', role: 'admin' }, 'tenant'],
+  [{ tenant: '' }, 'tenant'],
+  [{ tenant: ' a' }, 'tenant'],
+  [{ tenant: 'a\nb' }, 'tenant'],
+  [{ tenant: 'a', role: 'admin' }, 'role'],
+  [{ principal: 'a' }, 'role'],
+  [{ principal: 'a', role: 'root' }, 'role'],
+  [{ tenant: 'a', expiresAt: 'soon' }, 'expiresAt'],
+  [{ tenant: 'a', expiresAt: '2020-01-01' }, 'expiresAt'],
+  [{ tenant: 'a', models: [] }, 'models'],
+  [{ tenant: 'a', routes: ['chat', 'chatt'] }, 'routes.1'],
+  [{ tenant: 'a', key: 'own' }, 'key'],
+])('%j is rejected and names the field', async (body, param) => {
+  const fleet = await withKeys({ workers: [] })
+  const response = await fleet.post('/keys', body, ADMIN)
+  expect(response.status).toBe(400)
+  expect(await response.json()).toMatchObject({ error: { param, message: expect.stringContaining(param) } })
+  expect(await (await fleet.get('/keys', ADMIN)).json()).toEqual({ keys: [], next: null })
+})
+
+test('the number of stored keys is limited', async () => {
+  const fleet = await withKeys({ workers: [] }, { maxKeys: 1 })
+  const { id } = await create(fleet, { tenant: 'a' })
+  const full = await fleet.post('/keys', { tenant: 'a' }, ADMIN)
+  expect([full.status, codeOf(await full.json())]).toEqual([409, 'too_many_keys'])
+  await remove(fleet, id)
+  await create(fleet, { tenant: 'a' })
+})
+
+test('keys survive a restart', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'weir-keys-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
+  const options = {
+    workers: [{ models: MODELS }],
+    plugins: { auth: { apiKey: 'root' }, keys: {}, storage: { dir } },
+  }
+  const first = await openFleet(options)
+  const { key } = await create(first, { tenant: 'a', models: ['small'] })
+  await first.gateway.stop()
+  const second = await openFleet(options)
+  expect(await chat(second, key)).toBe('200')
+  expect(await chat(second, key, 'large')).toBe('403 model_not_allowed')
+})
+
+test('without a credential that could administer the keys, the gateway does not start', async () => {
+  const error = await withKeys({ plugins: { auth: { tenantKeys: ['a:k'] } } }).catch((cause: Error) => cause)
+  expect(String(error)).toMatch(/keys.*needs a key in the configuration that opens the control plane/)
+})
+
+describe('a key that may use one model', () => {
+  const LANES = { responses: {}, messages: {}, generations: {}, history: {} }
+  const auth = {
+    apiKey: 'root',
+    keys: [
+      { id: 'limited', tenant: 'a', key: 'limited', models: ['small'] },
+      { id: 'narrow', tenant: 'a', key: 'narrow', routes: ['chat', 'responses'] },
+    ],
+  }
+  const open = () => withKeys({ plugins: { auth, ...LANES } })
+
+  test.each<[string, object]>([
+    ['/v1/chat/completions', { messages }],
+    ['/v1/chat/completions', { messages, stream: true }],
+    ['/v1/completions', { prompt: 'hi' }],
+    ['/v1/embeddings', { input: 'hi' }],
+    ['/v1/rerank', { query: 'a', documents: ['b'] }],
+    ['/v1/classify', { input: 'hi' }],
+    ['/generate', { text: 'hi' }],
+    ['/v1/responses', { input: 'hi', store: false }],
+    ['/v1/responses', { input: 'hi', stream: true }],
+    ['/v1/responses', { input: 'hi', background: true }],
+    ['/v1/messages', { messages, max_tokens: 5 }],
+    ['/v1/messages/count_tokens', { messages }],
+  ])('is 403 for another on %s %j, before a worker is picked', async (path, body) => {
+    const fleet = await open()
+    const response = await fleet.post(
+      path,
+      { ...body, model: 'large' },
+      { ...bearer('limited'), 'x-api-key': 'limited' },
+    )
+    const text = await response.text()
+    expect([response.status, text]).toEqual([403, expect.stringContaining("may not use the model 'large'")])
+    expect(text).toContain('permission_error')
+    // Escaped and repeated names are read as the handler reads them.
+    for (const json of ['{"model":"small","model":"large"', '{"model":"small","mod\\u0065l":"large"']) {
+      const members = JSON.stringify(body).slice(1)
+      const tricked = await fleet.post(path, `${json},${members}`, {
+        ...bearer('limited'),
+        'x-api-key': 'limited',
+      })
+      expect(tricked.status).toBe(403)
+      await tricked.text()
+    }
+    expect(fleet.workers[0].requests).toEqual([])
+  })
+
+  test('is 403 if the request names none and any worker would do', async () => {
+    const fleet = await open()
+    const response = await fleet.post('/generate', { text: 'hi' }, bearer('limited'))
+    expect([response.status, codeOf(await response.json())]).toEqual([403, 'model_required'])
+    expect(fleet.workers[0].requests).toEqual([])
+    expect(await chat(fleet, 'limited')).toBe('200')
+  })
+
+  test('is rejected per message of a WebSocket', async () => {
+    const fleet = await open()
+    const socket = new WebSocket(`${fleet.gateway.url.replace('http', 'ws')}/v1/responses`, {
+      headers: bearer('limited'),
+    })
+    onTestFinished(() => socket.terminate())
+    await new Promise((resolve) => socket.once('open', resolve))
+    for (const message of [
+      { type: 'response.create', model: 'large', input: 'hi' },
+      { type: 'response.create', response: { model: 'large', input: 'hi' } },
+    ]) {
+      const answer = new Promise((resolve) => socket.once('message', (data) => resolve(String(data))))
+      socket.send(JSON.stringify(message))
+      expect(await answer).toContain("may not use the model 'large'")
+    }
+    expect(fleet.workers[0].requests).toEqual([])
+  })
+
+  test('is refused with the next message of a WebSocket once it is revoked', async () => {
+    const fleet = await open()
+    const { id, key } = await create(fleet, { tenant: 'a' })
+    const socket = new WebSocket(`${fleet.gateway.url.replace('http', 'ws')}/v1/responses`, {
+      headers: bearer(key),
+    })
+    onTestFinished(() => socket.terminate())
+    await new Promise((resolve) => socket.once('open', resolve))
+    const send = (message: object) => {
+      const answer = new Promise((resolve) => socket.once('message', (data) => resolve(String(data))))
+      socket.send(JSON.stringify(message))
+      return answer
+    }
+    expect(await send({ type: 'nonsense' })).toContain('response.create')
+    await remove(fleet, id)
+    expect(await send({ type: 'response.create', model: 'small', input: 'hi' })).toContain(
+      'invalid_credential',
+    )
+    expect(fleet.workers[0].requests).toEqual([])
+  })
+
+  test('is listed only what it may use; other callers are listed everything', async () => {
+    const fleet = await open()
+    const listed = async (headers?: Record<string, string>) => {
+      const { data } = (await (await fleet.get('/v1/models', headers)).json()) as { data: { id: string }[] }
+      return data.map(({ id }) => id)
+    }
+    expect(await listed()).toEqual(MODELS)
+    expect(await listed(ADMIN)).toEqual(MODELS)
+    expect(await listed(bearer('limited'))).toEqual(['small'])
+    expect(await listed({ 'x-api-key': 'limited' })).toEqual(['small'])
+    expect((await fleet.get('/v1/models/small', bearer('limited'))).status).toBe(200)
+    expect((await fleet.get('/v1/models/large', bearer('limited'))).status).toBe(404)
+    expect((await fleet.get('/v1/models/large')).status).toBe(200)
+  })
+
+  test('and one that may use some routes is 403 on the others, in their format', async () => {
+    const fleet = await open()
+    expect(await chat(fleet, 'narrow')).toBe('200')
+    const other = await fleet.post('/v1/embeddings', { model: 'small', input: 'hi' }, bearer('narrow'))
+    expect([other.status, codeOf(await other.json())]).toEqual([403, 'route_not_allowed'])
+    const message = { model: 'small', messages, max_tokens: 5 }
+    const native = await fleet.post('/v1/messages', message, { 'x-api-key': 'narrow' })
+    expect([native.status, await native.json()]).toMatchObject([403, { error: { type: 'permission_error' } }])
+  })
+})
