@@ -2,9 +2,9 @@
 import type { DataParallelRank, WorkerBalance, WorkerControl } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { JobStatus } from './jobs.ts'
-import type { Reservation } from './registry.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import type { Worker } from './worker.ts'
+import type { Reservation } from './worker-spec.ts'
 import { effectiveHealth, type HealthSettings, toDescribeTarget } from './worker-spec.ts'
 import { schemeOf } from './worker-url.ts'
 
