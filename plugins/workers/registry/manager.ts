@@ -11,8 +11,14 @@ import type { Removals } from './removals.ts'
 import type { AcceptedChange } from './thread-commands.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
-import type { Reservation } from './worker-spec.ts'
-import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './worker-spec.ts'
+import {
+  patchSpec,
+  type Reservation,
+  specOfUrl,
+  toWorkerSpec,
+  type WorkerPatch,
+  type WorkerSpec,
+} from './worker-spec.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
 import { checkSupported } from './worker-validation.ts'
 

@@ -4,8 +4,7 @@ import type { WorkersConfig } from './config.ts'
 import type { JobStatus } from './jobs.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import type { Worker } from './worker.ts'
-import type { Reservation } from './worker-spec.ts'
-import { effectiveHealth, type HealthSettings, toDescribeTarget } from './worker-spec.ts'
+import { effectiveHealth, type HealthSettings, type Reservation, toDescribeTarget } from './worker-spec.ts'
 import { schemeOf } from './worker-url.ts'
 
 type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState'>

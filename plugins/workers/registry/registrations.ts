@@ -7,8 +7,13 @@ import { workerErrors } from './errors.ts'
 import type { JobContext, JobOptions } from './jobs.ts'
 import { serves, toCards } from './model-card.ts'
 import type { Findings, Worker } from './worker.ts'
-import type { Reservation } from './worker-spec.ts'
-import { effectiveHealth, type Origin, toDescribeTarget, type WorkerSpec } from './worker-spec.ts'
+import {
+  effectiveHealth,
+  type Origin,
+  type Reservation,
+  toDescribeTarget,
+  type WorkerSpec,
+} from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
 import { requireControl } from './worker-validation.ts'
 
