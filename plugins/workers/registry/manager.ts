@@ -7,12 +7,18 @@ import { serves } from './model-card.ts'
 import { ModelInquiries } from './model-inquiries.ts'
 import { toList, toPendingRecord, toRecord } from './records.ts'
 import type { Registrations } from './registrations.ts'
-import type { Reservation } from './registry.ts'
 import type { Removals } from './removals.ts'
 import type { AcceptedChange } from './thread-commands.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
-import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './worker-spec.ts'
+import {
+  patchSpec,
+  type Reservation,
+  specOfUrl,
+  toWorkerSpec,
+  type WorkerPatch,
+  type WorkerSpec,
+} from './worker-spec.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
 import { checkSupported } from './worker-validation.ts'
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { PendingWorkers } from '#kernel'
 import { PendingWorkersPublisher } from './pending-workers.ts'
-import type { Reservation } from './registry.ts'
-import { specOfUrl, toWorkerSpec } from './worker-spec.ts'
+import { type Reservation, specOfUrl, toWorkerSpec } from './worker-spec.ts'
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => {

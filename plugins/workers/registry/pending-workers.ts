@@ -2,7 +2,7 @@
 import type { PendingWorkers } from '#kernel'
 import { toCards } from './model-card.ts'
 import { Publisher } from './publisher.ts'
-import type { Reservation } from './registry.ts'
+import type { Reservation } from './worker-spec.ts'
 
 const MAX_PROBLEM_LENGTH = 300
 

@@ -2,10 +2,9 @@
 import type { DataParallelRank, WorkerBalance, WorkerControl, WorkerFigures } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { JobStatus } from './jobs.ts'
-import type { Reservation } from './registry.ts'
 import type { WorkerList, WorkerRecord, WorkerTraffic } from './wire.ts'
 import type { Worker } from './worker.ts'
-import { effectiveHealth, type HealthSettings, toDescribeTarget } from './worker-spec.ts'
+import { effectiveHealth, type HealthSettings, type Reservation, toDescribeTarget } from './worker-spec.ts'
 import { schemeOf } from './worker-url.ts'
 
 type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState' | 'figures'>

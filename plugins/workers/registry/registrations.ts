@@ -6,9 +6,14 @@ import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import type { JobContext, JobOptions } from './jobs.ts'
 import { serves, toCards } from './model-card.ts'
-import type { Reservation } from './registry.ts'
 import type { Findings, Worker } from './worker.ts'
-import { effectiveHealth, type Origin, toDescribeTarget, type WorkerSpec } from './worker-spec.ts'
+import {
+  effectiveHealth,
+  type Origin,
+  type Reservation,
+  toDescribeTarget,
+  type WorkerSpec,
+} from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
 import { requireControl } from './worker-validation.ts'
 

@@ -5,17 +5,8 @@ import type { WorkersConfig } from './config.ts'
 import { PendingWorkersPublisher } from './pending-workers.ts'
 import { Publisher } from './publisher.ts'
 import { buildWorker, type Findings, type Worker } from './worker.ts'
-import type { Origin, WorkerSpec } from './worker-spec.ts'
+import type { Origin, Reservation, WorkerSpec } from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
-
-/** A worker that has an id but is not registered yet. */
-export interface Reservation {
-  readonly id: string
-  readonly spec: WorkerSpec
-  readonly origin: Origin
-  /** `performance.now()`, milliseconds. */
-  readonly reservedAtMs: number
-}
 
 export interface RegistryParts {
   readonly balance: Pick<WorkerBalance, 'allocateSlot' | 'freeSlot' | 'setStatus' | 'status'>

@@ -50,6 +50,15 @@ export interface WorkerSpec {
   readonly carried: CarriedMembers
 }
 
+/** A worker that has an id but is not registered yet. */
+export interface Reservation {
+  readonly id: string
+  readonly spec: WorkerSpec
+  readonly origin: Origin
+  /** `performance.now()`, milliseconds. */
+  readonly reservedAtMs: number
+}
+
 /** Changes of a PATCH; absent members stay as they are. */
 export interface WorkerPatch {
   readonly priority?: number
