@@ -42,6 +42,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   #gatheredBytes = 0
   /** An error body that is not declared as JSON, so far; null for other bodies. */
   #refusal: Buffer[] | null = null
+  /** The client gets the head of this event stream, and no data yet: another worker may continue it. */
+  keepsHead = false
   /** Completion check of an event stream; null without one. */
   #check: StreamCompletionCheck | null = null
 
@@ -90,7 +92,9 @@ export class Relay implements Call, CallHandler, SinkListener {
       this.#missing = contentLength
       return
     }
-    this.ctx.forgetBody()
+    this.keepsHead = isEventStream && status < 400
+    // Sent again to the worker that continues the stream.
+    if (!this.keepsHead) this.ctx.forgetBody()
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
     if (isEventStream && status < 400) this.#check = this.#options.checkCompletion?.() ?? null
@@ -107,6 +111,10 @@ export class Relay implements Call, CallHandler, SinkListener {
     else if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
     else {
+      if (this.keepsHead) {
+        this.keepsHead = false
+        this.ctx.forgetBody()
+      }
       this.#check?.take(chunk)
       if (!this.ctx.writeStream(chunk)) this.#call.pause()
     }
