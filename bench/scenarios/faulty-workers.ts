@@ -1,4 +1,4 @@
-/** Policies compared on a fleet of four workers of which three fail: a wrong key, an HTML page, and no response at all. */
+/** Policies compared on a fleet of four workers of which three fail: a wrong key, an HTML page, and no tokens. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -50,7 +50,10 @@ const ANSWERS: readonly Answer[] = [
   (response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<html>sign in</html>')
   },
-  () => {},
+  // As engines that send the head at once: the health checks pass, and no token follows.
+  (response, isStream) => {
+    if (isStream) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+  },
 ]
 
 const DISCOVERY = discoveryResponses('bench')

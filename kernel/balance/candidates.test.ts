@@ -237,7 +237,7 @@ describe('the report of a pick', () => {
     expect(fleet.balance.pick(ctx, 'm').choice).toBeNull()
     fleet.balance.setStatus(0, 'draining')
     const { choice } = fleet.balance.pick(ctx, 'm', { report: true })
-    const row = { breaker: 'closed', isAvailable: true, inFlight: 0 }
+    const row = { breaker: 'closed', isAvailable: true, isSuspect: false, inFlight: 0 }
     expect(choice).toEqual({
       explanation: 'the second',
       candidates: [

@@ -15,6 +15,7 @@ import { type CandidateParts, Candidates } from './candidates.ts'
 import { type CompiledTable, type ModelRoute, UNKNOWN_MODEL, WORKER_TYPE_OF_LEG } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import type { ModelPolicies } from './model-policies.ts'
+import { isSuspect } from './outliers.ts'
 import type { Attempt, Choice, PickOptions } from './worker-balance.ts'
 
 /** Finds the `onPick` chain of a request's route; null without a hook. */
@@ -227,6 +228,7 @@ export function reportChoice(
       inFlight: counters.inFlight(worker.slot),
       breaker: breakers.state(worker),
       isAvailable: breakers.isAvailable(worker),
+      isSuspect: isSuspect(counters.layout, worker.slot),
     }),
   )
   return { explanation: policy.explain?.() ?? null, candidates }

@@ -18,6 +18,11 @@ export interface Call {
   readonly needsStream?: boolean
   /** Set if the picked worker may lack the route: its 404 is for the handler, and no other worker is tried. Default false. */
   readonly mayLackRoute?: boolean
+  /**
+   * True while the handler has had the head of a stream and no data: if the worker fails now, another one may continue the
+   * stream, whose head the handler does not get. Default false.
+   */
+  readonly keepsHead?: boolean
   /** The only worker to use: no policy, no hook and no retry. Null: the balance picks. */
   readonly worker: WorkerEntry | null
   /** The tokenized prompt, for policies that compare prefixes; null if the gateway has not tokenized it. */

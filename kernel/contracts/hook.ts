@@ -64,6 +64,8 @@ export interface CandidateReport {
   readonly inFlight: number
   readonly breaker: 'closed' | 'open' | 'half_open'
   readonly isAvailable: boolean
+  /** It fails many of its recent requests, or has stalled: others are preferred. */
+  readonly isSuspect: boolean
 }
 
 export interface HookSignatures {

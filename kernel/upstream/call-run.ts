@@ -262,6 +262,10 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
       this.#unusable('page', status)
       return
     }
+    if (this.status !== 0) {
+      if (status >= 400) this.fail(upstreamErrors.read_response_body_failed(`status ${status}`))
+      return
+    }
     this.status = status
     try {
       this.#handler.onHead(status, headers, contentLength)
@@ -361,7 +365,8 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     if (isFailure) this.#faultsOf.blame(attempt, toFault(failure))
     else attempt.succeeded()
     const isRetryable = isRejected || error === null || error.isRetryable
-    const mayTryElsewhere = this.status === 0 && !failure.responseStarted && isRetryable
+    const isUnanswered = this.status === 0 ? !failure.responseStarted : this.#call.keepsHead === true
+    const mayTryElsewhere = isUnanswered && isRetryable
     if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
     else if (isRejected) this.#giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
@@ -441,7 +446,8 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#faultsOf.blame(attempt, 'answered')
     this.#abandon(attempt)
     this.#exchange?.abort()
-    this.status = 0
+    // A stream whose head is kept continues at the next worker.
+    if (this.#call.keepsHead !== true) this.status = 0
     return true
   }
 

@@ -48,6 +48,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   #gatheredBytes = 0
   /** An error body that is not declared as JSON, so far; null for other bodies. */
   #refusal: Buffer[] | null = null
+  /** The client gets the head of this event stream, and no data yet: another worker may continue it. */
+  keepsHead = false
   /** Completion check of an event stream; null without one. */
   #check: StreamCompletionCheck | null = null
   /** The client did not request the usage that the worker is asked for. */
@@ -111,7 +113,9 @@ export class Relay implements Call, CallHandler, SinkListener {
       this.#missing = contentLength
       return
     }
-    this.ctx.forgetBody()
+    this.keepsHead = isEventStream && status < 400
+    // Sent again to the worker that continues the stream.
+    if (!this.keepsHead) this.ctx.forgetBody()
     const usage = this.#usage
     if (usage !== undefined && status < 400) {
       if (isEventStream) this.#streamUsage = new StreamUsage(usage, this.#removesUsage)
@@ -134,6 +138,10 @@ export class Relay implements Call, CallHandler, SinkListener {
     else if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
     else {
+      if (this.keepsHead) {
+        this.keepsHead = false
+        this.ctx.forgetBody()
+      }
       this.#check?.take(chunk)
       const bytes = this.#streamUsage === null ? chunk : this.#streamUsage.pass(chunk)
       if (bytes.length > 0 && !this.ctx.writeStream(bytes)) this.#call.pause()

@@ -146,3 +146,44 @@ test('a stream that hangs after its head ends within firstTokenMs and opens the 
   const { workers } = (await (await fleet.get('/workers')).json()) as { workers: { breaker: string }[] }
   expect(workers[0].breaker).toBe('open')
 })
+
+test.each([
+  ['hangs', sseAnswer([{ hang: true }])],
+  ['breaks', sseAnswer([{ drop: 'reset' }])],
+] as const)(
+  'a stream that %s after its head continues at another worker, also after heartbeats',
+  async (_what, answer) => {
+    const fleet = await openFleet({
+      workers: [{ spec: { priority: 90 } }, {}],
+      kernel: { upstream: { firstTokenMs: 500 }, http: { heartbeatMs: 100 } },
+    })
+    const [faulty, healthy] = fleet.workers
+    faulty.script(CHAT, answer)
+    serveChat(healthy)
+    const body = {
+      model: 'test-model',
+      stream: true,
+      messages: [{ role: 'user', content: 'a long prompt '.repeat(5_000) }],
+    }
+    const response = await fleet.post(PATH, body)
+    const text = await response.text()
+    expect(response.status).toBe(200)
+    expect(text.replace(/^:.*\n\n?/gm, '')).toBe(`data: ${CHUNK}\n\ndata: [DONE]\n\n`)
+    expect(healthy.requestsTo(CHAT)[0].json()).toEqual(body)
+    expect((await trafficOf(fleet))[0].failures).toEqual({ answered: 0, silent: 1, unreachable: 0 })
+  },
+)
+
+test('a continued stream ends with an error event if the other workers refuse it', async () => {
+  const fleet = await openFleet({
+    workers: [{ spec: { priority: 90 } }, {}],
+    kernel: { upstream: { firstTokenMs: 500 }, http: { heartbeatMs: 100 }, retry: { maxAttempts: 2 } },
+  })
+  const [faulty, other] = fleet.workers
+  faulty.script(CHAT, sseAnswer([{ hang: true }]))
+  other.script(CHAT, jsonAnswer({ error: { message: 'overloaded' } }, { status: 503 }))
+  const body = { model: 'test-model', stream: true, messages: [{ role: 'user', content: 'a' }] }
+  const response = await fleet.post(PATH, body)
+  expect(response.status).toBe(200)
+  expect(await response.text()).toContain('read_response_body_failed')
+})

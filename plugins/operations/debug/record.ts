@@ -67,6 +67,7 @@ function attemptView(attempt: AttemptReport, arrivedAtMs: number): AttemptView {
         in_flight: candidate.inFlight,
         breaker: candidate.breaker,
         is_available: candidate.isAvailable,
+        is_suspect: candidate.isSuspect,
       })) ?? null,
     start_ms: round(attempt.startedAtMs - arrivedAtMs),
     first_byte_ms: attempt.answeredAtMs === 0 ? null : round(attempt.answeredAtMs - attempt.startedAtMs),

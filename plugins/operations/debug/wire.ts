@@ -11,6 +11,9 @@ export const CandidateView = Type.Object({
   in_flight: Type.Integer({ description: 'Requests in flight when the worker was picked.' }),
   breaker: Type.String({ description: 'closed, open or half_open.' }),
   is_available: Type.Boolean(),
+  is_suspect: Type.Boolean({
+    description: 'It fails many of its recent requests, or has stalled: others are preferred.',
+  }),
 })
 
 export const AttemptView = Type.Object({
