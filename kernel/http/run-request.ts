@@ -10,6 +10,7 @@ import { type CheckedResponse, checkedResponse } from './response-check.ts'
 export function runRequest(ctx: HttpContext): void {
   if (ctx.isDone || ctx.isFailing) return
   try {
+    if (ctx.identity !== null && ctx.identity.models !== undefined) checkBody(ctx)
     const { onRequest } = ctx.hooks
     if (onRequest !== null) {
       const early = onRequest(ctx)
@@ -38,12 +39,14 @@ function respondOrHandle(ctx: HttpContext, early: WholeResponse | undefined | vo
 }
 
 function handle(ctx: HttpContext): void {
-  if (ctx.identity !== null && ctx.identity.models !== undefined) checkBody(ctx)
   const pending = ctx.compiled.definition.handler(ctx)
   if (pending instanceof Promise) pending.catch((error: unknown) => ctx.fail(error))
 }
 
-/** The hooks have run, which may replace the body. Requests without a model in their body are checked by their calls. */
+/**
+ * Before the hooks, which may replace the name that the client sent by what it stands for. Requests without a model in their
+ * body are checked by their calls.
+ */
 function checkBody(ctx: HttpContext): void {
   if (ctx.route.access !== 'api' || ctx.rawBody.length === 0) return
   const { model } = ctx.peek()

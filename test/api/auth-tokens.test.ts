@@ -34,7 +34,12 @@ test('a token opens serving routes, with role admin also the control plane, and 
     (await fleet.post('/v1/chat/completions', chat, headers)).status
 
   expect(await post()).toBe(401)
-  expect(await post(await bearer([], '-5m'))).toBe(401)
+  const expired = await fleet.post('/v1/chat/completions', chat, await bearer([], '-5m'))
+  expect([expired.status, expired.headers.get('www-authenticate')]).toEqual([
+    401,
+    'Bearer error="invalid_token", error_description="it has expired"',
+  ])
+  await expired.arrayBuffer()
   expect(await post(await bearer([]))).toBe(200)
   expect((await fleet.get('/workers', await bearer(['user']))).status).toBe(403)
   expect((await fleet.get('/workers', await bearer(['admin']))).status).toBe(200)

@@ -225,6 +225,41 @@ describe('a key that may use one model', () => {
     expect(fleet.workers[0].requests).toEqual([])
   })
 
+  test('is compared by the name that the client sends, not by what the name stands for', async () => {
+    const named = { id: 'named', tenant: 'a', key: 'named', models: ['claude'] }
+    const fleet = await withKeys({
+      plugins: {
+        ...LANES,
+        auth: { apiKey: 'root', keys: [...auth.keys, named] },
+        messages: { models: { claude: 'small' } },
+      },
+    })
+    const status = async (key: string, model: string) => {
+      const body = { model, messages, max_tokens: 5 }
+      const response = await fleet.post('/v1/messages', body, { 'x-api-key': key })
+      await response.arrayBuffer()
+      return response.status
+    }
+    expect(await status('named', 'small')).toBe(403)
+    expect(await status('limited', 'claude')).toBe(403)
+    expect(fleet.workers[0].requests).toEqual([])
+    expect(await status('named', 'claude')).not.toBe(403)
+    expect(fleet.workers[0].requests).not.toEqual([])
+  })
+
+  test('works in the background', async () => {
+    const fleet = await open()
+    const asked = await fleet.post(
+      '/v1/responses',
+      { model: 'small', input: 'hi', background: true },
+      bearer('limited'),
+    )
+    const { id } = (await asked.json()) as { id: string }
+    const shown = async () => (await fleet.get(`/v1/responses/${id}`, bearer('limited'))).json()
+    await expect.poll(shown).toMatchObject({ status: expect.stringMatching(/completed|failed/) })
+    expect(fleet.workers[0].requests).not.toEqual([])
+  })
+
   test('is refused with the next message of a WebSocket once it is revoked', async () => {
     const fleet = await open()
     const { id, key } = await create(fleet, { tenant: 'a' })

@@ -79,7 +79,11 @@ test('a key is replaced under load over two threads: no request fails, and the r
   isOver = true
   await Promise.all(load)
   expect([...counts.keys()].sort()).toEqual(['new 200', 'old 200'])
-  const missing = await runCommand(['keys', 'revoke', old.id, '--gateway', gateway.url, '--api-key', 'root'])
+  await gateway.command.stop()
+  const again = await startBuiltGateway({ plugins, workers: [await startWorker()] })
+  expect(await statuses(again, next.key)).toEqual([200])
+  expect(await statuses(again, old.key)).toEqual([401])
+  const missing = await runCommand(['keys', 'revoke', old.id, '--gateway', again.url, '--api-key', 'root'])
     .ended
   expect(missing.code).toBe(1)
   expect(missing.stderr).toContain("'weir keys list' shows the ids")

@@ -88,6 +88,22 @@ test('while the store is unavailable at start, keys are unknown; they are read w
   expect(vi.getTimerCount()).toBe(0)
 })
 
+test('a store that does not respond does not hold up the start', async () => {
+  vi.useRealTimers()
+  const answer = Promise.withResolvers<void>()
+  const collection = store.collection('api-keys')
+  vi.spyOn(store, 'collection').mockReturnValue(
+    Object.assign(collection, {
+      range: () => answer.promise.then(() => ({ records: [], next: null })),
+    }),
+  )
+  const keeper = open(false)
+  await keeper.start()
+  expect(published).toEqual([])
+  answer.resolve()
+  await expect.poll(() => published).toEqual([[]])
+})
+
 test('keys stay valid while a shared store is unavailable, for a limited time', async () => {
   const keeper = open()
   await keeper.start()

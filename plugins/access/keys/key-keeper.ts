@@ -1,4 +1,5 @@
 /** The stored keys on control: reads them, creates and revokes them, and publishes each change to every thread. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Collection, GATEWAY_TENANT, type Logger, retryAfter, type StoreService } from '#kernel'
 import type { KeysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
@@ -9,6 +10,7 @@ const PAGE = 1_000
 /** An expired key is listed for this time, then the store deletes it. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000
 const RETRY_S = 5
+const START_WAIT_MS = 3_000
 
 export interface KeyKeeperOptions {
   readonly store: StoreService
@@ -45,10 +47,15 @@ export class KeyKeeper {
     this.#collection = options.store.collection(COLLECTION)
   }
 
-  /** Reads the keys; if the store is unavailable, they stay unknown until a later read succeeds. */
+  /**
+   * Reads the keys; if the store is unavailable or slow, they stay unknown until a read succeeds. Resolves after
+   * `START_WAIT_MS` at the latest, so that a store that does not respond does not stop the boot.
+   */
   async start(): Promise<void> {
-    await this.#serially(() => this.#refresh())
-    this.#schedule()
+    const first = this.#serially(() => this.#refresh()).then(() => this.#schedule())
+    const waiting = new AbortController()
+    await Promise.race([first, sleep(START_WAIT_MS, undefined, { signal: waiting.signal }).catch(() => {})])
+    waiting.abort()
   }
 
   async stop(): Promise<void> {
