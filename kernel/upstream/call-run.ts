@@ -18,7 +18,6 @@ import type {
 } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { sumOfUsage } from '../wire/token-usage.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { CallParts } from './call-parts.ts'
@@ -28,6 +27,7 @@ import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { isStream } from './response-headers.ts'
 import { nextAttemptDelayMs } from './retry.ts'
+import { sumOfUsage } from './token-usage.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 /** Bodies of discarded responses are read up to this Content-Length, so that the connection can be reused. */
