@@ -33,7 +33,9 @@ const { UsageMeter } = (await load('plugins/access/usage/usage-meter')) as { Usa
 const { PriceList } = (await load('plugins/access/usage/price-list')) as { PriceList: Make<object> }
 const { Budgets } = (await load('plugins/access/usage/budgets')) as { Budgets: Make<BudgetGate> }
 const { StreamUsage } = (await load('kernel/upstream/stream-usage')) as { StreamUsage: Make<Stream> }
-const { usageOfBody } = (await load('kernel/wire/token-usage')) as { usageOfBody: (body: Buffer) => unknown }
+const { usageOfBody } = (await load('kernel/upstream/token-usage')) as {
+  usageOfBody: (body: Buffer) => unknown
+}
 
 const usage = { input: 300, output: 200, cached: 128, reasoning: 0 }
 const contextOf = (index: number) => ({

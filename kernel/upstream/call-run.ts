@@ -17,7 +17,6 @@ import type {
 } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { sumOfUsage } from '../wire/token-usage.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import { CallFaults } from './call-faults.ts'
@@ -29,6 +28,7 @@ import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { isPage, isStream } from './response-headers.ts'
 import type { WatchedStream } from './stalled-streams.ts'
+import { sumOfUsage } from './token-usage.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 /** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */

@@ -25,12 +25,12 @@ const scopeErrors = defineErrors('access', {
 
 /** Whether the caller may use a model. @param model as the client sent it */
 export function mayUseModel(identity: Identity | null, model: string): boolean {
-  return identity === null || identity.models === undefined || identity.models.has(model)
+  return identity?.models === undefined || identity.models.has(model)
 }
 
 /** @param model as the client sent it; null for any @throws model_not_allowed, model_required (403) */
 export function checkModel(identity: Identity | null, model: string | null): void {
-  if (identity === null || identity.models === undefined) return
+  if (identity?.models === undefined) return
   if (model === null) throw scopeErrors.model_required.with({ param: 'model' })
   if (!identity.models.has(model))
     throw scopeErrors.model_not_allowed.with({ param: 'model' }, model.slice(0, MAX_SHOWN_MODEL))
@@ -38,6 +38,6 @@ export function checkModel(identity: Identity | null, model: string | null): voi
 
 /** @param endpoint label of the route @throws route_not_allowed (403) */
 export function checkEndpoint(identity: Identity | null, endpoint = 'other'): void {
-  if (identity === null || identity.routes === undefined || identity.routes.has(endpoint)) return
+  if (identity?.routes === undefined || identity.routes.has(endpoint)) return
   throw scopeErrors.route_not_allowed(endpoint)
 }

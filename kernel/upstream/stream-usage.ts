@@ -6,7 +6,7 @@ import type { TokenUsage } from '../contracts/request.ts'
 import type { UsageReport } from '../contracts/upstream.ts'
 import { nextEventEnd } from '../wire/event-borders.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'
-import { findUsage, jsonOfEvent, sumOfUsage, usageOfEvent, usageOfMetaInfo } from '../wire/token-usage.ts'
+import { findUsage, jsonOfEvent, sumOfUsage, usageOfEvent, usageOfMetaInfo } from './token-usage.ts'
 
 const LF = 0x0a
 const META_INFO = Buffer.from('"meta_info"')

@@ -14,9 +14,9 @@ import {
   withMembers,
 } from '#shared'
 import { StreamUsage } from '../../kernel/upstream/stream-usage.ts'
+import { usageOfBody, usageOfMetaInfo } from '../../kernel/upstream/token-usage.ts'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
-import { usageOfBody, usageOfMetaInfo } from '../../kernel/wire/token-usage.ts'
 import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.ts'
 import { toConstraint } from '../../plugins/protocols/chat/serve/completions/from-completion-body.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/protocols/chat/serve/models/worker-info.ts'

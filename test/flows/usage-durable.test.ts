@@ -17,6 +17,7 @@ import {
   sseAnswer,
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
+import { weir } from '../support/short-command.ts'
 
 const KILLS = Number(process.env.USAGE_KILLS ?? 3)
 const REQUESTS = Number(process.env.USAGE_REQUESTS ?? 900)
@@ -198,6 +199,18 @@ test('a graceful end of the gateway loses no usage, also without durable', async
   const second = await start()
   const { total } = (await (await second.get('/usage')).json()) as { total: object }
   expect(total).toMatchObject({ requests: 100, input_tokens: 300, output_tokens: 200 })
+  const table = await weir(['usage', '--gateway', second.url, '--by', 'model'])
+  expect([table.code, table.out.split('\n').slice(1)]).toEqual([
+    0,
+    [
+      'MODEL  REQUESTS  INPUT  CACHED  OUTPUT  REASONING      COST',
+      'm           100    300       0     200          0  0.000000',
+      'TOTAL       100    300       0     200          0  0.000000',
+      '',
+    ],
+  ])
+  const json = await weir(['usage', '--gateway', second.url, '--tenant', 'auth:unknown', '--json'])
+  expect(JSON.parse(json.out)).toMatchObject({ data: [], total: { requests: 0 } })
   await second.command.stop()
   await worker.close()
 })

@@ -22,9 +22,7 @@ export class DurableEnd {
 
   /** A complete response; streams have no body here. */
   onResponse(ctx: RequestContext, { body }: IncomingResponse): Promise<void> | void {
-    if (body === null) return
-    this.#meter.count(ctx)
-    return this.#meter.flush()
+    if (body !== null && this.#meter.count(ctx)) return this.#meter.flush()
   }
 
   onEvents(ctx: RequestContext, events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
@@ -35,7 +33,6 @@ export class DurableEnd {
       this.#held.set(ctx, Buffer.concat([held, events]))
       return NO_BYTES
     }
-    this.#meter.count(ctx)
-    return this.#meter.flush().then(() => held)
+    return this.#meter.count(ctx) ? this.#meter.flush().then(() => held) : held
   }
 }

@@ -87,9 +87,8 @@ export default definePlugin({
       return host.command(ReadBudgets, { tenant, key })
     })
     const reservations = host.slot<Reservation>()
-    const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
     // Not those of one stored response, such as its cancellation.
-    const starts = ({ method, endpoint, path }: RouteDefinition) =>
+    const generates = ({ method, endpoint, path }: RouteDefinition) =>
       method === 'POST' && endpoint !== undefined && GENERATING.has(endpoint) && !path.includes(':')
 
     const enter = (ctx: RequestContext): Promise<undefined> | undefined => {
@@ -108,21 +107,16 @@ export default definePlugin({
     }
     const gate = host.hook('onRequest', enter, {
       scope: 'all',
-      routes: starts,
+      routes: generates,
       order: 'early',
       headers: ['content-length'],
       startsOff: config.budgets.length === 0,
     })
     if (config.durable) {
       const end = new DurableEnd(meter, host.slot<Buffer>())
-      host.hook('onResponse', (ctx, response) => end.onResponse(ctx, response), {
-        ...inference,
-        order: 'late',
-      })
-      host.hook('onEvents', (ctx, events, isLast) => end.onEvents(ctx, events, isLast), {
-        ...inference,
-        order: 'late',
-      })
+      const late = { scope: 'all', routes: generates, order: 'late' } as const
+      host.hook('onResponse', (ctx, response) => end.onResponse(ctx, response), late)
+      host.hook('onEvents', (ctx, events, isLast) => end.onEvents(ctx, events, isLast), late)
     }
     host.hook(
       'onDone',
@@ -131,7 +125,7 @@ export default definePlugin({
         const reservation = reservations.get(ctx)
         if (reservation !== undefined) budgets.settle(reservation, meter.usedBy(ctx))
       },
-      inference,
+      { scope: 'all', routes: ({ access }) => access === 'api' },
     )
 
     host.route(

@@ -1,12 +1,11 @@
-import pino from 'pino'
 import { afterEach, expect, test, vi } from 'vitest'
-import type { Change } from '#kernel'
+import type { Change, Logger } from '#kernel'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
 import { noUsage, type UsageRow } from './usage-record.ts'
 
 const OPTIONS = { keepDays: 100_000, isSynced: false, onStored: () => {} }
-const log = pino({ level: 'silent' })
+const log = { error() {} } as unknown as Logger
 const row = (more: Partial<UsageRow> = {}): UsageRow => ({
   ...noUsage(),
   tenant: 'auth:a',

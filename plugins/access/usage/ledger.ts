@@ -143,7 +143,6 @@ export class Ledger {
       group.waiting.promise.catch(() => undefined)
       this.#writing = group.rows
       await this.#storeGroup(group)
-      this.#writing = new Map()
     }
     this.#running = null
   }
@@ -152,6 +151,7 @@ export class Ledger {
     for (let isRepeated = false; ; isRepeated = true) {
       try {
         await this.#commit(group, isRepeated)
+        this.#writing = new Map()
         this.#options.onStored(group.rows.values())
         group.waiting.resolve()
         return

@@ -39,17 +39,19 @@ export class UsageMeter {
   /**
    * Counts what a request has used since the last call for it; a request without an answer and without tokens is not
    * counted.
+   *
+   * @returns whether anything was counted
    */
-  count(ctx: RequestContext): void {
+  count(ctx: RequestContext): boolean {
     const { model, usage } = ctx
-    if (model === null) return
+    if (model === null) return false
     const { slot } = this.#parts
     const counted = slot.get(ctx)
     const used = usage ?? NO_TOKENS
     if (counted === undefined) {
       const isAnswered = ctx.status >= 200 && ctx.status < 400 && !ctx.isAborted && ctx.errorCode === null
-      if (usage === null && !isAnswered) return
-    } else if (counted === used) return
+      if (usage === null && !isAnswered) return false
+    } else if (counted === used) return false
     slot.set(ctx, used)
     const before = counted ?? NO_TOKENS
     const tally = this.#tallyOf(tenantOf(ctx), ctx.identity?.keyId ?? '', model)
@@ -60,6 +62,7 @@ export class UsageMeter {
     tally.reasoning += used.reasoning - before.reasoning
     tally.costNano += this.prices.costNano(model, used) - this.prices.costNano(model, before)
     this.#timer ??= setTimeout(() => void this.flush().catch(() => undefined), FLUSH_MS)
+    return true
   }
 
   /** All that was counted of a request; null for nothing. */

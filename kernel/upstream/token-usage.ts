@@ -3,7 +3,7 @@
  * Only the usage object is parsed. Generated text cannot match, because quotes in JSON strings are escaped. @hot
  */
 import type { TokenUsage } from '../contracts/request.ts'
-import { isObject } from './is-object.ts'
+import { isObject } from '../wire/is-object.ts'
 import {
   CLOSE_BRACE,
   COLON,
@@ -14,7 +14,7 @@ import {
   skipString,
   skipValue,
   skipWord,
-} from './json-bytes.ts'
+} from '../wire/json-bytes.ts'
 
 const USAGE = Buffer.from('"usage"')
 const PROMPT = Buffer.from('"prompt_tokens"')
@@ -146,7 +146,7 @@ export function sumOfUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
 }
 
 /** Counts of a usage object; null if it has no count of input or output. Messages report cached input apart from other input. */
-export function toTokenUsage(usage: unknown): TokenUsage | null {
+function toTokenUsage(usage: unknown): TokenUsage | null {
   if (!isObject(usage)) return null
   const input = usage.prompt_tokens ?? usage.input_tokens
   const output = usage.completion_tokens ?? usage.output_tokens
