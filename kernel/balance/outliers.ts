@@ -6,7 +6,7 @@
  *
  * The failure share is a moving average over the last attempts of all threads. An outlier still gets one request per
  * `TRIAL_MS`; each success makes the next one due at once, so that a repaired worker recovers quickly. A worker whose
- * breaker is not closed is not judged here: its probes decide.
+ * breaker is not closed is ignored here: the probes of the breaker decide.
  */
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { Availability } from './compiled-table.ts'

@@ -25,6 +25,15 @@ function check(section: Record<string, unknown>) {
 }
 
 describe('checkSection', () => {
+  test('names what replaces a removed key, and no inherited property does', () => {
+    const renamed = Type.Object({ headMs: Type.Integer() }, { replacedKeys: { firstByteMs: 'headMs' } })
+    const { findings } = checkSection(renamed, { firstByteMs: 1, toString: 2, headMs: 3 }, ['kernel'])
+    expect(findings.map(({ text }) => text)).toEqual([
+      'was removed; use headMs',
+      expect.stringMatching(/^is not known/),
+    ])
+  })
+
   test('fills every default and does not modify its input', () => {
     const given = { limits: {} }
     const { value, findings } = checkSection(schema, given, [])
