@@ -36,6 +36,7 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
         history: {},
         conversations: {},
         responses: {},
+        usage: {},
       },
       workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: MODEL }] }],
     })

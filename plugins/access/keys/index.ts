@@ -18,6 +18,7 @@ export default definePlugin({
     description: 'API keys that are created, listed and revoked at runtime, by /keys and `weir keys`.',
     uses: [Keys],
     usesOptionally: [SharedStore, Store],
+    degradable: [SharedStore],
     config: keysConfig,
   },
   enables: (_, isEnabled) => (isEnabled('postgres') ? ['auth'] : ['auth', 'storage']),

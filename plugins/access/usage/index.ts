@@ -44,6 +44,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Tokens, requests and costs by tenant, key and model; budgets.',
     usesOptionally: [SharedStore, Store],
+    degradable: [SharedStore],
     config: usageConfig,
     reloads: ['prices', 'budgets'],
   },
