@@ -52,6 +52,7 @@ const load = (plugins: object, kernel: object = {}) =>
 const loadEveryPlugin = () =>
   load({
     ...EVERY_PLUGIN,
+    auth: { apiKey: 'key' },
     kubernetes: { selector: { app: 'engine' } },
     'trusted-proxies': { addresses: ['10.0.0.1'] },
   })

@@ -163,6 +163,7 @@ test.each([
     const body = {
       model: 'test-model',
       stream: true,
+      stream_options: { include_usage: true },
       messages: [{ role: 'user', content: 'a long prompt '.repeat(5_000) }],
     }
     const response = await fleet.post(PATH, body)
