@@ -37,6 +37,7 @@ export type {
 export type * from './contracts/metric.ts'
 export type * from './contracts/metric-snapshot.ts'
 export type * from './contracts/mode-control.ts'
+export * from './contracts/model-targets.ts'
 export * from './contracts/outgoing-http.ts'
 export type * from './contracts/pair.ts'
 export type * from './contracts/policy.ts'

@@ -1,4 +1,5 @@
 /** Builds the request of one attempt: headers for the worker, and the body with the canonical model. @hot */
+import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RoutingPeek } from '../contracts/request.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
@@ -31,6 +32,11 @@ export function canonicalBody(
   const peek = ctx.peek()
   if (edit === null || peek.modelStart < 0) return withModel(body, peek, model)
   return editedBody(body, [edit, modelEdit(peek, model)])
+}
+
+/** Replaces or adds members of a body. Parses the body, so that no member is sent twice. */
+export function withParameters(body: Buffer, parameters: ModelParameters): Buffer {
+  return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString('utf8')), ...parameters }))
 }
 
 function modelEdit({ modelStart, modelEnd }: RoutingPeek, model: string): BodyEdit {

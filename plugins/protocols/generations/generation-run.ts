@@ -17,6 +17,7 @@ import {
   type GenerationUsage,
   type HeaderList,
   type JoinedRelay,
+  type ModelParameters,
   messageOf,
   type OpenCall,
   type PreparedPrompt,
@@ -134,13 +135,13 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       ctx.generationCount++
       ctx.hooks.onGeneration?.(ctx, { number: ctx.generationCount, model: this.model })
       if (this.#isOver) return
-      const model = this.#parts.upstream.canonicalModel(this.request.model)
-      const preparing = this.#parts.engines.preparing(model)
-      if (preparing.length === 0) this.#open()
-      // Engines that get a prepared prompt take text alone.
+      const pending = this.prepareFor(this.#parts.upstream.startModel(ctx, this.request.model))
+      if (pending === null) this.#open()
       else
-        preparePrompts(preparing, { request: this.#withImages(null, model), model, ctx: this.ctx }).then(
-          (prepared) => this.#takePrompts(prepared),
+        pending.then(
+          () => {
+            if (!this.#isOver) this.#open()
+          },
           (error: unknown) => this.#failed(error),
         )
     } catch (error) {
@@ -148,11 +149,17 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
-  #takePrompts(prepared: PreparedPrompts): void {
-    if (this.#isOver) return
-    this.#prepared = prepared.byAdapter
-    this.tokenIds = prepared.tokenIds
-    this.#open()
+  prepareFor(model: string): Promise<void> | null {
+    const preparing = this.#parts.engines.preparing(model)
+    this.#prepared = NOTHING_PREPARED
+    this.tokenIds = null
+    if (preparing.length === 0) return null
+    // Engines that get a prepared prompt take text alone.
+    const request = this.#withImages(null, model)
+    return preparePrompts(preparing, { request, model, ctx: this.ctx }).then((prepared) => {
+      this.#prepared = prepared.byAdapter
+      this.tokenIds = prepared.tokenIds
+    })
   }
 
   #open(): void {
@@ -188,7 +195,12 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     return passThrough !== undefined && this.#parts.passThrough.takes(worker, passThrough.api)
   }
 
-  requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
+  requestFor(
+    worker: WorkerEntry,
+    model: string,
+    number: number,
+    parameters: ModelParameters | null,
+  ): UpstreamRequest {
     const { passThrough } = this.#options
     this.#reader = null
     this.#relay = null
@@ -199,7 +211,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
         { path, headers, checkCompletion, usage, model: this.model, stream: this.stream },
         this.#call as OpenCall,
       )
-      return this.#relay.requestFor(worker, model)
+      return this.#relay.requestFor(worker, model, number, parameters)
     }
     const adapter = this.#engineOf(worker)
     if (adapter === null) throw generationErrors.engine_missing(model)

@@ -1,0 +1,42 @@
+/** Virtual models: names that clients send for targets, which are models of workers. One plugin provides the token. */
+import type { RelayContext } from './relay-context.ts'
+import { token } from './token.ts'
+import type { WorkerEntry } from './worker.ts'
+
+/** Members of a request body that a target sets, in the format of the client. */
+export type ModelParameters = Readonly<Record<string, unknown>>
+
+export interface ModelTarget {
+  /** Model id or alias of workers; never itself virtual. */
+  readonly model: string
+  /** Filters the workers of the model; null accepts all. */
+  readonly accepts: ((worker: WorkerEntry) => boolean) | null
+  /** Replace the client's; null for none. */
+  readonly parameters: ModelParameters | null
+}
+
+/** The targets of one request in the order in which they are tried; shared by all of its calls. */
+export interface TargetPlan {
+  /** Name of the virtual model. */
+  readonly name: string
+  /** At least one. */
+  readonly targets: readonly ModelTarget[]
+  /** Target at which further calls of the request start, 0-based: earlier ones have failed. */
+  start: number
+}
+
+/** Why a target is given up: no worker is available, the attempts failed, or the responses had a failure status. */
+export type TargetFailure = 'no_worker' | 'failure' | 'status'
+
+export interface ModelTargets {
+  /** Names of the virtual models, in order of configuration. */
+  readonly names: readonly string[]
+  /** All targets of a virtual model; null for any other name. */
+  targetsOf(name: string): readonly ModelTarget[] | null
+  /** The plan of a request; the same one for each call with that name. Null for a name that is not virtual. @hot */
+  planOf(ctx: RelayContext, name: string): TargetPlan | null
+  /** A call starts at a target. @param failed why the previous one was given up; null for the first of the call */
+  entered(plan: TargetPlan, index: number, failed: TargetFailure | null): void
+}
+
+export const ModelTargets = token<ModelTargets>('model-targets')
