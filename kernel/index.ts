@@ -80,7 +80,7 @@ export { isLocalExhaustion } from './upstream/local-exhaustion.ts'
 export { headerOf, isPlainEventStream } from './upstream/response-headers.ts'
 export { toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
 export { workerControls } from './upstream/worker-controls.ts'
-export { withModel } from './upstream/worker-request.ts'
+export { mergeParameters, withModel } from './upstream/worker-request.ts'
 export { readVersion } from './version.ts'
 
 // Wire: addresses, headers, event streams, JSON bytes.

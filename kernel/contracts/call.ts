@@ -42,12 +42,13 @@ export interface Call {
     parameters: ModelParameters | null,
   ): UpstreamRequest
   /**
-   * Called before a worker of another target of a virtual model is picked.
+   * Called before the first worker of each target of a virtual model is picked.
    *
    * @param model canonical
+   * @param parameters of the target; null for none
    * @returns null if the call is ready for it
    */
-  prepareFor?(model: string): Promise<void> | null
+  prepareFor?(model: string, parameters: ModelParameters | null): Promise<void> | null
 }
 
 /**

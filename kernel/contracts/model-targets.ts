@@ -3,7 +3,7 @@ import type { RelayContext } from './relay-context.ts'
 import { token } from './token.ts'
 import type { WorkerEntry } from './worker.ts'
 
-/** Members of a request body that a target sets, in the format of the client. */
+/** Members of a request body that a target sets, in the format of the client; null removes one. */
 export type ModelParameters = Readonly<Record<string, unknown>>
 
 export interface ModelTarget {

@@ -68,12 +68,8 @@ export interface Upstream {
    * observer, relays do not look for it.
    */
   countUsage(): void
-  /**
-   * Canonical id of the model at which a call of the request starts.
-   *
-   * @param model as the client sent it, also a virtual one; null for any
-   */
-  startModel(ctx: RequestContext, model: string | null): string
+  /** True for a virtual model, whose calls ask with `Call.prepareFor` for each target. @param model as the client sent it */
+  isVirtual(model: string | null): boolean
   /** Canonical id of a model. @param model as the client sent it; null for any */
   canonicalModel(model: string | null): string
   /** The client's error for any failure of a call; errors without a table row are bugs and are logged. */

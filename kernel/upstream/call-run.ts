@@ -107,6 +107,24 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     return this.#faults
   }
 
+  /** Starts the first attempt, at a virtual model when the call is ready for its target. Never throws. */
+  start(): void {
+    const target = this.#target
+    const pending = target === null ? null : this.#prepareFor(target)
+    if (pending === null) this.begin()
+    else
+      pending.then(
+        () => {
+          if (!this.isOver) this.begin()
+        },
+        (error: unknown) => this.#giveUp(error),
+      )
+  }
+
+  #prepareFor({ parameters }: CallTarget): Promise<void> | null {
+    return this.#call.prepareFor?.(this.#model, parameters) ?? null
+  }
+
   /** Starts the first or the next attempt. Never throws. */
   begin(): void {
     this.#attemptCount++
@@ -489,16 +507,15 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     return true
   }
 
-  /** @returns null if the next target is ready */
-  #enterTarget(target: CallTarget): Promise<void> | null {
+  #enterNext(target: CallTarget): void {
     // One call for each target in the metrics, each by its model.
     this.#meter?.done(this.#call.ctx, SERVICE_UNAVAILABLE)
     this.#meter = null
     target.advance()
     this.#model = target.model
     this.#retries = null
+    this.#faults = null
     this.#attemptsBefore = this.#attemptCount
-    return this.#call.prepareFor?.(this.#model) ?? null
   }
 
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
@@ -511,16 +528,11 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#stopDiscarding()
     this.#exchange = null
     this.#faults?.settle()
-    const target = this.#target
-    const pending = target?.isGivenUp === true ? this.#enterTarget(target) : null
-    if (pending === null) this.begin()
-    else
-      pending.then(
-        () => {
-          if (!this.isOver) this.begin()
-        },
-        (error: unknown) => this.#giveUp(error),
-      )
+    if (this.#target?.isGivenUp !== true) this.begin()
+    else {
+      this.#enterNext(this.#target)
+      this.start()
+    }
   }
 
   #stopDiscarding(): void {

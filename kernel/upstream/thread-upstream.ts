@@ -123,7 +123,7 @@ export class ThreadUpstream implements Upstream {
     const run = new CallRun(call, handler, this.#parts)
     // No callback of the handler runs before the caller has the call.
     process.nextTick(() => {
-      if (!run.isOver) run.begin()
+      if (!run.isOver) run.start()
     })
     return run
   }
@@ -147,9 +147,9 @@ export class ThreadUpstream implements Upstream {
     return upstreamErrors.upstream_internal_error.with({ cause })
   }
 
-  startModel(ctx: RelayContext, model: string | null): string {
-    const plan = model === null ? null : (this.#parts.targets?.planOf(ctx, model) ?? null)
-    return this.canonicalModel(plan === null ? model : plan.targets[plan.start].model)
+  isVirtual(model: string | null): boolean {
+    const { targets } = this.#parts
+    return targets !== null && model !== null && targets.targetsOf(model) !== null
   }
 
   canonicalModel(model: string | null): string {

@@ -34,9 +34,18 @@ export function canonicalBody(
   return editedBody(body, [edit, modelEdit(peek, model)])
 }
 
-/** Replaces or adds members of a body. Parses the body, so that no member is sent twice. */
+/** Sets members of a body that the client sent. Parses it, so that no member is sent twice. */
 export function withParameters(body: Buffer, parameters: ModelParameters): Buffer {
-  return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString('utf8')), ...parameters }))
+  return Buffer.from(JSON.stringify(mergeParameters(JSON.parse(body.toString('utf8')), parameters)))
+}
+
+/** Replaces or adds members, and removes those whose parameter is null. */
+export function mergeParameters(
+  members: Readonly<Record<string, unknown>>,
+  parameters: ModelParameters,
+): Record<string, unknown> {
+  const merged = Object.entries({ ...members, ...parameters })
+  return Object.fromEntries(merged.filter(([name]) => parameters[name] !== null))
 }
 
 function modelEdit({ modelStart, modelEnd }: RoutingPeek, model: string): BodyEdit {

@@ -113,3 +113,79 @@ test('an error of the client passes', async () => {
   expect(await answer.text()).toContain('bad temperature')
   expect(workers[1].requestsTo(CHAT)).toEqual([])
 })
+
+test('a session keeps its target, and new sessions spread by weight', async () => {
+  const { post } = await open({
+    assistant: {
+      targets: [
+        { model: 'small', weight: 50 },
+        { model: 'next', weight: 50 },
+      ],
+      sticky: 'session',
+    },
+  })
+  const ask = async (key: string) =>
+    (await post(PATH, HI, { 'x-weir-routing-key': key })).headers.get('x-weir-model')
+  const first = await Promise.all(Array.from({ length: 40 }, (_, i) => ask(`session-${i}`)))
+  const second = await Promise.all(Array.from({ length: 40 }, (_, i) => ask(`session-${i}`)))
+  expect(second).toEqual(first)
+  expect(new Set(first)).toEqual(new Set(['small', 'next']))
+})
+
+test('a target of weight 0 gets nothing, and a reload changes the weights', async () => {
+  const models = (small: number, next: number) => ({
+    assistant: {
+      targets: [
+        { model: 'small', weight: small },
+        { model: 'next', weight: next },
+      ],
+    },
+  })
+  const { gateway, post } = await open(models(1, 0), { plugins: { reload: {}, auth: { apiKey: 'root' } } })
+  const key = { authorization: 'Bearer root' }
+  const ask = async () => (await post(PATH, HI, key)).headers.get('x-weir-model')
+  expect(new Set(await Promise.all(Array.from({ length: 20 }, ask)))).toEqual(new Set(['small']))
+  gateway.rewrite({ 'virtual-models': { models: models(0, 1) } })
+  expect((await post('/config/apply', {}, key)).status).toBe(200)
+  expect(await ask()).toBe('next')
+})
+
+test('the model list has virtual models, and keys are restricted by their names', async () => {
+  const { get, post } = await open(
+    { assistant: { targets: [{ model: 'small' }] }, next: { targets: [{ model: 'small' }] } },
+    {
+      plugins: {
+        auth: {
+          apiKey: 'root',
+          keys: [{ id: 'one', tenant: 'a', key: 'limited', models: ['assistant'] }],
+        },
+      },
+    },
+  )
+  const idsFor = async (key: string) => {
+    const list = await (await get('/v1/models', { authorization: `Bearer ${key}` })).json()
+    return (list as { data: { id: string }[] }).data.map(({ id }) => id)
+  }
+  expect(await idsFor('root')).toEqual(['small', 'next', 'claude', 'assistant'])
+  expect(await idsFor('limited')).toEqual(['assistant'])
+  const limited = { authorization: 'Bearer limited' }
+  expect(await served(await post(PATH, HI, limited))).toEqual({ header: 'small', body: 'small' })
+  expect((await post(PATH, { ...HI, model: 'small' }, limited)).status).toBe(403)
+  expect((await get('/v1/models/assistant', limited)).status).toBe(200)
+  // A name that is also a model of workers takes its place.
+  const shadowed = await post(PATH, { ...HI, model: 'next' }, { authorization: 'Bearer root' })
+  expect(await served(shadowed)).toEqual({ header: 'small', body: 'small' })
+})
+
+test.each([
+  [
+    { a: { targets: [{ model: 'b' }] }, b: { targets: [{ model: 'x' }] } },
+    /a\.targets\.0\.model.*not nested/,
+  ],
+  [{ a: { targets: [{ model: 'x', weight: 0 }] } }, /a\.targets.*weight above 0/],
+  [{ a: { targets: [{ model: 'x', parameters: { stream: true } }] } }, /parameters\.stream/],
+  [{ a: { targets: [{ model: 'x', parameters: { temperature: 'hot' } }] } }, /parameters\.temperature/],
+])('a wrong configuration is rejected: %j', async (models, message) => {
+  const error = await open(models).catch((cause: Error) => cause)
+  expect(String(error)).toMatch(message)
+})

@@ -34,6 +34,7 @@ import { generationErrors } from './errors.ts'
 import { fitNames, hasNameLimits } from './fitted-names.ts'
 import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
+import { withTargetParameters } from './target-parameters.ts'
 import { seesImages, type ToolImages, withToolImages } from './tool-images.ts'
 
 /** Bytes of an error body that are read for its message. */
@@ -95,6 +96,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   readonly #options: GenerateOptions
   readonly #parts: GenerationParts
   #prepared: PreparedPrompts['byAdapter'] = NOTHING_PREPARED
+  /** The request with the parameters of the current target. */
+  #current: GenerationRequest
   #call: OpenCall | null = null
   #attempt: Attempt | null = null
   /** Receives the response in place of the adapter's reader if the bytes pass through; null otherwise. */
@@ -117,6 +120,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   ) {
     this.ctx = ctx
     this.request = request
+    this.#current = request
     this.stream = options.stream
     this.#options = options
     this.#parts = parts
@@ -135,7 +139,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       ctx.generationCount++
       ctx.hooks.onGeneration?.(ctx, { number: ctx.generationCount, model: this.model })
       if (this.#isOver) return
-      const pending = this.prepareFor(this.#parts.upstream.startModel(ctx, this.request.model))
+      const { upstream } = this.#parts
+      const { model } = this.request
+      const pending = upstream.isVirtual(model) ? null : this.prepareFor(upstream.canonicalModel(model), null)
       if (pending === null) this.#open()
       else
         pending.then(
@@ -149,7 +155,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
-  prepareFor(model: string): Promise<void> | null {
+  prepareFor(model: string, parameters: ModelParameters | null): Promise<void> | null {
+    this.#current = parameters === null ? this.request : withTargetParameters(this.request, parameters)
     const preparing = this.#parts.engines.preparing(model)
     this.#prepared = NOTHING_PREPARED
     this.tokenIds = null
@@ -225,13 +232,14 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   /** @param worker null for engines that cannot get images */
   #withImages(worker: WorkerEntry | null, model: string): GenerationRequest {
-    const { prompt } = this.request
-    if (prompt.kind !== 'chat') return this.request
+    const request = this.#current
+    const { prompt } = request
+    if (prompt.kind !== 'chat') return request
     const { toolImages } = this.#parts
     const areSeen =
       toolImages === 'auto' ? worker !== null && seesImages(worker, model) : toolImages === 'send'
     const messages = withToolImages(prompt.messages, areSeen)
-    return messages === prompt.messages ? this.request : { ...this.request, prompt: { ...prompt, messages } }
+    return messages === prompt.messages ? request : { ...request, prompt: { ...prompt, messages } }
   }
 
   // The call's events.

@@ -1,5 +1,5 @@
 /** Settings of the virtual-models plugin. */
-import { integer, type SettingProblem, type Static, Type } from '#kernel'
+import { integer, type SettingProblem, type Static, type TSchema, Type } from '#kernel'
 
 /** Members of a body that are the client's, or that decide how its response is read. */
 const FIXED_MEMBERS: ReadonlySet<string> = new Set([
@@ -19,6 +19,36 @@ const NAME = String.raw`^[\x21-\x7e]+$`
 const modelName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 256, pattern: NAME, description })
 
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+const tokens = orNull(Type.Integer({ minimum: 1 }))
+const penalty = orNull(Type.Number({ minimum: -2, maximum: 2 }))
+
+/** Members of other names are not checked: each format and engine has its own. */
+const Parameters = Type.Object(
+  {
+    temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
+    top_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),
+    top_k: orNull(Type.Integer({ minimum: -1 })),
+    min_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),
+    frequency_penalty: penalty,
+    presence_penalty: penalty,
+    repetition_penalty: orNull(Type.Number({ minimum: 0, maximum: 2 })),
+    seed: orNull(Type.Integer()),
+    max_tokens: tokens,
+    max_completion_tokens: tokens,
+    max_output_tokens: tokens,
+    min_tokens: orNull(Type.Integer({ minimum: 0 })),
+    stop: orNull(Type.Union([Type.String(), Type.Array(Type.String())])),
+    reasoning_effort: orNull(Type.String({ minLength: 1 })),
+  },
+  {
+    default: {},
+    additionalProperties: true,
+    description:
+      'Members of the body that replace those of the client, in the format of the client: `{ temperature: 0.2 }`. null removes one.',
+  },
+)
+
 const targetMembers = {
   model: modelName('Model or alias of workers.'),
   provider: Type.Optional(
@@ -28,11 +58,7 @@ const targetMembers = {
     default: {},
     description: 'Only workers with all of these labels.',
   }),
-  parameters: Type.Record(Type.String({ minLength: 1 }), Type.Unknown(), {
-    default: {},
-    description:
-      'Members of the body that replace those of the client, in the format of the client: `{ temperature: 0.2 }`.',
-  }),
+  parameters: Parameters,
 }
 
 const Fallback = Type.Object(targetMembers, { additionalProperties: false })
