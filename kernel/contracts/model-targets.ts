@@ -1,5 +1,5 @@
 /** Virtual models: names that clients send for targets, which are models of workers. One plugin provides the token. */
-import type { RelayContext } from './relay-context.ts'
+import type { RequestContext } from './request.ts'
 import { token } from './token.ts'
 import type { WorkerEntry } from './worker.ts'
 
@@ -17,7 +17,7 @@ export interface ModelTarget {
 
 /** The targets of one request in the order in which they are tried; shared by all of its calls. */
 export interface TargetPlan {
-  /** Name of the virtual model. */
+  /** Name of the virtual model in the configuration, which may be a prefix and `*`. */
   readonly name: string
   /** At least one. */
   readonly targets: readonly ModelTarget[]
@@ -29,12 +29,12 @@ export interface TargetPlan {
 export type TargetFailure = 'no_worker' | 'failure' | 'status'
 
 export interface ModelTargets {
-  /** Names of the virtual models, in order of configuration. */
+  /** Names of the virtual models that clients can list, in order of configuration: those without `*`. */
   readonly names: readonly string[]
-  /** All targets of a virtual model; null for any other name. */
+  /** All targets of the virtual model that a client names; null for any other name. */
   targetsOf(name: string): readonly ModelTarget[] | null
   /** The plan of a request; the same one for each call with that name. Null for a name that is not virtual. @hot */
-  planOf(ctx: RelayContext, name: string): TargetPlan | null
+  planOf(ctx: RequestContext, name: string): TargetPlan | null
   /** A call starts at a target. @param failed why the previous one was given up; null for the first of the call */
   entered(plan: TargetPlan, index: number, failed: TargetFailure | null): void
 }

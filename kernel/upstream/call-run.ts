@@ -2,7 +2,6 @@
  * One call: picks a worker, sends the request, retries on other workers until a response is passed on, reports each attempt
  * to the breaker, and releases the in-flight count exactly once. The handler receives the response. @hot
  */
-import { UNKNOWN_MODEL } from '../balance/compiled-table.ts'
 import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
@@ -78,7 +77,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#call = call
     this.#handler = handler
     this.#target = CallTarget.of(call, parts)
-    this.#model = this.#target?.model ?? parts.balance.canonicalModel(call.model ?? UNKNOWN_MODEL)
+    this.#model = this.#target?.model ?? CallTarget.modelOf(call, parts)
     this.#parts = parts
   }
 

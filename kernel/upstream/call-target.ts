@@ -1,4 +1,5 @@
 /** The position of one call in the targets of a virtual model. Created only for virtual models. */
+import { UNKNOWN_MODEL } from '../balance/compiled-table.ts'
 import type { Call } from '../contracts/call.ts'
 import type { ModelParameters, ModelTarget, TargetFailure, TargetPlan } from '../contracts/model-targets.ts'
 import type { CallParts } from './call-parts.ts'
@@ -28,6 +29,16 @@ export class CallTarget {
     if (plan === null) return null
     parts.targets.entered(plan, plan.start, null)
     return new CallTarget(plan, call, parts)
+  }
+
+  /** Canonical model of a call without a plan; of one at a fixed worker, the model of the target that it serves. */
+  static modelOf({ model, worker }: Call, { balance, targets }: CallParts): string {
+    const all = targets === null || model === null || worker === null ? null : targets.targetsOf(model)
+    const ofWorker = all?.find((target) => {
+      const workers = balance.workersOf(balance.canonicalModel(target.model))
+      return workers.some(({ slot }) => slot === worker?.slot)
+    })
+    return balance.canonicalModel(ofWorker?.model ?? model ?? UNKNOWN_MODEL)
   }
 
   get #target(): ModelTarget {

@@ -101,7 +101,7 @@ export const virtualModelsConfig = Type.Object(
     models: Type.Record(Type.String({ pattern: NAME, maxLength: 256 }), VirtualModel, {
       default: {},
       description:
-        'Virtual models by the name that clients send. A name that is also a model of workers takes its place; targets always name models of workers.',
+        'Virtual models by the name that clients send. A name that ends in `*` matches every name with that prefix; an exact name takes precedence, then the longest prefix. A name that is also a model of workers takes its place; targets always name models of workers.',
     }),
   },
   { additionalProperties: false },

@@ -3,7 +3,7 @@ import {
   type Metrics,
   type ModelTarget,
   type ModelTargets,
-  type RelayContext,
+  type RequestContext,
   type TargetFailure,
   type TargetPlan,
   tenantOf,
@@ -16,6 +16,7 @@ import type { TargetConfig, VirtualModelConfig, VirtualModelsConfig } from './co
 export const SESSION_HEADER = 'x-weir-routing-key'
 
 interface VirtualModel {
+  readonly name: string
   readonly weighted: readonly ModelTarget[]
   readonly weights: readonly number[]
   readonly fallbacks: readonly ModelTarget[]
@@ -26,8 +27,10 @@ interface VirtualModel {
 export class ThreadTargets implements ModelTargets {
   names: readonly string[] = []
   #models: ReadonlyMap<string, VirtualModel> = new Map()
+  /** Those whose names end in `*`, longest prefix first. */
+  #prefixes: readonly (readonly [prefix: string, model: VirtualModel])[] = []
   /** A request that calls several virtual models has a plan for the last one only. */
-  readonly #plans = new WeakMap<RelayContext, TargetPlan>()
+  readonly #plans = new WeakMap<RequestContext, TargetPlan>()
   readonly #counters: ReturnType<typeof countersOf>
 
   constructor(config: VirtualModelsConfig, metrics: Metrics) {
@@ -37,17 +40,29 @@ export class ThreadTargets implements ModelTargets {
 
   /** Applies to requests from now on. */
   configure({ models }: VirtualModelsConfig): void {
-    this.names = Object.keys(models)
-    this.#models = new Map(Object.entries(models).map(([name, model]) => [name, toVirtualModel(model)]))
+    const all = Object.entries(models).map(([name, model]) => toVirtualModel(name, model))
+    const isPrefix = ({ name }: VirtualModel) => name.endsWith('*')
+    const exact = all.filter((model) => !isPrefix(model))
+    this.names = exact.map(({ name }) => name)
+    this.#models = new Map(exact.map((model) => [model.name, model]))
+    this.#prefixes = all
+      .filter(isPrefix)
+      .map((model) => [model.name.slice(0, -1), model] as const)
+      .sort(([a], [b]) => b.length - a.length)
   }
 
   targetsOf(name: string): readonly ModelTarget[] | null {
-    return this.#models.get(name)?.all ?? null
+    return this.#find(name)?.all ?? null
   }
 
-  planOf(ctx: RelayContext, name: string): TargetPlan | null {
-    const model = this.#models.get(name)
+  #find(named: string): VirtualModel | undefined {
+    return this.#models.get(named) ?? this.#prefixes.find(([prefix]) => named.startsWith(prefix))?.[1]
+  }
+
+  planOf(ctx: RequestContext, named: string): TargetPlan | null {
+    const model = this.#find(named)
     if (model === undefined) return null
+    const { name } = model
     const known = this.#plans.get(ctx)
     if (known !== undefined && known.name === name) return known
     const chosen = model.weighted[chooseByWeight(model.weights, shareOf(ctx, name, model.sticky))]
@@ -77,11 +92,11 @@ function countersOf(metrics: Metrics) {
   }
 }
 
-function toVirtualModel({ targets, fallbacks, sticky }: VirtualModelConfig): VirtualModel {
+function toVirtualModel(name: string, { targets, fallbacks, sticky }: VirtualModelConfig): VirtualModel {
   const weighted = targets.map(toTarget)
   const others = fallbacks.map(toTarget)
   const weights = targets.map(({ weight }) => weight)
-  return { weighted, weights, fallbacks: others, all: [...weighted, ...others], sticky }
+  return { name, weighted, weights, fallbacks: others, all: [...weighted, ...others], sticky }
 }
 
 function toTarget({ model, provider, labels, parameters }: TargetConfig): ModelTarget {
@@ -98,7 +113,7 @@ function toTarget({ model, provider, labels, parameters }: TargetConfig): ModelT
 }
 
 /** The tenant or session decides, if the model is sticky and the request has one. */
-function shareOf(ctx: RelayContext, name: string, sticky: VirtualModelConfig['sticky']): number {
+function shareOf(ctx: RequestContext, name: string, sticky: VirtualModelConfig['sticky']): number {
   if (sticky === 'none') return Math.random()
   const key = sticky === 'tenant' ? tenantOf(ctx) : ctx.header(SESSION_HEADER)
   return key === undefined || key === '' ? Math.random() : shareOfKey(`${name}\n${key}`)
