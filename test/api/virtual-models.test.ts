@@ -1,6 +1,6 @@
 /** Virtual models: which target gets a request, and which one follows when it fails. */
 import { expect, test } from 'vitest'
-import { dropAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { dropAnswer, hangAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import type { FleetOptions } from './fleet.ts'
 import { CHAT, MESSAGES, type MessagesFleet, openMessages, VENDOR } from './messages-fleet.ts'
 
@@ -54,6 +54,7 @@ test('a request goes to the target, whose worker and client see its model', asyn
 test.each([
   ['a broken connection', dropAnswer('reset')],
   ['a failure status', jsonAnswer({ error: { message: 'busy' } }, { status: 429 })],
+  ['an unknown model', jsonAnswer({ error: { message: 'no such model' } }, { status: 404 })],
   ['rejected credentials', jsonAnswer({ error: { message: 'key' } }, { status: 401 })],
 ])('after %s the fallback serves, whole and streamed', async (_, failure) => {
   const { post, workers } = await open(
@@ -101,6 +102,43 @@ test('a target without a worker is given up at once', async () => {
     },
   })
   expect(await served(await post(PATH, HI))).toEqual({ header: 'next', body: 'next' })
+})
+
+test('the limit of all attempts holds over all targets', async () => {
+  const { post, workers } = await open(
+    { assistant: { targets: [{ model: 'small' }], fallbacks: [{ model: 'next' }] } },
+    { kernel: { upstream: { requestMs: 300 } } },
+  )
+  workers[0].script(CHAT, hangAnswer())
+  expect((await post(PATH, HI)).status).toBe(504)
+  expect(workers[1].requestsTo(CHAT)).toEqual([])
+})
+
+test('if every target fails, the client gets the error of the last one', async () => {
+  const { post, workers, gateway } = await open({
+    assistant: { targets: [{ model: 'small' }], fallbacks: [{ model: 'missing' }, { model: 'next' }] },
+  })
+  workers[0].script(CHAT, dropAnswer('reset'))
+  workers[1].script(CHAT, jsonAnswer({ error: { message: 'full' } }, { status: 503 }))
+  const answer = await post(PATH, HI)
+  expect([answer.status, answer.headers.get('x-weir-model')]).toEqual([503, 'next'])
+  expect(workers[1].requestsTo(CHAT)).toHaveLength(2)
+  const page = await (await fetch(gateway.metricsUrl as string)).text()
+  expect(page.match(/^weir_virtual_model_fallbacks_total.*$/gm)?.sort()).toEqual([
+    'weir_virtual_model_fallbacks_total{virtual_model="assistant",target="missing",reason="no_worker"} 1',
+    'weir_virtual_model_fallbacks_total{virtual_model="assistant",target="small",reason="failure"} 1',
+  ])
+})
+
+test('a stream that breaks after its first byte is not continued on a fallback', async () => {
+  const { post, workers } = await open({
+    assistant: { targets: [{ model: 'small' }], fallbacks: [{ model: 'next' }] },
+  })
+  const piece = 'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}\n\n'
+  workers[0].script(CHAT, sseAnswer([piece, { drop: 'reset' }]))
+  const text = await (await post(PATH, { ...HI, stream: true })).text()
+  expect(text).toContain('"error"')
+  expect(workers[1].requestsTo(CHAT)).toEqual([])
 })
 
 test('an error of the client passes', async () => {
