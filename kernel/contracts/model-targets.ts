@@ -9,6 +9,10 @@ export type ModelParameters = Readonly<Record<string, unknown>>
 export interface ModelTarget {
   /** Model id or alias of workers; never itself virtual. */
   readonly model: string
+  /** Share in proportion to the other targets; 0 for fallbacks. */
+  readonly weight: number
+  /** Labels that its workers must have. */
+  readonly labels: Readonly<Record<string, string>>
   /** Filters the workers of the model; null accepts all. */
   readonly accepts: ((worker: WorkerEntry) => boolean) | null
   /** Replace the client's; null for none. */
@@ -38,5 +42,17 @@ export interface ModelTargets {
   /** A call starts at a target. @param failed why the previous one was given up; null for the first of the call */
   entered(plan: TargetPlan, index: number, failed: TargetFailure | null): void
 }
+
+/** Chooses the target of a request in place of the weights. */
+export interface TargetChooser {
+  /**
+   * @param name of the virtual model in the configuration
+   * @param targets without the fallbacks, at least one
+   * @returns a position in the list; -1 leaves the choice to the weights
+   */
+  choose(ctx: RequestContext, name: string, targets: readonly ModelTarget[]): number
+}
+
+export const TargetChooser = token<TargetChooser>('target-chooser')
 
 export const ModelTargets = token<ModelTargets>('model-targets')

@@ -87,6 +87,11 @@ const VirtualModel = Type.Object(
       description:
         'Tried in this order if the chosen target fails before the first byte of the response: no worker is available, or its attempts are used up.',
     }),
+    choose: Type.Union([Type.Literal('weight'), Type.Literal('module')], {
+      default: 'weight',
+      description:
+        'weight: by the weights of the targets. module: by the first WebAssembly module at OnPick that matches the name of the virtual model; by weight if there is none, or it makes no choice.',
+    }),
     sticky: Type.Union([Type.Literal('none'), Type.Literal('tenant'), Type.Literal('session')], {
       default: 'none',
       description:

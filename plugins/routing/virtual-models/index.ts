@@ -1,5 +1,5 @@
 /** The virtual-models plugin: model names of clients that stand for weighted targets and fallbacks. */
-import { definePlugin, ModelTargets } from '#kernel'
+import { definePlugin, ModelTargets, TargetChooser } from '#kernel'
 import { virtualModelsConfig, virtualModelsProblems } from './config.ts'
 import { SESSION_HEADER, ThreadTargets } from './thread-targets.ts'
 
@@ -10,12 +10,14 @@ export default definePlugin({
     description:
       'Model names of clients that stand for weighted targets and fallbacks, over workers and vendors.',
     provides: [ModelTargets],
+    usesOptionally: [TargetChooser],
     config: virtualModelsConfig,
     reloads: ['models'],
   },
+  enables: ({ models }) => (Object.values(models).some(({ choose }) => choose === 'module') ? ['wasm'] : []),
   check: virtualModelsProblems,
   register(host, config) {
-    const targets = new ThreadTargets(config, host.metrics)
+    const targets = new ThreadTargets(config, host.metrics, host.find(TargetChooser) ?? null)
     host.provide(ModelTargets, targets)
     // Kept on every route, for sticky sessions.
     host.hook('onRequest', () => {}, { scope: 'all', routes: () => false, headers: [SESSION_HEADER] })

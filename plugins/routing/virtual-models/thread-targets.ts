@@ -4,6 +4,7 @@ import {
   type ModelTarget,
   type ModelTargets,
   type RequestContext,
+  type TargetChooser,
   type TargetFailure,
   type TargetPlan,
   tenantOf,
@@ -21,6 +22,7 @@ interface VirtualModel {
   readonly weights: readonly number[]
   readonly fallbacks: readonly ModelTarget[]
   readonly all: readonly ModelTarget[]
+  readonly choose: VirtualModelConfig['choose']
   readonly sticky: VirtualModelConfig['sticky']
 }
 
@@ -31,9 +33,11 @@ export class ThreadTargets implements ModelTargets {
   #prefixes: readonly (readonly [prefix: string, model: VirtualModel])[] = []
   /** A request that calls several virtual models has a plan for the last one only. */
   readonly #plans = new WeakMap<RequestContext, TargetPlan>()
+  readonly #chooser: TargetChooser | null
   readonly #counters: ReturnType<typeof countersOf>
 
-  constructor(config: VirtualModelsConfig, metrics: Metrics) {
+  constructor(config: VirtualModelsConfig, metrics: Metrics, chooser: TargetChooser | null) {
+    this.#chooser = chooser
     this.#counters = countersOf(metrics)
     this.configure(config)
   }
@@ -65,10 +69,15 @@ export class ThreadTargets implements ModelTargets {
     const { name } = model
     const known = this.#plans.get(ctx)
     if (known !== undefined && known.name === name) return known
-    const chosen = model.weighted[chooseByWeight(model.weights, shareOf(ctx, name, model.sticky))]
+    const chosen = model.weighted[this.#choose(ctx, model)]
     const plan = { name, targets: [chosen, ...model.fallbacks], start: 0 }
     this.#plans.set(ctx, plan)
     return plan
+  }
+
+  #choose(ctx: RequestContext, { name, weighted, weights, choose, sticky }: VirtualModel): number {
+    const choice = choose === 'module' ? (this.#chooser?.choose(ctx, name, weighted) ?? -1) : -1
+    return choice >= 0 ? choice : chooseByWeight(weights, shareOf(ctx, name, sticky))
   }
 
   entered({ name, targets }: TargetPlan, index: number, failed: TargetFailure | null): void {
@@ -92,14 +101,17 @@ function countersOf(metrics: Metrics) {
   }
 }
 
-function toVirtualModel(name: string, { targets, fallbacks, sticky }: VirtualModelConfig): VirtualModel {
-  const weighted = targets.map(toTarget)
-  const others = fallbacks.map(toTarget)
+function toVirtualModel(
+  name: string,
+  { targets, fallbacks, choose, sticky }: VirtualModelConfig,
+): VirtualModel {
+  const weighted = targets.map((target) => toTarget(target, target.weight))
+  const others = fallbacks.map((target) => toTarget(target, 0))
   const weights = targets.map(({ weight }) => weight)
-  return { name, weighted, weights, fallbacks: others, all: [...weighted, ...others], sticky }
+  return { name, weighted, weights, fallbacks: others, all: [...weighted, ...others], choose, sticky }
 }
 
-function toTarget({ model, provider, labels, parameters }: TargetConfig): ModelTarget {
+function toTarget({ model, provider, labels, parameters }: TargetConfig, weight: number): ModelTarget {
   const wanted = Object.entries(labels)
   const isAnyWorker = provider === undefined && wanted.length === 0
   const accepts = (worker: WorkerEntry) =>
@@ -107,6 +119,8 @@ function toTarget({ model, provider, labels, parameters }: TargetConfig): ModelT
     wanted.every(([name, value]) => worker.labels[name] === value)
   return {
     model,
+    weight,
+    labels,
     accepts: isAnyWorker ? null : accepts,
     parameters: Object.keys(parameters).length === 0 ? null : parameters,
   }
