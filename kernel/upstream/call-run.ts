@@ -282,7 +282,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     const isPickError = this.#attempt === null && error instanceof GatewayError
     if (
       isPickError &&
-      (error.isRetryable || error.code === 'model_not_found') &&
+      (error.status >= 500 || error.code === 'model_not_found') &&
       this.#giveUpTarget('no_worker', null)
     )
       return

@@ -104,6 +104,17 @@ test('a target without a worker is given up at once', async () => {
   expect(await served(await post(PATH, HI))).toEqual({ header: 'next', body: 'next' })
 })
 
+test('a target whose worker is still being registered is given up at once', async () => {
+  const { post } = await open(
+    { assistant: { targets: [{ model: 'late' }], fallbacks: [{ model: 'next' }] } },
+    { workersSection: { health: {} } },
+  )
+  const late = { url: 'http://127.0.0.1:1', models: [{ id: 'late' }], runtime_type: 'sglang' }
+  expect((await post('/workers', late)).status).toBe(202)
+  expect(await (await post(PATH, { ...HI, model: 'late' })).text()).toContain('workers_pending')
+  expect(await served(await post(PATH, HI))).toEqual({ header: 'next', body: 'next' })
+})
+
 test('the limit of all attempts holds over all targets', async () => {
   const { post, workers } = await open(
     { assistant: { targets: [{ model: 'small' }], fallbacks: [{ model: 'next' }] } },
