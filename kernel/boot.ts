@@ -12,6 +12,7 @@ import { Auth, type AuthService } from './contracts/auth.ts'
 import { ClientAddresses } from './contracts/client-address.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger, LogLevel } from './contracts/log.ts'
+import { ModelTargets } from './contracts/model-targets.ts'
 import { TrafficWatch } from './contracts/traffic.ts'
 import { EngineLoadsReplica, PendingWorkersReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { createServer } from './create-server.ts'
@@ -121,6 +122,9 @@ export class GatewayThread {
       this.upstream.auth = auth
       this.#traffic = this.#services.lookUp(TrafficWatch) ?? null
       this.upstream.traffic = this.#traffic
+      const targets = this.#services.lookUp(ModelTargets) ?? null
+      this.upstream.targets = targets
+      this.balance.targets = targets
       if (this.#traffic !== null) this.balance.watch(this.#traffic)
       this.#requireAuth()
       if (link.isData) this.#server = this.#createServer(auth)

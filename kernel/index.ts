@@ -37,6 +37,7 @@ export type {
 export type * from './contracts/metric.ts'
 export type * from './contracts/metric-snapshot.ts'
 export type * from './contracts/mode-control.ts'
+export * from './contracts/model-targets.ts'
 export * from './contracts/outgoing-http.ts'
 export type * from './contracts/pair.ts'
 export type * from './contracts/policy.ts'
@@ -80,7 +81,7 @@ export { headerOf, isPlainEventStream } from './upstream/response-headers.ts'
 export { usageOfBody } from './upstream/token-usage.ts'
 export { toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
 export { workerControls } from './upstream/worker-controls.ts'
-export { withModel } from './upstream/worker-request.ts'
+export { mergeParameters, withModel } from './upstream/worker-request.ts'
 export { readVersion } from './version.ts'
 
 // Wire: addresses, headers, event streams, JSON bytes.

@@ -30,6 +30,7 @@ export const catalog: PluginCatalog = {
   tracing: () => import('./operations/tracing/index.ts'),
   'trusted-proxies': () => import('./access/trusted-proxies/index.ts'),
   usage: () => import('./access/usage/index.ts'),
+  'virtual-models': () => import('./routing/virtual-models/index.ts'),
   wasm: () => import('./wasm/index.ts'),
   workers: () => import('./workers/registry/index.ts'),
 }

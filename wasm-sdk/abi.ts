@@ -155,10 +155,11 @@ export interface GuestInput {
   /** Pick phase; the body of the frame is the request body if needed. `request` has only headers. */
   readonly pick?: {
     readonly model: string
-    readonly leg: 'whole' | 'prefill' | 'decode'
+    /** `target`: the candidates are the targets of a virtual model, which is `model`. */
+    readonly leg: 'whole' | 'prefill' | 'decode' | 'target'
     /** Size of the request body, even if it is not passed. */
     readonly body_bytes: number
-    /** Workers that may take the request. */
+    /** Workers that may take the request, or targets. */
     readonly candidates: readonly PickCandidate[]
   }
   /** Stream phase: state of the previous call of this stream, empty at first. Otherwise: state of the fetch. */
@@ -167,8 +168,12 @@ export interface GuestInput {
   readonly fetched?: FetchedHead
 }
 
-/** A worker that may take a request. */
+/** A worker that may take a request, or a target of a virtual model: `url` is empty then, and `load` null. */
 export interface PickCandidate {
+  /** Only of a target: its model. */
+  readonly model?: string
+  /** Only of a target. */
+  readonly weight?: number
   /** Running requests of all threads. */
   readonly in_flight: number
   /** Lower is better. */

@@ -109,7 +109,11 @@ describe.each([
       model: 'größe 😀',
       leg: 'decode' as const,
       body_bytes: 3,
-      candidates: [candidate(0, {}), candidate(1, { größe: HEADER }), candidate(2, { größe: 'x' })],
+      candidates: [
+        candidate(0, {}),
+        candidate(1, { größe: HEADER }),
+        { ...candidate(2, { größe: 'x' }), model: 'größe', weight: 90 },
+      ],
     }
     const headers = [['x-name', HEADER]] as const
     const asked = input('pick', { pick, request: { ...request, headers } })
@@ -119,7 +123,7 @@ describe.each([
     expect(logs.map(({ text }) => text)).toEqual([
       'http://größe:0 0 0 none',
       'http://größe:1 1 2 7 0.5',
-      'http://größe:2 2 4 7 0.5',
+      'http://größe:2 2 4 7 0.5 größe 90',
       'größe 😀 decode 3 ü!',
     ])
     const unnamed = await open.call('OnPick', input('pick', { pick }), Buffer.from(''))

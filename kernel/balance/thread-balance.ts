@@ -2,6 +2,7 @@
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
+import type { ModelTarget, ModelTargets } from '../contracts/model-targets.ts'
 import type { PolicyParts, RandomSource } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
@@ -63,6 +64,8 @@ export interface ThreadBalanceOptions extends PolicyNames {
 const FIXED_WORKER = Object.freeze({ policy: 'fixed', choice: null })
 
 export class ThreadBalance implements WorkerBalance {
+  /** Null without virtual models; set before the first request. */
+  targets: ModelTargets | null = null
   /** Plugins add their policies in `register`. */
   readonly registry = new PolicyRegistry()
   readonly #counters: Counters
@@ -146,11 +149,20 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   takesApi(model: string, api: string): boolean {
-    return this.#table.takesApi(model, api)
+    const targets = this.targets === null ? null : this.targets.targetsOf(model)
+    if (targets === null) return this.#table.takesApi(model, api)
+    return targets.every((target) => this.#table.takesApi(this.#table.canonicalModel(target.model), api))
   }
 
   workersOf(model: string): readonly WorkerEntry[] {
-    return this.#table.workersOf(model)
+    const targets = this.targets === null ? null : this.targets.targetsOf(model)
+    if (targets === null) return this.#table.workersOf(model)
+    return [...new Set(targets.flatMap((target) => this.#workersOfTarget(target)))]
+  }
+
+  #workersOfTarget({ model, accepts }: ModelTarget): readonly WorkerEntry[] {
+    const workers = this.#table.workersOf(this.#table.canonicalModel(model))
+    return accepts === null ? workers : workers.filter(accepts)
   }
 
   byId(id: string): WorkerEntry | undefined {

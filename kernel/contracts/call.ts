@@ -2,6 +2,7 @@
  * Calls: a request to one worker or a pair of workers, and its response as bytes. A call needs no client: its context may be
  * one of detached work (`host.detached`).
  */
+import type { ModelParameters } from './model-targets.ts'
 import type { RelayContext } from './relay-context.ts'
 import type { TokenUsage } from './request.ts'
 import type { HeaderList, UpstreamFailure, UpstreamRequest } from './transport.ts'
@@ -10,7 +11,7 @@ import type { WorkerEntry } from './worker.ts'
 export interface Call {
   /** Request of the call: identity, request id, headers, hooks and counters. */
   readonly ctx: RelayContext
-  /** Model that the client sent; aliases are resolved when the call is opened. Null accepts any worker. */
+  /** Model that the client sent; aliases and virtual models are resolved when the call is opened. Null accepts any worker. */
   readonly model: string | null
   /** True if a stream was requested; a label of metrics. */
   readonly stream: boolean
@@ -36,9 +37,23 @@ export interface Call {
    *
    * @param model canonical
    * @param attempt 1-based
+   * @param parameters of the target of a virtual model; null for none
    * @throws GatewayError, which ends the call
    */
-  requestFor(worker: WorkerEntry, model: string, attempt: number): UpstreamRequest
+  requestFor(
+    worker: WorkerEntry,
+    model: string,
+    attempt: number,
+    parameters: ModelParameters | null,
+  ): UpstreamRequest
+  /**
+   * Called before the first worker of each target of a virtual model is picked.
+   *
+   * @param model canonical
+   * @param parameters of the target; null for none
+   * @returns null if the call is ready for it
+   */
+  prepareFor?(model: string, parameters: ModelParameters | null): Promise<void> | null
 }
 
 /**

@@ -27,6 +27,10 @@ export interface RelayContext extends RequestContext {
   /** The body's `model` is one that the caller's key may use, so that the models it stands for may be called. */
   readonly isModelAllowed: boolean
   model: string | null
+  /** Virtual model that the client named; null for any other. */
+  readonly virtualModel: string | null
+  /** Sets the virtual model, and the model that the response names in `x-weir-model`. */
+  showTarget(virtualModel: string, model: string): void
   usage: TokenUsage | null
   /** Attempts at workers, over all calls. */
   attempts: number

@@ -2,6 +2,7 @@
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
 import type { ModeControl } from './mode-control.ts'
+import type { ModelParameters } from './model-targets.ts'
 import type { SinkListener } from './relay-context.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
@@ -47,8 +48,13 @@ export interface StreamCompletionCheck {
 
 /** Relay of an open call; the owner of the call passes on its events, from the head on. */
 export interface JoinedRelay extends CallHandler, SinkListener {
-  /** The client's request for one worker. @param model canonical */
-  requestFor(worker: WorkerEntry, model: string): UpstreamRequest
+  /** The client's request for one worker. Parameters as for `Call.requestFor`. */
+  requestFor(
+    worker: WorkerEntry,
+    model: string,
+    attempt: number,
+    parameters: ModelParameters | null,
+  ): UpstreamRequest
 }
 
 export interface Upstream {
@@ -62,6 +68,8 @@ export interface Upstream {
    * observer, relays do not look for it.
    */
   countUsage(): void
+  /** True for a virtual model, whose calls ask with `Call.prepareFor` for each target. @param model as the client sent it */
+  isVirtual(model: string | null): boolean
   /** Canonical id of a model. @param model as the client sent it; null for any */
   canonicalModel(model: string | null): string
   /** The client's error for any failure of a call; errors without a table row are bugs and are logged. */

@@ -59,6 +59,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   workerUrl: string | null = null
   workerError: WorkerErrorText | null = null
   model: string | null = null
+  virtualModel: string | null = null
   usage: TokenUsage | null = null
   attempts = 0
   generationCount = 0
@@ -158,6 +159,11 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   noteModule(name: string): void {
     this.modules ??= []
     if (!this.modules.includes(name)) this.modules.push(name)
+  }
+
+  showTarget(virtualModel: string, model: string): void {
+    this.virtualModel = virtualModel
+    this.sink.servedModel = model
   }
 
   get clientAddress(): string {

@@ -26,7 +26,7 @@ export function createCors(origins: readonly string[]): Cors {
             'access-control-allow-origin',
             origin,
             'access-control-expose-headers',
-            'x-request-id',
+            'x-request-id, x-weir-model',
             'vary',
             'origin',
           ]

@@ -176,6 +176,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   #writeOwnHeaders(): void {
     const res = this.#res
     res.writeHeader('x-request-id', this.requestId)
+    if (this.servedModel !== null) res.writeHeader('x-weir-model', this.servedModel)
     const origin = headerValue(this.headers.kept, 'origin')
     if (origin !== undefined) {
       const cors = this.#server.cors.replyHeaders(origin)

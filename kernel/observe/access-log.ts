@@ -9,6 +9,7 @@ export interface CallFacts {
   /** URL of the worker picked last; null without a pick. */
   readonly workerUrl: string | null
   readonly attempts: number
+  readonly virtualModel: string | null
   readonly workerError: WorkerErrorText | null
 }
 
@@ -38,6 +39,7 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     key_id: ctx.identity?.keyId,
     client: ctx.clientAddress,
     model: ctx.model === null ? undefined : ctx.model.slice(0, MAX_MODEL),
+    virtual_model: ctx.virtualModel ?? undefined,
     worker: ctx.workerUrl ?? undefined,
     prompt_tokens: ctx.usage?.input,
     completion_tokens: ctx.usage?.output,

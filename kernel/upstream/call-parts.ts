@@ -1,6 +1,7 @@
 /** Parts of a thread that every call to a worker uses. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { Logger } from '../contracts/log.ts'
+import type { ModelTargets } from '../contracts/model-targets.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
@@ -20,6 +21,8 @@ export interface CallParts {
   readonly retry: RetryRules
   /** Null without a traffic observer; set before the first call. */
   traffic: TrafficWatch | null
+  /** Null without virtual models; set before the first call. */
+  targets: ModelTargets | null
   readonly streams: StalledStreams
   /** Token usage of relayed responses is counted. */
   countsUsage: boolean

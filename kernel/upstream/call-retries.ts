@@ -12,6 +12,7 @@ export interface RetriedCall {
   readonly parts: CallParts
   /** Canonical. */
   readonly model: string
+  readonly accepts: Call['accepts']
   /** Label of metrics. */
   readonly endpoint: string
   /** `performance.now()` of the first attempt. */
@@ -75,9 +76,9 @@ export class CallRetries {
   hasAnother({ policy, worker }: Attempt, leg?: PairLeg): boolean {
     // An onPick hook may choose the same worker again.
     if (policy === CHOSEN_BY_HOOK.policy) return false
-    const { call, parts, model } = this.#call
+    const { parts, model, accepts } = this.#call
     const excluded = this.excluded.concat(worker.slot)
-    return parts.balance.hasUntried(model, { leg, excluded, accepts: call.accepts })
+    return parts.balance.hasUntried(model, { leg, excluded, accepts })
   }
 
   /** The call has ended. */

@@ -121,6 +121,7 @@ class Stage {
       streams: new StalledStreams({ stallMs: 0, progressed() {}, stalled() {} }),
       retry: new RetryRules(retry),
       traffic: null,
+      targets: null,
       countsUsage: false,
       log,
     } as unknown as CallParts
@@ -148,6 +149,7 @@ class Stage {
   #context(): RelayContext {
     const reply = (what: string) => void this.replies.push(what)
     return {
+      identity: null,
       hooks: { onAttempt: null, onUpstreamRequest: null, onResponse: null },
       route: {},
       requestId: 'id',

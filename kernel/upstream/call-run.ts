@@ -5,6 +5,7 @@
 import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
+import type { ModelParameters, TargetFailure } from '../contracts/model-targets.ts'
 import type { LegFault, PairHandler, PairLeg } from '../contracts/pair.ts'
 import type { TokenUsage } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
@@ -22,6 +23,7 @@ import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import { CallFaults } from './call-faults.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRetries, type RetriedCall } from './call-retries.ts'
+import { CallTarget } from './call-target.ts'
 import { checkModel } from './key-scope.ts'
 import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { PairAttempt } from './pair-attempt.ts'
@@ -35,6 +37,7 @@ import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 const MAX_DRAINED_BYTES = 65_536
 
 const NOT_FOUND = 404
+const SERVICE_UNAVAILABLE = 503
 
 export class CallRun implements OpenCall, PairHandler, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
@@ -47,11 +50,15 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   readonly #handler: CallHandler
   readonly #parts: CallParts
   /** Canonical id. */
-  readonly #model: string
+  #model: string
+  /** Null unless the call names a virtual model. */
+  readonly #target: CallTarget | null
   readonly #startedAtMs = performance.now()
   #exchange: Exchange | null = null
   #attempt: Attempt | null = null
   #attemptCount = 0
+  /** Number of attempts at earlier targets. */
+  #attemptsBefore = 0
   /** Null until an attempt has failed. */
   #retries: CallRetries | null = null
   /** Null until an attempt has failed. */
@@ -66,11 +73,11 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   #usedWorker: WorkerEntry | null = null
   #notes: AttemptNotes | null = null
 
-  /** @param model canonical */
-  constructor(call: Call, handler: CallHandler, model: string, parts: CallParts) {
+  constructor(call: Call, handler: CallHandler, parts: CallParts) {
     this.#call = call
     this.#handler = handler
-    this.#model = model
+    this.#target = CallTarget.of(call, parts)
+    this.#model = this.#target?.model ?? CallTarget.modelOf(call, parts)
     this.#parts = parts
   }
 
@@ -84,6 +91,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
         call: this.#call,
         parts: this.#parts,
         model: this.#model,
+        accepts: this.#accepts,
         endpoint: this.#endpoint,
         startedAtMs: this.#startedAtMs,
         tryAgain: () => this.#tryAgain(),
@@ -96,6 +104,24 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   get #faultsOf(): CallFaults {
     this.#faults ??= new CallFaults(this.#call, this.#model, this.#parts)
     return this.#faults
+  }
+
+  /** Starts the first attempt, at a virtual model when the call is ready for its target. Never throws. */
+  start(): void {
+    const target = this.#target
+    const pending = target === null ? null : this.#prepareFor(target)
+    if (pending === null) this.begin()
+    else
+      pending.then(
+        () => {
+          if (!this.isOver) this.begin()
+        },
+        (error: unknown) => this.#giveUp(error),
+      )
+  }
+
+  #prepareFor({ parameters }: CallTarget): Promise<void> | null {
+    return this.#call.prepareFor?.(this.#model, parameters) ?? null
   }
 
   /** Starts the first or the next attempt. Never throws. */
@@ -114,6 +140,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
       this.#usedWorker = attempt.worker
       ctx.workerUrl = attempt.worker.url
       ctx.model = this.#model
+      if (this.#target !== null) ctx.showTarget(this.#target.plan.name, this.#model)
       ctx.attempts++
       if (ctx.hooks.onAttempt !== null) this.#notes = openNotes(attempt)
       if (this.#call.stream) this.#watchStream()
@@ -151,26 +178,31 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#exchange?.resume()
   }
 
+  get #accepts(): Call['accepts'] {
+    return this.#target === null ? this.#call.accepts : this.#target.accepts
+  }
+
+  get #parameters(): ModelParameters | null {
+    return this.#target === null ? null : this.#target.parameters
+  }
+
   #pick(): Attempt {
     const call = this.#call
     const model = this.#model
     const retries = this.#retries
     const { balance } = this.#parts
     const { ctx } = call
+    const accepts = this.#accepts
     if (call.worker !== null) return balance.attempt(call.worker)
     const report = ctx.hooks.onAttempt !== null
     const isPlain =
-      retries === null &&
-      !report &&
-      call.accepts === null &&
-      call.tokenIds === null &&
-      call.promptBytes === null
+      retries === null && !report && accepts === null && call.tokenIds === null && call.promptBytes === null
     const pickOptions: PickOptions | undefined = isPlain
       ? undefined
       : {
           excluded: retries?.excluded,
           report,
-          accepts: call.accepts,
+          accepts,
           tokenIds: call.tokenIds,
           promptBytes: call.promptBytes,
         }
@@ -199,7 +231,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     const { ctx } = call
     const { worker } = attempt
     const transport = parts.transports.of(worker)
-    const request = call.requestFor(worker, this.#model, this.#attemptCount)
+    const request = call.requestFor(worker, this.#model, this.#attemptCount, this.#parameters)
     const { onUpstreamRequest } = ctx.hooks
     const pending =
       onUpstreamRequest === null ? undefined : onUpstreamRequest(ctx, { worker, headers: request.headers })
@@ -226,6 +258,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
       parts,
       model,
       number: this.#attemptCount,
+      parameters: this.#parameters,
       usedMs: this.#usedMs,
     })
     const pending = pair.runHooks()
@@ -246,8 +279,14 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
 
   /** No worker could be picked, or the request could not be built. */
   #notSent(error: unknown): void {
-    const isPickError = this.#attempt === null && error instanceof GatewayError && error.isRetryable
-    if (!isPickError || !this.#scheduleNext(null, null)) this.#giveUp(error)
+    const isPickError = this.#attempt === null && error instanceof GatewayError
+    if (
+      isPickError &&
+      (error.status >= 500 || error.code === 'model_not_found') &&
+      this.#giveUpTarget('no_worker', null)
+    )
+      return
+    if (!isPickError || !error.isRetryable || !this.#scheduleNext(null, null)) this.#giveUp(error)
   }
 
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
@@ -384,13 +423,14 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     )
   }
 
-  /** Tries another worker after a 404 of a worker that lists the model. @returns false if the 404 is to be passed on */
+  /** Tries another worker after a 404 of a worker that lists the model, and else the next target of a virtual model. @returns false if the 404 is to be passed on */
   #tryAfterNotFound(attempt: Attempt): boolean {
     const { worker } = attempt
     if (this.#call.mayLackRoute === true) return false
-    if (!worker.models.some(({ id }) => id === this.#model) || !this.#retriesOf.hasAnother(attempt))
-      return false
-    if (!this.#scheduleNext(attempt, null)) return false
+    const listsModel = worker.models.some(({ id }) => id === this.#model)
+    if (listsModel && this.#retriesOf.hasAnother(attempt)) {
+      if (!this.#scheduleNext(attempt, null)) return false
+    } else if (!this.#giveUpTarget('status', attempt)) return false
     this.#faultsOf.suspect(worker)
     this.#abandon(attempt)
     this.#exchange?.abort()
@@ -453,7 +493,34 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
 
   /** @returns true if another attempt follows; then the caller ends the failed one */
   #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
-    return this.#retriesOf.schedule({ failed, number: this.#attemptCount, headers, leg })
+    const number = this.#attemptCount - this.#attemptsBefore
+    return (
+      this.#retriesOf.schedule({ failed, number, headers, leg }) ||
+      this.#giveUpTarget(headers === null ? 'failure' : 'status', failed)
+    )
+  }
+
+  /** @returns true if an attempt at the next target of the virtual model follows */
+  #giveUpTarget(reason: TargetFailure, failed: Attempt | null): boolean {
+    if (this.#target === null) return false
+    const totalMs = this.#parts.limits.totalMs(failed?.worker ?? null)
+    if (totalMs !== 0 && performance.now() - this.#startedAtMs >= totalMs) return false
+    if (!this.#target.giveUp(reason)) return false
+    setImmediate(() => {
+      if (!this.isOver) this.#tryAgain()
+    })
+    return true
+  }
+
+  #enterNext(target: CallTarget): void {
+    // One call for each target in the metrics, each by its model.
+    this.#meter?.done(this.#call.ctx, SERVICE_UNAVAILABLE)
+    this.#meter = null
+    target.advance()
+    this.#model = target.model
+    this.#retries = null
+    this.#faults = null
+    this.#attemptsBefore = this.#attemptCount
   }
 
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
@@ -466,7 +533,11 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#stopDiscarding()
     this.#exchange = null
     this.#faults?.settle()
-    this.begin()
+    if (this.#target?.isGivenUp !== true) this.begin()
+    else {
+      this.#enterNext(this.#target)
+      this.start()
+    }
   }
 
   #stopDiscarding(): void {

@@ -1,5 +1,6 @@
 /** Sends one attempt of a pair: requests, hooks, and the strategy of the workers' connection mode. */
 import type { Call } from '../contracts/call.ts'
+import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { PairCall, PairHandler, PairLeg, PairRequests, PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { Exchange, UpstreamHandler, UpstreamRequest } from '../contracts/transport.ts'
@@ -14,6 +15,7 @@ export interface PairSource {
   readonly model: string
   /** 1-based number of the attempt. */
   readonly number: number
+  readonly parameters: ModelParameters | null
   /** Time used by earlier attempts, milliseconds. */
   readonly usedMs: number
 }
@@ -33,15 +35,15 @@ export class OpenPair implements PairCall {
   readonly #requests: PairRequests
 
   constructor(attempt: PairAttempt, source: PairSource, strategy: PairStrategy) {
-    const { call, model, number } = source
+    const { call, model, number, parameters } = source
     this.ctx = call.ctx
     this.model = model
     this.#attempt = attempt
     this.#source = source
     this.#strategy = strategy
     this.#requests = strategy.requests(this, {
-      prefill: call.requestFor(this.prefill, model, number),
-      decode: call.requestFor(this.decode, model, number),
+      prefill: call.requestFor(this.prefill, model, number, parameters),
+      decode: call.requestFor(this.decode, model, number, parameters),
     })
   }
 

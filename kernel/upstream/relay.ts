@@ -3,6 +3,7 @@
  * client that disconnects aborts it, a worker that fails becomes an error for the client. @hot
  */
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
+import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions, StreamCompletionCheck } from '../contracts/upstream.ts'
@@ -15,7 +16,7 @@ import { StreamUsage } from './stream-usage.ts'
 import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { usageEdit } from './usage-request.ts'
-import { canonicalBody, toWorkerRequest } from './worker-request.ts'
+import { canonicalBody, toWorkerRequest, withParameters } from './worker-request.ts'
 
 /** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
@@ -68,7 +69,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.worker = options.worker ?? null
     this.#options = options
     this.#parts = parts
-    this.#call = call ?? new CallRun(this, this, parts.balance.canonicalModel(this.model ?? ANY_MODEL), parts)
+    this.#call = call ?? new CallRun(this, this, parts)
   }
 
   /** Never throws: errors become the client's response. */
@@ -89,11 +90,17 @@ export class Relay implements Call, CallHandler, SinkListener {
     return this.#options.stream === true
   }
 
-  requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
+  requestFor(
+    worker: WorkerEntry,
+    model: string,
+    _attempt: number,
+    parameters: ModelParameters | null,
+  ): UpstreamRequest {
     const { ctx } = this
     const edit = this.#usage === 'on_request' && this.stream ? usageEdit(ctx.rawBody, ctx.peek()) : null
     this.#removesUsage = edit !== null
-    const body = canonicalBody(ctx, this.model, model, edit)
+    let body = canonicalBody(ctx, this.model, model, edit)
+    if (parameters !== null) body = withParameters(body, parameters)
     return toWorkerRequest(ctx, this.#options, this.#parts.outgoing, worker, body)
   }
 
@@ -279,6 +286,3 @@ function withoutDescription(headers: HeaderList): HeaderList {
       kept.push(headers[at], headers[at + 1])
   return kept
 }
-
-/** Model id that stands for any worker. */
-export const ANY_MODEL = 'unknown'

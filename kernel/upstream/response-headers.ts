@@ -44,6 +44,7 @@ const NEVER_PASSED: ReadonlySet<string> = new Set([
   // Reserved for errors of this gateway.
   'x-weir-error-code',
   'x-request-id',
+  'x-weir-model',
   'access-control-allow-origin',
   'access-control-expose-headers',
   'access-control-allow-credentials',

@@ -1,10 +1,12 @@
 /** The upstream of one thread: transports, retry rules and limits, and the calls made with them. */
+import { UNKNOWN_MODEL } from '../balance/compiled-table.ts'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { AuthService } from '../contracts/auth.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { ModeControl } from '../contracts/mode-control.ts'
+import type { ModelTargets } from '../contracts/model-targets.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
@@ -16,7 +18,7 @@ import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
-import { ANY_MODEL, Relay } from './relay.ts'
+import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
 import { StalledStreams } from './stalled-streams.ts'
@@ -47,6 +49,7 @@ export class ThreadUpstream implements Upstream {
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
       traffic: null,
+      targets: null,
       streams: new StalledStreams(balance.stalls),
       countsUsage: false,
       log,
@@ -66,6 +69,11 @@ export class ThreadUpstream implements Upstream {
   set traffic(traffic: TrafficWatch | null) {
     this.#parts.traffic = traffic
     if (traffic !== null) this.countUsage()
+  }
+
+  /** Null without virtual models. */
+  set targets(targets: ModelTargets | null) {
+    this.#parts.targets = targets
   }
 
   countUsage(): void {
@@ -112,10 +120,10 @@ export class ThreadUpstream implements Upstream {
   }
 
   open(call: Call, handler: CallHandler): OpenCall {
-    const run = new CallRun(call, handler, this.canonicalModel(call.model), this.#parts)
+    const run = new CallRun(call, handler, this.#parts)
     // No callback of the handler runs before the caller has the call.
     process.nextTick(() => {
-      if (!run.isOver) run.begin()
+      if (!run.isOver) run.start()
     })
     return run
   }
@@ -139,7 +147,12 @@ export class ThreadUpstream implements Upstream {
     return upstreamErrors.upstream_internal_error.with({ cause })
   }
 
+  isVirtual(model: string | null): boolean {
+    const { targets } = this.#parts
+    return targets !== null && model !== null && targets.targetsOf(model) !== null
+  }
+
   canonicalModel(model: string | null): string {
-    return this.balance.canonicalModel(model ?? ANY_MODEL)
+    return this.balance.canonicalModel(model ?? UNKNOWN_MODEL)
   }
 }

@@ -1,4 +1,5 @@
 /** Builds the request of one attempt: headers for the worker, and the body with the canonical model. @hot */
+import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RoutingPeek } from '../contracts/request.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
@@ -31,6 +32,20 @@ export function canonicalBody(
   const peek = ctx.peek()
   if (edit === null || peek.modelStart < 0) return withModel(body, peek, model)
   return editedBody(body, [edit, modelEdit(peek, model)])
+}
+
+/** Sets members of a body that the client sent. Parses it, so that no member is sent twice. */
+export function withParameters(body: Buffer, parameters: ModelParameters): Buffer {
+  return Buffer.from(JSON.stringify(mergeParameters(JSON.parse(body.toString('utf8')), parameters)))
+}
+
+/** Replaces or adds members, and removes those whose parameter is null. */
+export function mergeParameters(
+  members: Readonly<Record<string, unknown>>,
+  parameters: ModelParameters,
+): Record<string, unknown> {
+  const merged = Object.entries({ ...members, ...parameters })
+  return Object.fromEntries(merged.filter(([name]) => parameters[name] !== null))
 }
 
 function modelEdit({ modelStart, modelEnd }: RoutingPeek, model: string): BodyEdit {

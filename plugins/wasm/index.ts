@@ -1,5 +1,5 @@
 /** The wasm plugin: middleware modules in WebAssembly for requests, responses, errors, streams, tool calls and picks. */
-import { definePlugin, defineValidator, type Host, Store, ToolCallGuards } from '#kernel'
+import { definePlugin, defineValidator, type Host, Store, TargetChooser, ToolCallGuards } from '#kernel'
 import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
 import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
@@ -35,6 +35,7 @@ export default definePlugin({
     name: 'wasm',
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
+    provides: [TargetChooser],
     usesOptionally: [Store, ToolCallGuards],
     policies: [WASM_POLICY],
     config: wasmConfig,
@@ -52,6 +53,7 @@ export default definePlugin({
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
     const recordings = host.isControl ? openRecordings(host, config) : null
     const hooks = host.isData ? openHooks(host, config, stats, state) : null
+    host.provide(TargetChooser, hooks?.targetChooser(host.balance) ?? { choose: () => -1 })
     host.policy(
       WASM_POLICY,
       (parts) => {

@@ -328,7 +328,7 @@ describe('CORS', () => {
         fetch(`${strict.url}/items/1`, { method, headers: { origin } })
       const good = await from('http://good', 'GET')
       expect(good.headers.get('access-control-allow-origin')).toBe('http://good')
-      expect(good.headers.get('access-control-expose-headers')).toBe('x-request-id')
+      expect(good.headers.get('access-control-expose-headers')).toBe('x-request-id, x-weir-model')
       expect((await from('http://bad', 'GET')).headers.get('access-control-allow-origin')).toBeNull()
       const preflight = await from('http://good', 'OPTIONS')
       expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT')

@@ -97,7 +97,7 @@ describe('requests a minute', () => {
     ['an empty name', '/v1/chat/completions', { model: '' }],
     ['none', '/v1/chat/completions', { model: undefined }],
     ['null', '/v1/completions', { model: null, prompt: 'a' }],
-    ['a name of the messages plugin', '/v1/messages', { model: 'claude-x', max_tokens: 1 }],
+    ['a virtual model in Messages', '/v1/messages', { model: 'claude-x', max_tokens: 1 }],
     ['such a name to count by', '/v1/messages/count_tokens', { model: 'claude-x' }],
   ])('%s does not walk round the rule of the model', async (_what, path, named) => {
     const modelRules = [{ ruleId: 'tests', match: 'exact', model: 'test-model', requestsPerMinute: 1 }]
@@ -106,7 +106,8 @@ describe('requests a minute', () => {
       plugins: {
         auth: KEYS,
         limits: { tenants: { default: { modelRules } } },
-        messages: { models: { 'claude-*': 'test-model' } },
+        messages: {},
+        'virtual-models': { models: { 'claude-*': { targets: [{ model: 'test-model' }] } } },
       },
     })
     fleet.workers[0].script(CHAT, jsonAnswer(usage(5, 5)))

@@ -208,7 +208,9 @@ test('messages-2026-11: a key in x-api-key or authorization is accepted, and a 4
 
 test('messages-2026-11: model discovery is served without a redirect, and a 404 names the unknown model', async () => {
   const { gateway, post } = await openMessages({
-    messages: { models: { 'claude-sonnet-4-5': 'test-model' } },
+    plugins: {
+      'virtual-models': { models: { 'claude-sonnet-4-5': { targets: [{ model: 'test-model' }] } } },
+    },
   })
   const reply = await fetch(`${gateway.url}/v1/models?limit=1000`, { headers: HEADERS, redirect: 'error' })
   const { data } = (await reply.json()) as { data: { id: string; type: string }[] }

@@ -306,10 +306,10 @@ test('the billing line reaches a vendor', async () => {
   expect(workers[0].requestsTo(MESSAGES)[0].body.toString()).toContain('x-anthropic-billing-header: cc=1')
 })
 
-test('resolving an alias changes only the model of a body', async () => {
+test('resolving a virtual model changes only the model of a body', async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
-    messages: { models: { 'claude-*': 'test-model' } },
+    plugins: { 'virtual-models': { models: { 'claude-*': { targets: [{ model: 'test-model' }] } } } },
   })
   workers[0].script(MESSAGES, ANSWER)
   await create({ model: 'claude-x', extra: 1 })

@@ -667,9 +667,16 @@ test('an error before the first token keeps its status, in the Messages error fo
   }
 })
 
-test('aliases resolve to configured models and are listed for Messages clients', async () => {
+test('virtual models resolve to their targets and are listed for Messages clients', async () => {
   const { create, workers, get } = await openMessages({
-    messages: { models: { 'claude-*': 'test-model', 'claude-opus-4': 'test-model' } },
+    plugins: {
+      'virtual-models': {
+        models: {
+          'claude-*': { targets: [{ model: 'test-model' }] },
+          'claude-opus-4': { targets: [{ model: 'test-model' }] },
+        },
+      },
+    },
   })
   const reply = (await (await create({ model: 'claude-sonnet-9' })).json()) as { model: string }
   expect(reply.model).toBe('claude-sonnet-9')
@@ -691,17 +698,16 @@ test('aliases resolve to configured models and are listed for Messages clients',
   expect((await (await get('/v1/models')).json()) as object).not.toHaveProperty('has_more')
 })
 
-test('messages over vendors without a model list: configured aliases are listed for Messages clients', async () => {
+test('messages over vendors without a model list: virtual models are listed', async () => {
   const { get } = await openMessages({
     workers: [{ spec: { ...VENDOR.spec, models: [] } }],
-    messages: { models: { 'claude-x': 'test-model' } },
+    plugins: { 'virtual-models': { models: { 'claude-x': { targets: [{ model: 'test-model' }] } } } },
   })
   const page = await get('/v1/models', { 'anthropic-version': '2023-06-01' })
   expect([page.status, await page.json()]).toMatchObject([
     200,
     { data: [{ type: 'model', id: 'claude-x' }], has_more: false, first_id: 'claude-x' },
   ])
-  expect((await get('/v1/models')).status).toBe(503)
 })
 
 test('messages-2026-11: the probe HEAD /api/hello of agents succeeds without a key', async () => {

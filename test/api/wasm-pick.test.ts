@@ -1,5 +1,5 @@
 /** Routing policies as modules: a module at OnPick picks the worker, otherwise the default policy does. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const WORKERS = Array.from({ length: 3 }, (_, index) => ({
@@ -12,7 +12,11 @@ async function open(
   more: Record<string, unknown> = {},
 ) {
   const fleet = await openWasmFleet(config, { kernel: { policy: 'wasm' }, workers: WORKERS })
-  const { status, results } = await fleet.register({
+  return { fleet, ...(await registerChooser(fleet, guestConfig, more)) }
+}
+
+async function registerChooser(fleet: WasmFleet, guestConfig: Record<string, string>, more: object) {
+  return fleet.register({
     name: 'chooser',
     file_path: await fleet.folder.guest('chooser', 'picking'),
     module_type: 'Middleware',
@@ -20,7 +24,6 @@ async function open(
     config: guestConfig,
     ...more,
   })
-  return { fleet, status, results }
 }
 
 /** Number of requests per worker. */
@@ -124,4 +127,43 @@ test('a replaced module picks from the next request on', async () => {
   })
   expect(reply.status).toBe(200)
   expect(await send(fleet, 3)).toEqual([3, 0, 3])
+})
+
+describe('the target of a virtual model', () => {
+  const targets = [
+    { model: 'small', weight: 1 },
+    { model: 'next', weight: 0 },
+  ]
+  const openVirtual = async (guestConfig: Record<string, string>, more: object = {}) => {
+    const fleet = await openWasmFleet(
+      {},
+      {
+        workers: [{ models: ['small'] }, { models: ['next'] }],
+        plugins: { 'virtual-models': { models: { assistant: { targets, choose: 'module' } } } },
+      },
+    )
+    await registerChooser(fleet, guestConfig, more)
+    return fleet
+  }
+  const served = async (fleet: WasmFleet) =>
+    (await fleet.chat({ model: 'assistant', messages: [] })).headers.get('x-weir-model')
+
+  test('a module chooses it, also one of weight 0', async () => {
+    const fleet = await openVirtual({ do: '1' }, { match: { models: ['assistant'] } })
+    // The first request creates the instance.
+    await served(fleet)
+    await expect.poll(() => served(fleet)).toBe('next')
+    expect(await served(fleet)).toBe('next')
+  })
+
+  test.each(['none', 'trap', '2', 'loop'])('the weights choose if the module does not (%s)', async (what) => {
+    const fleet = await openVirtual({ do: what })
+    for (let i = 0; i < 7; i++) expect(await served(fleet)).toBe('small')
+    expect(await outcomes(fleet, what === 'none' ? 'continue' : 'pick')).toBe(what === 'none' ? 7 : 0)
+  })
+
+  test('a module for another model is not asked', async () => {
+    const fleet = await openVirtual({ do: '1' }, { match: { models: ['other'] } })
+    for (let i = 0; i < 4; i++) expect(await served(fleet)).toBe('small')
+  })
 })

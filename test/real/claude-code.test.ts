@@ -16,7 +16,12 @@ afterEach(async () => {
 
 function startGateway({ plugins, worker }: Lane): Promise<BuiltGateway> {
   return startBuiltGateway({
-    plugins: { auth: { apiKey: 'agent-key' }, messages: { models: { 'claude-*': MODEL } }, ...plugins },
+    plugins: {
+      auth: { apiKey: 'agent-key' },
+      messages: {},
+      'virtual-models': { models: { 'claude-*': { targets: [{ model: MODEL }] } } },
+      ...plugins,
+    },
     workers: [worker],
   })
 }

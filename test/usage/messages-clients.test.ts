@@ -302,7 +302,7 @@ function vendorTurn(request: RecordedRequest): Answer {
 
 test('@anthropic-ai/sdk over a cloud service: thinking, a tool, betas, and the model list', async () => {
   const { gateway, worker } = await openGateway(
-    { messages: { models: { 'claude-mine': 'test-model' } } },
+    { messages: {}, 'virtual-models': { models: { 'claude-mine': { targets: [{ model: 'test-model' }] } } } },
     VENDOR,
   )
   const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 })

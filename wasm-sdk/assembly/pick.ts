@@ -15,6 +15,16 @@ export class Candidate {
     return this.member(URL).text()
   }
 
+  /** Of a target of a virtual model; null for workers. */
+  get model(): string | null {
+    return this.places[MODEL] == 0 ? null : this.member(MODEL).text()
+  }
+
+  /** Of a target of a virtual model; -1 for workers. */
+  get weight(): f64 {
+    return this.places[WEIGHT] == 0 ? -1 : this.member(WEIGHT).number()
+  }
+
   /** Null when the worker has no such label. */
   label(name: string): string | null {
     const label = this.member(LABELS).find(name)
@@ -74,7 +84,9 @@ const COST = 2
 const LABELS = 4
 const LOAD = 6
 const URL = 8
-const PLACES = 10
+const MODEL = 10
+const WEIGHT = 12
+const PLACES = 14
 
 /** Tells known names apart by their first letters; -1 for others. */
 function placeOf(at: usize): i32 {
@@ -82,6 +94,8 @@ function placeOf(at: usize): i32 {
     case 0x69: return load<u8>(at, 1) == 0x6e ? IN_FLIGHT : -1
     case 0x63: return COST
     case 0x75: return URL
+    case 0x6d: return MODEL
+    case 0x77: return WEIGHT
     case 0x6c: return load<u8>(at, 1) == 0x61 ? LABELS : LOAD
     default: return -1
   }
@@ -98,7 +112,7 @@ export class Pick {
     return this.section.find('model').text()
   }
 
-  /** `whole`, `prefill` or `decode`. */
+  /** `whole`, `prefill` or `decode`; `target` if the candidates are the targets of the virtual model `model`. */
   get leg(): string {
     return this.section.find('leg').text()
   }

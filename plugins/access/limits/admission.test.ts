@@ -38,7 +38,7 @@ function open() {
   const admission = new Admission(
     {
       slot: { get: (ctx) => states.get(ctx), set: (ctx, state) => void states.set(ctx, state) },
-      models: { canonical: (model) => model, served: () => null },
+      models: { named: (_ctx, model) => [model], served: () => null },
       rate: new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)),
       tenants: new TenantLimiter(
         new BucketTable(new SharedArrayBuffer(BucketTable.bytes(64))),

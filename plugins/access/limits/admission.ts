@@ -22,7 +22,8 @@ const BYTES_PER_TOKEN = 4
 
 /** Model names: rules apply to canonical names, and to every served model if the request names none. */
 export interface LimitedModels {
-  canonical(model: string): string
+  /** Names of the model that a request names: its canonical one, or the virtual one and the canonical one of its target. */
+  named(ctx: RequestContext, model: string): readonly string[]
   /** Ids that workers list; null if a worker serves any model. */
   served(): readonly string[] | null
 }
@@ -89,7 +90,7 @@ export class Admission {
     if (number === 1 || !this.#limitsTenants) return
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
-    const models = tenants.hasModelRules(tenant) ? this.#modelsNamed(model) : NO_MODELS
+    const models = tenants.hasModelRules(tenant) ? this.#modelsNamed(ctx, model) : NO_MODELS
     tenants.reserve(tenant, models, 0, nowNs())
   }
 
@@ -118,16 +119,16 @@ export class Admission {
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const hasBody = ctx.method === 'POST'
-    const models = hasBody && tenants.hasModelRules(tenant) ? this.#modelsNamed(modelOf(ctx)) : NO_MODELS
+    const models = hasBody && tenants.hasModelRules(tenant) ? this.#modelsNamed(ctx, modelOf(ctx)) : NO_MODELS
     const tokens = hasBody && this.#countsTokens ? Math.ceil(bodyLength(ctx) / BYTES_PER_TOKEN) : 0
     return tenants.reserve(tenant, models, tokens, nowNs())
   }
 
   /** @returns null for any model */
-  #modelsNamed(name: string | null | undefined): readonly string[] | null {
+  #modelsNamed(ctx: RequestContext, name: string | null | undefined): readonly string[] | null {
     const { models } = this.#parts
     if (name === undefined) return NO_MODELS
-    return name === null || name === '' || name === ANY_MODEL ? models.served() : [models.canonical(name)]
+    return name === null || name === '' || name === ANY_MODEL ? models.served() : models.named(ctx, name)
   }
 
   #takeRate(size: BucketSize): void {

@@ -1,5 +1,5 @@
 /** The limits plugin: concurrency, request rate, priority scheduling and tenant limits. */
-import { definePlugin } from '#kernel'
+import { definePlugin, ModelTargets } from '#kernel'
 import { PRIORITY_HEADERS } from './concurrency-limiter.ts'
 import { limitsConfig } from './config.ts'
 import { limitsFlags } from './flags.ts'
@@ -19,6 +19,7 @@ export default definePlugin({
     name: 'limits',
     version: '0.1.0',
     description: 'Concurrency and rate limits, tenant limits, priority scheduling.',
+    usesOptionally: [ModelTargets],
     config: limitsConfig,
     flags: limitsFlags,
     reloads: [

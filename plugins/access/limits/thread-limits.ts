@@ -1,5 +1,5 @@
 /** Builds the limits of one thread over the memory that all threads share. */
-import type { Host } from '#kernel'
+import { type Host, ModelTargets } from '#kernel'
 import { Admission, type LimitedModels, rateOf } from './admission.ts'
 import type { AdmissionState } from './admission-state.ts'
 import { ConcurrencyLimiter } from './concurrency-limiter.ts'
@@ -69,7 +69,7 @@ export class ThreadLimits {
     this.admission = new Admission(
       {
         slot,
-        models: modelsOf(host.balance),
+        models: modelsOf(host),
         rate: this.#rate,
         tenants: this.#tenants,
         concurrency,
@@ -178,9 +178,15 @@ function nowMs(): number {
   return seconds * 1_000 + nanos / 1e6
 }
 
-function modelsOf(balance: Host['balance']): LimitedModels {
+function modelsOf(host: Host): LimitedModels {
+  const { balance } = host
   return {
-    canonical: (model) => balance.canonicalModel(model),
+    named: (ctx, model) => {
+      const plan = host.find(ModelTargets)?.planOf(ctx, model) ?? null
+      return plan === null
+        ? [balance.canonicalModel(model)]
+        : [model, balance.canonicalModel(plan.targets[plan.start].model)]
+    },
     served: () => {
       const { workers } = balance
       if (workers.some(({ models }) => models.length === 0)) return null

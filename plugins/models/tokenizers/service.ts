@@ -1,16 +1,17 @@
 /** The loaded tokenizers on a serving thread: texts are encoded by the threads of control and decoded on this thread. */
-import type {
-  BundleSource,
-  ChatPrompt,
-  DecoderOptions,
-  EncodedPrompt,
-  Host,
-  LoadedTokenizer,
-  PromptPiece,
-  TokenDecoder,
-  TokenizerRequest,
-  TokenizerService,
-  TokenizerState,
+import {
+  type BundleSource,
+  type ChatPrompt,
+  type DecoderOptions,
+  type EncodedPrompt,
+  type Host,
+  type LoadedTokenizer,
+  ModelTargets,
+  type PromptPiece,
+  type TokenDecoder,
+  type TokenizerRequest,
+  type TokenizerService,
+  type TokenizerState,
 } from '#kernel'
 import { EncodeTexts, EnsureTokenizer, StatusOfTokenizer, type TokenizerRecord } from './commands.ts'
 import type { EncodeItem, EncodeResult } from './encoder-task.ts'
@@ -27,13 +28,13 @@ interface WaitingItem {
 }
 
 export class Service implements TokenizerService {
-  readonly #host: Pick<Host, 'command'>
+  readonly #host: Pick<Host, 'command' | 'find'>
   readonly #batch: WaitingItem[] = []
   #tokenizers: readonly ServedTokenizer[] = []
   /** Sources of the transports; used on control. */
   readonly bundles: BundleSource[] = []
 
-  constructor(host: Pick<Host, 'command'>) {
+  constructor(host: Pick<Host, 'command' | 'find'>) {
     this.#host = host
   }
 
@@ -42,10 +43,11 @@ export class Service implements TokenizerService {
     this.#tokenizers = records.map((record) => known.get(record.id) ?? new ServedTokenizer(record, this))
   }
 
+  /** Of a virtual model: that of its first target. */
   find(nameOrId: string): ServedTokenizer | undefined {
+    const wanted = this.#host.find(ModelTargets)?.targetsOf(nameOrId)?.[0].model ?? nameOrId
     return (
-      this.#tokenizers.find(({ name }) => name === nameOrId) ??
-      this.#tokenizers.find(({ id }) => id === nameOrId)
+      this.#tokenizers.find(({ name }) => name === wanted) ?? this.#tokenizers.find(({ id }) => id === wanted)
     )
   }
 

@@ -1,5 +1,5 @@
 /** The chat plugin: the inference routes of the OpenAI API and of engines, and the model list. */
-import { Auth, definePlugin, Embeddings, Generations } from '#kernel'
+import { Auth, definePlugin, Embeddings, Generations, ModelTargets } from '#kernel'
 import { chatConfig } from './config.ts'
 import { chatFlags } from './flags.ts'
 import { inferenceRoutes } from './serve/inference-routes.ts'
@@ -12,7 +12,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Chat, completions, generation, embeddings, classification and reranking.',
     uses: [Generations],
-    usesOptionally: [Auth, Embeddings],
+    usesOptionally: [Auth, Embeddings, ModelTargets],
     config: chatConfig,
     flags: chatFlags,
   },

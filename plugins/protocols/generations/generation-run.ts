@@ -17,6 +17,7 @@ import {
   type GenerationUsage,
   type HeaderList,
   type JoinedRelay,
+  type ModelParameters,
   messageOf,
   type OpenCall,
   type PreparedPrompt,
@@ -33,6 +34,7 @@ import { generationErrors } from './errors.ts'
 import { fitNames, hasNameLimits } from './fitted-names.ts'
 import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
+import { withTargetParameters } from './target-parameters.ts'
 import { seesImages, type ToolImages, withToolImages } from './tool-images.ts'
 
 /** Bytes of an error body that are read for its message. */
@@ -94,6 +96,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   readonly #options: GenerateOptions
   readonly #parts: GenerationParts
   #prepared: PreparedPrompts['byAdapter'] = NOTHING_PREPARED
+  /** The request with the parameters of the current target. */
+  #current: GenerationRequest
   #call: OpenCall | null = null
   #attempt: Attempt | null = null
   /** Receives the response in place of the adapter's reader if the bytes pass through; null otherwise. */
@@ -116,6 +120,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   ) {
     this.ctx = ctx
     this.request = request
+    this.#current = request
     this.stream = options.stream
     this.#options = options
     this.#parts = parts
@@ -134,13 +139,15 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       ctx.generationCount++
       ctx.hooks.onGeneration?.(ctx, { number: ctx.generationCount, model: this.model })
       if (this.#isOver) return
-      const model = this.#parts.upstream.canonicalModel(this.request.model)
-      const preparing = this.#parts.engines.preparing(model)
-      if (preparing.length === 0) this.#open()
-      // Engines that get a prepared prompt take text alone.
+      const { upstream } = this.#parts
+      const { model } = this.request
+      const pending = upstream.isVirtual(model) ? null : this.prepareFor(upstream.canonicalModel(model), null)
+      if (pending === null) this.#open()
       else
-        preparePrompts(preparing, { request: this.#withImages(null, model), model, ctx: this.ctx }).then(
-          (prepared) => this.#takePrompts(prepared),
+        pending.then(
+          () => {
+            if (!this.#isOver) this.#open()
+          },
           (error: unknown) => this.#failed(error),
         )
     } catch (error) {
@@ -148,11 +155,18 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
-  #takePrompts(prepared: PreparedPrompts): void {
-    if (this.#isOver) return
-    this.#prepared = prepared.byAdapter
-    this.tokenIds = prepared.tokenIds
-    this.#open()
+  prepareFor(model: string, parameters: ModelParameters | null): Promise<void> | null {
+    this.#current = parameters === null ? this.request : withTargetParameters(this.request, parameters)
+    const preparing = this.#parts.engines.preparing(model)
+    this.#prepared = NOTHING_PREPARED
+    this.tokenIds = null
+    if (preparing.length === 0) return null
+    // Engines that get a prepared prompt take text alone.
+    const request = this.#withImages(null, model)
+    return preparePrompts(preparing, { request, model, ctx: this.ctx }).then((prepared) => {
+      this.#prepared = prepared.byAdapter
+      this.tokenIds = prepared.tokenIds
+    })
   }
 
   #open(): void {
@@ -188,7 +202,12 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     return passThrough !== undefined && this.#parts.passThrough.takes(worker, passThrough.api)
   }
 
-  requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
+  requestFor(
+    worker: WorkerEntry,
+    model: string,
+    number: number,
+    parameters: ModelParameters | null,
+  ): UpstreamRequest {
     const { passThrough } = this.#options
     this.#reader = null
     this.#relay = null
@@ -199,7 +218,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
         { path, headers, checkCompletion, usage, model: this.model, stream: this.stream },
         this.#call as OpenCall,
       )
-      return this.#relay.requestFor(worker, model)
+      return this.#relay.requestFor(worker, model, number, parameters)
     }
     const adapter = this.#engineOf(worker)
     if (adapter === null) throw generationErrors.engine_missing(model)
@@ -213,13 +232,14 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   /** @param worker null for engines that cannot get images */
   #withImages(worker: WorkerEntry | null, model: string): GenerationRequest {
-    const { prompt } = this.request
-    if (prompt.kind !== 'chat') return this.request
+    const request = this.#current
+    const { prompt } = request
+    if (prompt.kind !== 'chat') return request
     const { toolImages } = this.#parts
     const areSeen =
       toolImages === 'auto' ? worker !== null && seesImages(worker, model) : toolImages === 'send'
     const messages = withToolImages(prompt.messages, areSeen)
-    return messages === prompt.messages ? this.request : { ...this.request, prompt: { ...prompt, messages } }
+    return messages === prompt.messages ? request : { ...request, prompt: { ...prompt, messages } }
   }
 
   // The call's events.

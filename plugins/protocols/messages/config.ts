@@ -3,11 +3,6 @@ import { type Static, Type } from '#kernel'
 
 export const messagesConfig = Type.Object(
   {
-    models: Type.Record(Type.String({ minLength: 1 }), Type.String({ minLength: 1 }), {
-      default: {},
-      description:
-        'Model names of clients, mapped to models of workers: `claude-sonnet-4-5: qwen3-coder`. A name that ends in `*` matches every name with that prefix; an exact name takes precedence, then the longest prefix.',
-    }),
     pingMs: Type.Integer({
       minimum: 0,
       maximum: 600_000,

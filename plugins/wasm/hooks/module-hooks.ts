@@ -9,6 +9,7 @@ import type {
   PolicyParts,
   RequestContext,
   RouteDefinition,
+  TargetChooser,
   ToolCallGuardsService,
 } from '#kernel'
 import type { WasmConfig } from '../config.ts'
@@ -16,7 +17,8 @@ import { wasmErrors } from '../errors.ts'
 import { ModuleFetches } from '../fetch/module-fetches.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { PendingCounts, SharedState } from '../instances/shared-state.ts'
-import { WasmPolicy } from '../pick/wasm-policy.ts'
+import { ModuleTargetChooser } from '../pick/module-target-chooser.ts'
+import { WasmPolicy, type WasmPolicyParts } from '../pick/wasm-policy.ts'
 import { recordedStream } from '../recording/recorded-step.ts'
 import { RecordedStream } from '../recording/recorded-stream.ts'
 import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording.ts'
@@ -171,20 +173,26 @@ export class ModuleHooks {
   /** The policy of the modules at OnPick. */
   policy({ defaultPolicy }: PolicyParts): Policy {
     if (defaultPolicy === undefined) throw new Error('the policy wasm needs a default policy')
-    const modules = () => this.#active.chain('OnPick').modules
+    return new WasmPolicy({ ...this.#pickParts(), otherwise: defaultPolicy() })
+  }
+
+  /** Lets the modules at OnPick choose the targets of virtual models. */
+  targetChooser(balance: Host['balance']): TargetChooser {
+    return new ModuleTargetChooser(this.#pickParts(), balance)
+  }
+
+  #pickParts(): Omit<WasmPolicyParts, 'otherwise'> {
     const { pick, inline } = this.#config
-    const limits = {
-      maxCandidates: pick.maxCandidates,
-      maxBodyBytes: inline.maxBodyBytes,
-      headers: pick.headers,
-    }
-    return new WasmPolicy({
-      modules,
+    return {
+      modules: () => this.#active.chain('OnPick').modules,
       inline: this.#inline,
       statistics: this.#responses.statistics,
-      otherwise: defaultPolicy(),
-      limits,
-    })
+      limits: {
+        maxCandidates: pick.maxCandidates,
+        maxBodyBytes: inline.maxBodyBytes,
+        headers: pick.headers,
+      },
+    }
   }
 
   close(): Promise<void> {

@@ -108,3 +108,19 @@ test('the frame contains only what the module needs', () => {
   const named = write({ headers: ['x-other', 'authorization'], request_body: true })
   expect([named.head.request.headers, named.body]).toEqual([[['x-other', 'b']], 'body'])
 })
+
+test('targets of a virtual model are candidates with a model and a weight', () => {
+  const target = { model: 'a"b', weight: 9, labels: { pool: 'x' }, accepts: null, parameters: null }
+  const frame = new PickInput(LIMITS).writeTargets(
+    [target, target],
+    requestOf('assistant', 'body'),
+    () => 3,
+    ALL,
+  )
+  const { head, body } = read(frame)
+  const shown = { in_flight: 3, load: null, cost: 1, labels: { pool: 'x' }, url: '', model: 'a"b', weight: 9 }
+  expect([head.pick, body]).toEqual([
+    { model: 'assistant', leg: 'target', body_bytes: 4, candidates: [shown, shown] },
+    'body',
+  ])
+})

@@ -1,5 +1,5 @@
 /** Input frame of OnPick, written from cached parts, without an object per worker. @hot */
-import type { CandidateView, EngineLoad, PickRequest, WorkerEntry } from '#kernel'
+import type { CandidateView, EngineLoad, ModelTarget, PickRequest, WorkerEntry } from '#kernel'
 import { ABI_VERSION } from '../../../wasm-sdk/abi.ts'
 import { writeFrame } from '../instances/guest-frame.ts'
 
@@ -14,6 +14,13 @@ export interface PickLimits {
   readonly maxBodyBytes: number
   /** Names in lower case. */
   readonly headers: readonly string[]
+}
+
+type ShownRequest = Pick<PickRequest, 'model' | 'body' | 'header'>
+
+interface Needs {
+  readonly headers: boolean | readonly string[]
+  readonly request_body: boolean
 }
 
 interface KnownWorker {
@@ -40,12 +47,7 @@ export class PickInput {
    * @param start index of the first candidate in the input; wraps around
    * @returns valid until the next frame of this thread is written
    */
-  write(
-    candidates: CandidateView,
-    request: PickRequest,
-    start: number,
-    needs: { readonly headers: boolean | readonly string[]; readonly request_body: boolean },
-  ): Buffer {
+  write(candidates: CandidateView, request: PickRequest, start: number, needs: Needs): Buffer {
     const { length } = candidates
     let shown = ''
     for (let i = 0; i < this.shownOf(candidates); i++) {
@@ -54,12 +56,41 @@ export class PickInput {
       const known = this.#workerJson(candidates.worker(index))
       shown += `${i === 0 ? '' : ','}{"in_flight":${candidates.inFlight(index)},"load":${load},${known}`
     }
+    return this.#frame(request, request.leg, shown, needs)
+  }
+
+  /**
+   * The targets of a virtual model as candidates.
+   *
+   * @param request whose model is the virtual one
+   * @param inFlight running requests of the workers of each target
+   * @returns valid until the next frame of this thread is written
+   */
+  writeTargets(
+    targets: readonly ModelTarget[],
+    request: ShownRequest,
+    inFlight: (target: ModelTarget) => number,
+    needs: Needs,
+  ): Buffer {
+    const candidates = targets.map((target) => {
+      const { model, weight, labels } = target
+      return { in_flight: inFlight(target), load: null, cost: 1, labels, url: '', model, weight }
+    })
+    return this.#frame(request, 'target', JSON.stringify(candidates).slice(1, -1), needs)
+  }
+
+  #frame(
+    request: ShownRequest,
+    leg: PickRequest['leg'] | 'target',
+    candidates: string,
+    needs: Needs,
+  ): Buffer {
     const body = request.body ?? NO_BODY
     const model = JSON.stringify(request.model)
     const head =
       `{"abi":${ABI_VERSION},"phase":"pick","now_ms":${Date.now()},` +
       `"request":{${NO_REQUEST}${this.#headersJson(request, needs.headers)}},` +
-      `"pick":{"model":${model},"leg":"${request.leg}","body_bytes":${body.length},"candidates":[${shown}]}}`
+      `"pick":{"model":${model},"leg":"${leg}","body_bytes":${body.length},"candidates":[${candidates}]}}`
     const isBodyShown = needs.request_body && body.length <= this.#limits.maxBodyBytes
     return writeFrame(head, isBodyShown ? body : NO_BODY)
   }
@@ -77,7 +108,7 @@ export class PickInput {
     return json
   }
 
-  #headersJson(request: PickRequest, needs: boolean | readonly string[]): string {
+  #headersJson(request: ShownRequest, needs: boolean | readonly string[]): string {
     if (needs === false) return ''
     const pairs: [string, string][] = []
     for (const name of this.#limits.headers) {

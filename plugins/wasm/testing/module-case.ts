@@ -58,6 +58,9 @@ const CandidateSchema = Type.Object(
     labels: Type.Optional(values),
     cost: Type.Optional(Type.Number()),
     in_flight: Type.Optional(Type.Integer()),
+    /** With the leg `target`. */
+    model: optionalText,
+    weight: Type.Optional(Type.Number()),
     load: Type.Optional(
       Type.Union([
         Type.Object({
@@ -76,7 +79,7 @@ const CandidateSchema = Type.Object(
 const PickSchema = Type.Object(
   {
     model: optionalText,
-    leg: Type.Optional(Type.Union([Type.Literal('whole'), Type.Literal('prefill'), Type.Literal('decode')])),
+    leg: Type.Optional(Type.Enum(['whole', 'prefill', 'decode', 'target'])),
     /** Absent members are those of an idle worker. Default: two idle workers. */
     candidates: Type.Optional(Type.Array(CandidateSchema)),
   },

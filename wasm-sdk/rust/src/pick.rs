@@ -19,6 +19,12 @@ pub struct Load {
 #[derive(Deserialize)]
 pub struct Candidate {
     pub url: String,
+    /// Of a target of a virtual model.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Of a target of a virtual model.
+    #[serde(default)]
+    pub weight: Option<f64>,
     pub labels: BTreeMap<String, String>,
     /// Lower is better.
     pub cost: f64,
@@ -31,7 +37,7 @@ pub struct Candidate {
 #[derive(Deserialize)]
 pub struct Pick {
     pub model: String,
-    /// `whole`, `prefill` or `decode`.
+    /// `whole`, `prefill` or `decode`; `target` if the candidates are the targets of the virtual model `model`.
     pub leg: String,
     /// Of the request; the body itself is there where the module needs it and it is not too long.
     pub body_bytes: u64,

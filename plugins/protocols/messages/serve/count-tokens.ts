@@ -7,7 +7,7 @@ import { Generations, type RequestContext, type WorkerEntry } from '#kernel'
 import { collectResponse } from '#shared'
 import { checkRequest } from './check-request.ts'
 import type { CreateParts } from './create-message.ts'
-import { API, checkHead, passThroughOf } from './native-relay.ts'
+import { API, checkHead, passThroughOf, readModel } from './native-relay.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
 
 const ESTIMATE_HEADERS = ['x-weir-token-estimate', 'true']
@@ -16,7 +16,7 @@ const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 export async function countTokens(parts: CreateParts, ctx: RequestContext): Promise<void> {
   const { host, counter, config } = parts
-  const { model } = parts.headOf(ctx)
+  const model = readModel(ctx)
   if (host.use(Generations).isNative(model, API)) {
     checkHead(ctx.bodyBytes, false)
     if (await askWorker(parts, ctx, model, null)) return

@@ -15,8 +15,7 @@ import { type AnswerOptions, type AnswerParts, answerStream, answerWhole, answer
 import type { BlockOptions } from './block-sequence.ts'
 import { checkRequest } from './check-request.ts'
 import { asksForTools, callOrigins, runsToolsFor, toLoopChoice, toServerTools } from './gateway-tools.ts'
-import type { MessageHead } from './model-names.ts'
-import { API, checkHead, passThroughOf } from './native-relay.ts'
+import { API, checkHead, passThroughOf, readModel } from './native-relay.ts'
 import { nativeRequest } from './native-request.ts'
 import { toGenerationRequest, untranslatedMembers } from './to-generation-request.ts'
 import { withoutUnsignedThinking } from './unsigned-thinking.ts'
@@ -24,7 +23,6 @@ import { withoutUnsignedThinking } from './unsigned-thinking.ts'
 const MAX_CALLS = 1_024
 
 export interface CreateParts extends AnswerParts {
-  readonly headOf: (ctx: RequestContext) => MessageHead
   readonly config: MessagesConfig
   /** Null if no plugin runs tools. */
   readonly toolLoop: ToolLoopService | null
@@ -32,7 +30,7 @@ export interface CreateParts extends AnswerParts {
 
 export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   const { host, config } = parts
-  const { named, model } = parts.headOf(ctx)
+  const model = readModel(ctx)
   const generations = host.use(Generations)
   const passThrough = passThroughOf(ctx)
   if (generations.modelToGenerate(model, API) === null) {
@@ -53,7 +51,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
     options = isForLoop
       ? null
       : {
-          model: named,
+          model,
           request: toGenerationRequest(request, config),
           blocks: blockOptions(request),
           headers: warningsOf(request),
@@ -64,11 +62,11 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
     // A request that only the format itself can express goes to those of the model's workers that speak it.
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (namesServers && isNative && runsTools(parts, ctx, model)) throw error
-    options = unreadOptions(parts, named, model, passThrough, error)
+    options = unreadOptions(parts, model, passThrough, error)
   }
   if (options === null) {
     // Not retried with other workers on a refusal: they must not get the credentials of its tool servers.
-    answerByLoop(parts, ctx, named, wire as MessagesRequest)
+    answerByLoop(parts, ctx, wire as MessagesRequest)
     return
   }
   // Translated requests have been read already; this changes the bytes only.
@@ -83,19 +81,14 @@ function runsTools({ host, toolLoop }: CreateParts, ctx: RequestContext, model: 
 }
 
 /** @throws invalid_field (400); errors of requests that the loop refuses at once */
-function answerByLoop(
-  parts: CreateParts,
-  ctx: RequestContext,
-  named: string,
-  request: MessagesRequest,
-): void {
+function answerByLoop(parts: CreateParts, ctx: RequestContext, request: MessagesRequest): void {
   if (parts.toolLoop === null)
     throw invalidField('mcp_servers', 'this gateway runs no tools; enable plugin mcp')
   const tools = toServerTools(request)
   const generation = toTurnRequest(parts, request)
   const isNativeChoice = generation.native != null && generation.native.toolChoice !== null
   answerWithTools(parts, parts.toolLoop, ctx, {
-    model: named,
+    model: request.model,
     headers: generation.native == null ? warningsOf(request) : [],
     blocks: blockOptions(request),
     turn: {
@@ -139,14 +132,13 @@ function hasSpeaker({ host }: CreateParts, model: string): boolean {
  */
 function unreadOptions(
   parts: CreateParts,
-  named: string,
   model: string,
   passThrough: PassThrough,
   refusal: unknown,
 ): AnswerOptions {
   const generations = parts.host.use(Generations)
   return {
-    model: named,
+    model,
     request: {
       model,
       prompt: { kind: 'chat', messages: [] },

@@ -3,12 +3,19 @@
  * when a stream counts as complete, and what is added to the reply.
  */
 import { headerOf, type IncomingResponse, type PassThrough, type RequestContext, skipSpace } from '#kernel'
-import { type Member, messagesHeaders, streamCompletionCheck, topLevelMembers } from '#shared'
+import {
+  type Member,
+  messagesHeaders,
+  streamCompletionCheck,
+  topLevelMembers,
+  MESSAGES_VERSION_HEADER as VERSION_HEADER,
+} from '#shared'
 import { invalidField } from '../errors.ts'
 
 /** The format's name in `WorkerEntry.apis`. */
 export const API = 'messages'
 
+const DATE = /^\d{4}-\d{2}-\d{2}$/
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const MAX_DIGITS = 15
@@ -42,6 +49,21 @@ function checkMaxTokens(body: Buffer, members: readonly Member[]): void {
     if (!isDigit || valueEnd - valueStart > MAX_DIGITS)
       throw invalidField('max_tokens', 'must be an integer >= 0')
   }
+}
+
+/**
+ * Reads the version header and the model of a request, before its body is parsed.
+ *
+ * @throws invalid_field (400) naming the header or `model`; json_parse_error (400)
+ */
+export function readModel(ctx: RequestContext): string {
+  const version = ctx.header(VERSION_HEADER)
+  if (version !== undefined && !DATE.test(version))
+    throw invalidField(VERSION_HEADER, 'must be a date such as 2023-06-01')
+  const { model } = ctx.peek()
+  if (model === null) throw invalidField('model', 'is required')
+  if (model === '') throw invalidField('model', 'must not be empty')
+  return model
 }
 
 /** How the bytes are sent. The query goes along: `?beta=true` states which members the worker may accept. */

@@ -4,6 +4,7 @@ import {
   apiErrorFormat,
   type Host,
   type Identity,
+  ModelTargets,
   mayUseModel,
   type RequestContext,
   type RouteDefinition,
@@ -20,10 +21,11 @@ const MAX_SHOWN_ID = 200
 
 const LISTED = { access: 'public', errors: apiErrorFormat, headers: ['authorization', 'x-api-key'] } as const
 
-function listed(host: Host, config: ChatConfig, ctx: RequestContext): Promise<ModelEntry[]> {
+function listed(host: Host, config: ChatConfig, ctx: RequestContext): Promise<readonly ModelEntry[]> {
   return listModels(ctx, {
     controls: workerControls(host.upstream),
     workers: host.balance.workers,
+    virtualModels: host.find(ModelTargets)?.names ?? [],
     isReady: ({ slot }) => host.balance.status(slot) === 'ready',
     auth: host.find(Auth) ?? null,
     callerKeyHosts: config.callerKeyHosts,

@@ -34,6 +34,7 @@ function sources(
   const all: ModelListSources = {
     controls,
     workers,
+    virtualModels: [],
     isReady: () => true,
     auth,
     callerKeyHosts: ['e', 'dead', 'empty', 'odd', 'ok', 'late', 'fast', 'slow'],

@@ -22,6 +22,8 @@ interface ForeignCredential {
 export interface ModelListSources {
   readonly controls: Pick<WorkerControls, 'call'>
   readonly workers: readonly WorkerEntry[]
+  /** Names of virtual models. */
+  readonly virtualModels: readonly string[]
   isReady(worker: WorkerEntry): boolean
   /** Null if no auth plugin is enabled: keys of the gateway cannot be recognized then, and none is sent to a service. */
   readonly auth: AuthService | null
@@ -35,13 +37,13 @@ export interface ModelListSources {
 export async function listModels(
   ctx: Pick<RequestContext, 'header'>,
   sources: ModelListSources,
-): Promise<ModelEntry[]> {
+): Promise<readonly ModelEntry[]> {
   const credential = foreignCredential(ctx, sources.auth)
   if (credential !== null) {
     const listed = await askExternal(credential, sources)
     if (listed.length > 0) return listed
   }
-  const models = registeredModels(sources.workers)
+  const models = withVirtualModels(registeredModels(sources.workers), sources.virtualModels)
   if (models.length === 0) throw chatErrors.no_models()
   return models
 }
@@ -57,6 +59,12 @@ export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] 
     }
   }
   return [...entries.values()]
+}
+
+function withVirtualModels(models: readonly ModelEntry[], names: readonly string[]): readonly ModelEntry[] {
+  const known = new Set(models.map(({ id }) => id))
+  const added = names.filter((name) => !known.has(name))
+  return [...models, ...added.map((id) => ({ id, object: 'model' as const, created: 0, owned_by: 'weir' }))]
 }
 
 function ownerOf({ isExternal, provider }: WorkerEntry): string {
