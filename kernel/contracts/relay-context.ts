@@ -28,6 +28,7 @@ export interface RelayContext extends RequestContext {
   readonly isModelAllowed: boolean
   model: string | null
   usage: TokenUsage | null
+  usageCorrection: Promise<void> | null
   /** Attempts at workers, over all calls. */
   attempts: number
   /** Generations begun for it so far. */

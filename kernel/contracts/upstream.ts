@@ -5,6 +5,7 @@ import type { ModeControl } from './mode-control.ts'
 import type { SinkListener } from './relay-context.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
+import type { UsageEstimator } from './usage-estimator.ts'
 import type { WorkerEntry } from './worker.ts'
 
 /**
@@ -62,6 +63,9 @@ export interface Upstream {
    * observer, relays do not look for it.
    */
   countUsage(): void
+  readonly countsUsage: boolean
+  /** Sets what counts the tokens of streams whose usage the worker has not reported. */
+  estimateUsage(estimator: UsageEstimator): void
   /** Canonical id of a model. @param model as the client sent it; null for any */
   canonicalModel(model: string | null): string
   /** The client's error for any failure of a call; errors without a table row are bugs and are logged. */

@@ -60,6 +60,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   workerError: WorkerErrorText | null = null
   model: string | null = null
   usage: TokenUsage | null = null
+  usageCorrection: Promise<void> | null = null
   attempts = 0
   generationCount = 0
   /** Plugin values by slot index; created with the first one. */
