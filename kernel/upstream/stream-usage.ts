@@ -29,6 +29,8 @@ export class StreamUsage {
   /** Engines may report cumulative usage in every chunk of chat: only the last one is read. */
   readonly #readsLast: boolean
   readonly #outputMarker: Buffer
+  /** Its position in the first event with output; -1 before. Events of a stream begin alike. */
+  #markerAt = -1
   readonly #splitter = new EventSplitter()
   /** Size of the request's body, for the estimate of its prompt. */
   readonly bodyBytes: number
@@ -99,10 +101,17 @@ export class StreamUsage {
 
   #countOutput(events: Buffer): void {
     const marker = this.#outputMarker
-    const isFirst = this.outputEvents === 0
-    for (let at = events.indexOf(marker); at >= 0; at = events.indexOf(marker, at + marker.length))
+    let at = events.indexOf(marker)
+    if (this.#markerAt < 0) {
+      this.#markerAt = at
+      if (at >= 0 && marker === CHOICES && events.includes(ROLE)) this.outputEvents--
+    }
+    while (at >= 0) {
       this.outputEvents++
-    if (isFirst && marker === CHOICES && this.outputEvents > 0 && events.includes(ROLE)) this.outputEvents--
+      // What is left is too short for another event.
+      if (events.length - at < this.#markerAt) return
+      at = events.indexOf(marker, at + marker.length)
+    }
   }
 
   #find(events: Buffer, from: number): number {

@@ -144,7 +144,8 @@ describe.each(REQUESTS)('%s', (name, path, body) => {
 })
 
 describe('streams in the format of the worker', () => {
-  const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+  const event = (data: { readonly type: string } & Record<string, unknown>) =>
+    `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
   const sse = (steps: readonly StreamStep[]) =>
     streamAnswer(steps, { headers: { 'content-type': 'text/event-stream' } })
   const delta = (text: string) => ({
@@ -267,8 +268,8 @@ describe('relayed chat', () => {
     await vi.waitFor(async () => {
       const text = await (await fetch(fleet.gateway.metricsUrl ?? '')).text()
       const family = parsePrometheusText(text).find(({ name }) => name === 'weir_tenant_tokens_total')
-      const sample = family?.samples.find(({ labels }) => labels.token_type === 'output')
-      expect(sample?.value).toBe(output_tokens)
+      const sample = family?.samples.find(({ labels }) => labels.get('token_type') === 'output')
+      expect(sample?.value).toBe(String(output_tokens))
     }, 10_000)
   })
 })
