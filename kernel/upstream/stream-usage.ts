@@ -29,7 +29,7 @@ export class StreamUsage {
   /** Engines may report cumulative usage in every chunk of chat: only the last one is read. */
   readonly #readsLast: boolean
   readonly #outputMarker: Buffer
-  /** Its position in the first event with output; -1 before. Events of a stream begin alike. */
+  /** Its position in the line of the first output; -1 before. The lines of a stream begin alike. */
   #markerAt = -1
   readonly #splitter = new EventSplitter()
   /** Size of the request's body, for the estimate of its prompt. */
@@ -103,7 +103,7 @@ export class StreamUsage {
     const marker = this.#outputMarker
     let at = events.indexOf(marker)
     if (this.#markerAt < 0) {
-      this.#markerAt = at
+      this.#markerAt = at < 0 ? at : at - events.lastIndexOf(LF, at) - 1
       if (at >= 0 && marker === CHOICES && events.includes(ROLE)) this.outputEvents--
     }
     while (at >= 0) {

@@ -1,6 +1,7 @@
 /** Text and output events of streams, independent of how the bytes are split. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { UsageReport } from '../contracts/upstream.ts'
 import { StreamUsage } from './stream-usage.ts'
 import { StreamedText } from './streamed-text.ts'
 
@@ -9,8 +10,8 @@ const chat = (delta: object) => data({ id: 'c', choices: [{ index: 0, delta }] }
 const estimator = { covers: () => true, count: () => Promise.resolve(null) }
 
 /** Passes the stream in chunks. */
-function streamed(text: string, chunkBytes: number): StreamUsage {
-  const usage = new StreamUsage('on_request', false, 0, estimator)
+function streamed(text: string, chunkBytes: number, report: UsageReport = 'on_request'): StreamUsage {
+  const usage = new StreamUsage(report, false, 0, estimator)
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += chunkBytes) usage.pass(bytes.subarray(at, at + chunkBytes))
   return usage
@@ -27,6 +28,16 @@ test('any text in any chunks: one output event per delta, and the same text', ()
       expect(usage.outputEvents).toBe(deltas.length)
     }),
   )
+})
+
+test('Messages: events before the output, however they are joined, change nothing', () => {
+  const start = { type: 'message_start', message: { role: 'assistant', usage: { input_tokens: 1 } } }
+  const delta = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'ab' } }
+  const stream = `event: message_start\n${data(start)}${`event: content_block_delta\n${data(delta)}`.repeat(9)}`
+  for (let chunkBytes = 1; chunkBytes <= stream.length; chunkBytes++) {
+    const usage = streamed(stream, chunkBytes, 'always')
+    expect([usage.outputEvents, usage.text?.text()]).toEqual([9, 'ab'.repeat(9)])
+  }
 })
 
 test('reasoning, answers, calls and choices are joined separately', () => {
