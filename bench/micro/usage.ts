@@ -82,7 +82,13 @@ async function timed(act: (index: number) => unknown): Promise<number> {
 }
 
 const chunk = Buffer.from(
-  `data: ${JSON.stringify({ choices: [{ delta: { content: 'word '.repeat(20) } }] })}\n\n`,
+  `data: ${JSON.stringify({
+    id: 'chatcmpl-0123456789abcdef0123456789abcdef',
+    object: 'chat.completion.chunk',
+    created: 1_750_000_000,
+    model: 'meta-llama/Llama-3.3-70B-Instruct',
+    choices: [{ index: 0, delta: { content: ' word' }, logprobs: null, finish_reason: null }],
+  })}\n\n`,
 )
 const body = Buffer.from(
   JSON.stringify({
@@ -91,6 +97,10 @@ const body = Buffer.from(
   }),
 )
 const stream = new StreamUsage('on_request', true)
+const collected = new StreamUsage('on_request', true, 1_000, {
+  covers: () => true,
+  count: () => Promise.resolve(null),
+})
 
 const measures: readonly [name: string, act: (index: number) => unknown][] = [
   [
@@ -111,6 +121,7 @@ const measures: readonly [name: string, act: (index: number) => unknown][] = [
   ],
   ['read the usage of a whole response', () => usageOfBody(body)],
   ['look at a chunk of a stream', () => stream.pass(chunk)],
+  ['the same with a tokenizer', () => collected.pass(chunk)],
 ]
 
 const values = new Map(measures.map(([name]) => [name, [] as number[]]))

@@ -89,6 +89,12 @@ export interface OpenCall {
   finish(): void
   /** Adds the token usage of the response, for metrics, traces and the access log; before `finish`. */
   used(usage: TokenUsage): void
+  /**
+   * Adds usage that the worker has not reported.
+   *
+   * @param exact replaces the estimate, also after the request has ended; must not reject
+   */
+  estimated(estimate: TokenUsage, exact: Promise<TokenUsage>): void
   /** Ends the call as failed; calls `onFailed`. */
   fail(error: unknown): void
   /**

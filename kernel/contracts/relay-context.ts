@@ -32,6 +32,7 @@ export interface RelayContext extends RequestContext {
   /** Sets the virtual model, and the model that the response names in `x-weir-model`. */
   showTarget(virtualModel: string, model: string): void
   usage: TokenUsage | null
+  usageCorrection: Promise<void> | null
   /** Attempts at workers, over all calls. */
   attempts: number
   /** Generations begun for it so far. */

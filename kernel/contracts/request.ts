@@ -39,6 +39,8 @@ export interface TokenUsage {
   readonly cached: number
   /** Of the output. */
   readonly reasoning: number
+  /** The worker did not report it, and it is not counted by a tokenizer (yet). Default false. */
+  readonly isEstimated?: boolean
 }
 
 /** Writes one streamed response to the client. Chunks written in one turn of the event loop are sent together. */
@@ -87,6 +89,8 @@ export interface RequestContext extends RequestFacts {
   readonly model: string | null
   /** Sum over its calls to workers so far; null while no worker has reported any. */
   readonly usage: TokenUsage | null
+  /** Settles when a tokenizer has replaced the estimates in `usage`, which may be after the request; null without any. */
+  readonly usageCorrection: Promise<void> | null
 
   /** Path parameter by name, percent-decoded; empty when the route has none of that name. */
   param(name: string): string

@@ -6,6 +6,7 @@ import type { ModelParameters } from './model-targets.ts'
 import type { SinkListener } from './relay-context.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
+import type { UsageEstimator } from './usage-estimator.ts'
 import type { WorkerEntry } from './worker.ts'
 
 /**
@@ -68,6 +69,9 @@ export interface Upstream {
    * observer, relays do not look for it.
    */
   countUsage(): void
+  readonly countsUsage: boolean
+  /** Sets what counts the tokens of streams whose usage the worker has not reported. */
+  estimateUsage(estimator: UsageEstimator): void
   /** True for a virtual model, whose calls ask with `Call.prepareFor` for each target. @param model as the client sent it */
   isVirtual(model: string | null): boolean
   /** Canonical id of a model. @param model as the client sent it; null for any */

@@ -61,6 +61,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   model: string | null = null
   virtualModel: string | null = null
   usage: TokenUsage | null = null
+  usageCorrection: Promise<void> | null = null
   attempts = 0
   generationCount = 0
   /** Plugin values by slot index; created with the first one. */

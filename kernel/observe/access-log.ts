@@ -45,6 +45,7 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     completion_tokens: ctx.usage?.output,
     cached_tokens: ctx.usage?.cached || undefined,
     reasoning_tokens: ctx.usage?.reasoning || undefined,
+    usage_estimated: ctx.usage?.isEstimated,
     attempts: ctx.attempts > 1 ? ctx.attempts : undefined,
     error: ctx.errorCode ?? undefined,
     failed_worker: ctx.workerError?.workerUrl,

@@ -110,6 +110,15 @@ test('a request has one line with its known facts, without the query', () => {
   expect(time).toMatch(/Z$/)
 })
 
+test('the line marks estimated usage', () => {
+  const { lines, destination } = recorder()
+  const log = createAccessLogger({ level: 'info', thread: 1, destination })
+  const usage = { input: 7, output: 3, cached: 0, reasoning: 0 }
+  writeAccessLine(log, finished({ usage: { ...usage, isEstimated: true } }), 1)
+  writeAccessLine(log, finished({ usage }), 1)
+  expect(lines.map((line) => JSON.parse(line).usage_estimated)).toEqual([true, undefined])
+})
+
 test('a probe that reports not ready is no error', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })

@@ -3,6 +3,7 @@ import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { ModelTargets } from '../contracts/model-targets.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
+import type { UsageEstimator } from '../contracts/usage-estimator.ts'
 import type { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import type { ClientHeaders } from './response-headers.ts'
@@ -26,5 +27,7 @@ export interface CallParts {
   readonly streams: StalledStreams
   /** Token usage of relayed responses is counted. */
   countsUsage: boolean
+  /** Null if no plugin can count tokens. */
+  estimator: UsageEstimator | null
   readonly log: Logger
 }

@@ -30,7 +30,7 @@ import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { isPage, isStream } from './response-headers.ts'
 import type { WatchedStream } from './stalled-streams.ts'
-import { sumOfUsage } from './token-usage.ts'
+import { correctedUsage, sumOfUsage } from './token-usage.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 /** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */
@@ -567,11 +567,29 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   }
 
   used(usage: TokenUsage): void {
+    this.#addUsage(usage)
+    this.#meterUsage(usage)
+  }
+
+  estimated(estimate: TokenUsage, exact: Promise<TokenUsage>): void {
     const { ctx } = this.#call
-    const before = ctx.usage
-    ctx.usage = before === null ? usage : sumOfUsage(before, usage)
-    const worker = this.#usedWorker
-    if (worker !== null) this.#meter?.used(ctx, worker, usage)
+    this.#addUsage(estimate)
+    const corrected = exact.then((usage) => {
+      ctx.usage = ctx.usage === null ? usage : correctedUsage(ctx.usage, estimate, usage)
+      this.#meterUsage(usage)
+    })
+    const earlier = ctx.usageCorrection
+    ctx.usageCorrection = earlier === null ? corrected : earlier.then(() => corrected)
+  }
+
+  #addUsage(usage: TokenUsage): void {
+    const { ctx } = this.#call
+    ctx.usage = ctx.usage === null ? usage : sumOfUsage(ctx.usage, usage)
+  }
+
+  /** Once per response: metrics cannot be corrected. */
+  #meterUsage(usage: TokenUsage): void {
+    if (this.#usedWorker !== null) this.#meter?.used(this.#call.ctx, this.#usedWorker, usage)
   }
 
   fail(error: unknown): void {

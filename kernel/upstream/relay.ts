@@ -14,6 +14,7 @@ import { CallRun } from './call-run.ts'
 import { headerOf, isPlainEventStream } from './response-headers.ts'
 import { StreamUsage } from './stream-usage.ts'
 import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
+import { countStreamUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { usageEdit } from './usage-request.ts'
 import { canonicalBody, toWorkerRequest, withParameters } from './worker-request.ts'
@@ -125,8 +126,11 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (!this.keepsHead) this.ctx.forgetBody()
     const usage = this.#usage
     if (usage !== undefined && status < 400) {
-      if (isEventStream) this.#streamUsage = new StreamUsage(usage, this.#removesUsage)
-      else this.#tail = new StreamTail(USAGE_TAIL_BYTES)
+      if (isEventStream) {
+        const estimator = estimatorFor(this.ctx, this.#parts.estimator)
+        const bodyBytes = this.ctx.rawBody.length
+        this.#streamUsage = new StreamUsage(usage, this.#removesUsage, bodyBytes, estimator)
+      } else this.#tail = new StreamTail(USAGE_TAIL_BYTES)
     }
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
@@ -147,7 +151,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     else {
       if (this.keepsHead) {
         this.keepsHead = false
-        this.ctx.forgetBody()
+        if (!keepsBody(this.ctx, this.#streamUsage)) this.ctx.forgetBody()
       }
       this.#check?.take(chunk)
       const bytes = this.#streamUsage === null ? chunk : this.#streamUsage.pass(chunk)
@@ -235,8 +239,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.#streamUsage = null
     this.#tail = null
     if (tail !== null) this.#countBody(tail.bytes())
-    const usage = stream === null ? null : stream.usage()
-    if (usage !== null) this.#call.used(usage)
+    if (stream !== null) countStreamUsage(this.#call, this.ctx, stream)
   }
 
   /** Detaches from the client. */

@@ -4,12 +4,20 @@
  */
 import type { TokenUsage } from '../contracts/request.ts'
 import type { UsageReport } from '../contracts/upstream.ts'
+import type { UsageEstimator } from '../contracts/usage-estimator.ts'
 import { nextEventEnd } from '../wire/event-borders.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'
+import { isObject } from '../wire/is-object.ts'
+import { StreamedText } from './streamed-text.ts'
 import { findUsage, jsonOfEvent, sumOfUsage, usageOfEvent, usageOfMetaInfo } from './token-usage.ts'
 
 const LF = 0x0a
 const META_INFO = Buffer.from('"meta_info"')
+/** Once in each event with output: of chat and completions, and of other formats. */
+const CHOICES = Buffer.from('"choices"')
+const DELTA = Buffer.from('"delta"')
+/** Of the first event of chat, which has no output. */
+const ROLE = Buffer.from('"role"')
 const INDEX = /"index"\s?:\s?(\d{1,4})/
 /** A stream with a longer event is passed on as it is, and its usage stays unknown. */
 const MAX_EVENT_BYTES = 1_048_576
@@ -20,7 +28,20 @@ export class StreamUsage {
   readonly #removes: boolean
   /** Engines may report cumulative usage in every chunk of chat: only the last one is read. */
   readonly #readsLast: boolean
+  readonly #outputMarker: Buffer
+  /** Its position in the line of the first output; -1 before. The lines of a stream begin alike. */
+  #markerAt = -1
   readonly #splitter = new EventSplitter()
+  /** Size of the request's body, for the estimate of its prompt. */
+  readonly bodyBytes: number
+  /** Null without a tokenizer of the model. */
+  readonly estimator: UsageEstimator | null
+  /** What the estimator counts. */
+  readonly text: StreamedText | null
+  /** Events with output so far; engines send about one token in each. */
+  outputEvents = 0
+  /** The worker has reported the output, in a last event or in each. */
+  isReported = false
   #isGivenUp = false
   /** Last event with usage that is not read yet. */
   #unread: Buffer | null = null
@@ -28,15 +49,23 @@ export class StreamUsage {
   /** By answer, for streams of several answers in SGLang's format. */
   #byIndex: Map<string, TokenUsage> | null = null
 
-  /** @param removes whether the event that carries nothing but usage is removed */
-  constructor(report: UsageReport, removes: boolean) {
+  /**
+   * @param removes whether the event that carries nothing but usage is removed
+   * @param bodyBytes size of the request's body
+   */
+  constructor(report: UsageReport, removes: boolean, bodyBytes = 0, estimator: UsageEstimator | null = null) {
     this.#isMetaInfo = report === 'meta_info'
     this.#removes = removes
     this.#readsLast = report === 'on_request' && !removes
+    this.#outputMarker = report === 'on_request' ? CHOICES : DELTA
+    this.bodyBytes = bodyBytes
+    this.estimator = estimator
+    this.text = estimator === null ? null : new StreamedText()
   }
 
   /** @param chunk valid during the call @returns the bytes for the client; empty if there are none yet. bench: relay-sse */
   pass(chunk: Buffer): Buffer {
+    this.text?.push(chunk)
     if (this.#isGivenUp) return chunk
     const isWhole =
       this.#splitter.waitingBytes === 0 && chunk[chunk.length - 1] === LF && chunk[chunk.length - 2] === LF
@@ -65,8 +94,24 @@ export class StreamUsage {
 
   /** @returns the events that the client gets */
   #scan(events: Buffer): Buffer {
+    if (!this.isReported) this.#countOutput(events)
     const first = this.#find(events, 0)
     return first < 0 ? events : this.#scanFrom(events, first)
+  }
+
+  #countOutput(events: Buffer): void {
+    const marker = this.#outputMarker
+    let at = events.indexOf(marker)
+    if (this.#markerAt < 0) {
+      this.#markerAt = at < 0 ? at : at - events.lastIndexOf(LF, at) - 1
+      if (at >= 0 && marker === CHOICES && events.includes(ROLE)) this.outputEvents--
+    }
+    while (at >= 0) {
+      this.outputEvents++
+      // What is left is too short for another event.
+      if (events.length - at < this.#markerAt) return
+      at = events.indexOf(marker, at + marker.length)
+    }
   }
 
   #find(events: Buffer, from: number): number {
@@ -86,8 +131,10 @@ export class StreamUsage {
       }
       const event = events.subarray(start, end)
       if (this.#isMetaInfo) this.#takeMetaInfo(event)
-      else if (this.#readsLast) this.#unread = Buffer.from(event)
-      else if (this.#take(event)) {
+      else if (this.#readsLast) {
+        this.#unread = Buffer.from(event)
+        this.isReported = true
+      } else if (this.#take(event)) {
         kept.push(events.subarray(keptUntil, start))
         keptUntil = end
       }
@@ -104,6 +151,8 @@ export class StreamUsage {
     const usage = json === null ? null : usageOfEvent(json)
     if (json === null || usage === null) return false
     this.#read = this.#read === null ? usage : largest(this.#read, usage)
+    // The `message_start` of Messages has the input alone.
+    if (!isObject(json.message)) this.isReported = true
     return Array.isArray(json.choices) && json.choices.length === 0
   }
 
@@ -111,6 +160,7 @@ export class StreamUsage {
   #takeMetaInfo(event: Buffer): void {
     const usage = usageOfMetaInfo(event)
     if (usage === null) return
+    this.isReported = true
     const index = INDEX.exec(event.toString('latin1'))?.[1] ?? '0'
     this.#byIndex ??= new Map()
     this.#byIndex.set(index, usage)

@@ -12,6 +12,7 @@ import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
 import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
+import type { UsageEstimator } from '../contracts/usage-estimator.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { CallParts } from './call-parts.ts'
@@ -52,6 +53,7 @@ export class ThreadUpstream implements Upstream {
       targets: null,
       streams: new StalledStreams(balance.stalls),
       countsUsage: false,
+      estimator: null,
       log,
     }
   }
@@ -78,6 +80,14 @@ export class ThreadUpstream implements Upstream {
 
   countUsage(): void {
     this.#parts.countsUsage = true
+  }
+
+  get countsUsage(): boolean {
+    return this.#parts.countsUsage
+  }
+
+  estimateUsage(estimator: UsageEstimator): void {
+    this.#parts.estimator = estimator
   }
 
   /** One transport per connection mode. */

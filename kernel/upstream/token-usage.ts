@@ -142,6 +142,18 @@ export function sumOfUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
     output: a.output + b.output,
     cached: a.cached + b.cached,
     reasoning: a.reasoning + b.reasoning,
+    ...((a.isEstimated || b.isEstimated) && { isEstimated: true }),
+  }
+}
+
+/** @param total with the estimate, which the usage replaces */
+export function correctedUsage(total: TokenUsage, estimate: TokenUsage, usage: TokenUsage): TokenUsage {
+  return {
+    input: total.input - estimate.input + usage.input,
+    output: total.output - estimate.output + usage.output,
+    cached: total.cached - estimate.cached + usage.cached,
+    reasoning: total.reasoning - estimate.reasoning + usage.reasoning,
+    ...(usage.isEstimated && { isEstimated: true }),
   }
 }
 

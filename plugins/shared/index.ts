@@ -20,6 +20,7 @@ export { type Include, includeNames, isInclude } from './formats/include.ts'
 export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
+export { estimatePromptTokens, templatePrompt } from './formats/prompt-tokens.ts'
 export {
   FunctionCallItem,
   FunctionOutputItem,

@@ -171,7 +171,7 @@ describe('budgets', () => {
   test('running requests hold their expected tokens; what they leave is free again', async () => {
     const fleet = await open({ budgets: [{ tenant: 'auth:a', tokens: 40 }] })
     const release = Promise.withResolvers<void>()
-    fleet.workers[0].once(`POST ${CHAT}`, sseAnswer([PIECE, { until: release.promise }, '[DONE]']))
+    fleet.workers[0].once(`POST ${CHAT}`, sseAnswer([PIECE, { until: release.promise }, ...STREAM.slice(1)]))
     const long = { stream: true, messages: [{ role: 'user', content: 'x'.repeat(200) }] }
     const running = send(fleet, A, long)
     await fleet.workers[0].received(`POST ${CHAT}`)

@@ -117,10 +117,16 @@ test('a stream whose client asked passes unchanged', async () => {
   expect(worker.requestsTo('POST /v1/chat/completions')[0].body.toString()).toBe(JSON.stringify(sent))
 })
 
-test('a worker that reports no usage: none', async () => {
-  worker.script('POST /v1/chat/completions', sseAnswer([piece('a'), DONE]))
-  await (await post('/v1/chat/completions', { model: 'm', stream: true, messages: [] })).text()
+test('a worker that reports no usage: none of a whole response, an estimate of a stream', async () => {
+  worker.script('POST /v1/chat/completions', jsonAnswer({ choices: [] }))
+  await (await post('/v1/chat/completions', { model: 'm', messages: [] })).text()
   expect(await counted()).toBeNull()
+  seen.splice(0)
+  worker.script('POST /v1/chat/completions', sseAnswer([piece('a'), piece('b'), DONE]))
+  const body = { model: 'm', stream: true, messages: [] }
+  await (await post('/v1/chat/completions', body)).text()
+  const input = Math.ceil(JSON.stringify(body).length / 4)
+  expect(await counted()).toEqual({ input, output: 2, cached: 0, reasoning: 0, isEstimated: true })
 })
 
 test('a cancelled stream counts what the worker has reported so far', async () => {

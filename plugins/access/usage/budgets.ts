@@ -42,6 +42,11 @@ export interface Reservation {
   readonly tokens: number
 }
 
+interface Used {
+  readonly tokens: number
+  readonly costNano: number
+}
+
 export type ReadBudgets = (tenant: string, key: string) => Promise<readonly BudgetState[]>
 
 export class Budgets {
@@ -74,14 +79,17 @@ export class Budgets {
   }
 
   /** @param used null for a request that used nothing */
-  settle(
-    { known, tokens }: Reservation,
-    used: { readonly tokens: number; readonly costNano: number } | null,
-  ): void {
+  settle({ known, tokens }: Reservation, used: Used | null): void {
     known.reserved -= tokens
     if (used === null) return
     known.tokens += used.tokens
     known.costNano += used.costNano
+  }
+
+  /** Replaces the usage of a settled reservation. */
+  correct({ known }: Reservation, before: Used | null, used: Used | null): void {
+    known.tokens += (used?.tokens ?? 0) - (before?.tokens ?? 0)
+    known.costNano += (used?.costNano ?? 0) - (before?.costNano ?? 0)
   }
 
   #knownOf(tenant: string, key: string): Known {

@@ -88,9 +88,13 @@ export default definePlugin({
       return host.command(ReadBudgets, { tenant, key })
     })
     const reservations = host.slot<Reservation>()
-    // Not those of one stored response, such as its cancellation.
+    // Not those of one stored response, such as its cancellation, and not counting.
     const generates = ({ method, endpoint, path }: RouteDefinition) =>
-      method === 'POST' && endpoint !== undefined && GENERATING.has(endpoint) && !path.includes(':')
+      method === 'POST' &&
+      endpoint !== undefined &&
+      GENERATING.has(endpoint) &&
+      !path.includes(':') &&
+      !path.endsWith('/input_tokens')
 
     const enter = (ctx: RequestContext): Promise<undefined> | undefined => {
       const tokens = Math.ceil((Number(ctx.header('content-length')) || 0) / BYTES_PER_TOKEN)
@@ -124,7 +128,12 @@ export default definePlugin({
       (ctx) => {
         meter.count(ctx)
         const reservation = reservations.get(ctx)
-        if (reservation !== undefined) budgets.settle(reservation, meter.usedBy(ctx))
+        const used = meter.usedBy(ctx)
+        if (reservation !== undefined) budgets.settle(reservation, used)
+        return ctx.usageCorrection?.then(() => {
+          meter.count(ctx)
+          if (reservation !== undefined) budgets.correct(reservation, used, meter.usedBy(ctx))
+        })
       },
       { scope: 'all', routes: ({ access }) => access === 'api' },
     )

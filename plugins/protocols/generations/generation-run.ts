@@ -34,8 +34,10 @@ import { generationErrors } from './errors.ts'
 import { fitNames, hasNameLimits } from './fitted-names.ts'
 import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
+import type { StreamCounter } from './stream-counter.ts'
 import { withTargetParameters } from './target-parameters.ts'
 import { seesImages, type ToolImages, withToolImages } from './tool-images.ts'
+import { UnreportedStream } from './unreported-stream.ts'
 
 /** Bytes of an error body that are read for its message. */
 const MAX_REFUSAL_BYTES = 65_536
@@ -48,6 +50,8 @@ export interface GenerationParts {
   readonly upstream: Upstream
   readonly passThrough: PassThroughDecision
   readonly toolImages: ToolImages
+  /** Null without tokenizers. */
+  readonly counter: StreamCounter | null
 }
 
 class Attempt implements EngineAttempt {
@@ -105,6 +109,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   #reader: EngineReader | null = null
   #refusal: BodyExcerpt | null = null
   #refusalHeaders: HeaderList = []
+  /** Null if usage is not counted, and for responses that are not streamed. */
+  #unreported: UnreportedStream | null = null
   #hasEmitted = false
   #hasFinished = false
   #isOver = false
@@ -254,12 +260,19 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
       this.#refusalHeaders = headers
     } else {
+      if (this.stream && this.#parts.upstream.countsUsage) this.#unreported = this.#openUnreported()
       this.#read(() => {
         const attempt = this.#attempt as Attempt
         this.#reader = attempt.adapter.read(attempt, this)
         this.#reader.onStart(headers)
       })
     }
+  }
+
+  #openUnreported(): UnreportedStream {
+    const { counter } = this.#parts
+    const model = this.ctx.model ?? ''
+    return new UnreportedStream(counter?.covers(model) === true ? counter : null, model)
   }
 
   /** True if the worker lacks the path although it lists the format. */
@@ -344,9 +357,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   emit(event: GenerationEvent): void {
     if (this.#isOver) return
     this.#hasEmitted = true
+    this.#unreported?.add(event)
     if (event.type === 'finished') {
-      const { usage } = event
-      if (usage !== null) this.#call?.used(toUsage(usage))
+      this.#count(event.usage)
       this.#hasFinished = true
       this.#isOver = true
     }
@@ -417,8 +430,14 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   /** Counts the usage of a generation that does not finish. */
   #countSoFar(): void {
     if (this.#isOver || !this.#hasEmitted) return
-    const usage = this.#reader?.usage?.() ?? null
-    if (usage !== null) this.#call?.used(toUsage(usage))
+    this.#count(this.#reader?.usage?.() ?? null)
+  }
+
+  #count(usage: GenerationUsage | null): void {
+    const call = this.#call
+    if (call === null) return
+    if (usage !== null) call.used(toUsage(usage))
+    else this.#unreported?.count(call, this.request)
   }
 
   #failed(cause: unknown): void {

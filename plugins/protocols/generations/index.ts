@@ -1,10 +1,11 @@
 /** Generations: requests in one internal form, answered as events, over the engines of every protocol. */
-import { definePlugin, Generations, WorkerTableReplica } from '#kernel'
+import { definePlugin, Generations, Tokenizers, WorkerTableReplica } from '#kernel'
 import { MESSAGES_HEADERS } from '#shared'
 import { chatEngine } from '../chat/engine/chat-engine.ts'
 import { messagesEngine } from '../messages/engine/messages-engine.ts'
 import { responsesEngine } from '../responses/engine/responses-engine.ts'
 import { generationsConfig } from './config.ts'
+import { StreamCounter } from './stream-counter.ts'
 import { ThreadGenerations } from './thread-generations.ts'
 
 export default definePlugin({
@@ -13,10 +14,14 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Requests in one internal form between the formats of clients and the formats of workers.',
     provides: [Generations],
+    usesOptionally: [Tokenizers],
     config: generationsConfig,
   },
   register(host, config) {
-    const generations = new ThreadGenerations(host.upstream, host.balance, config.toolImages)
+    const tokenizers = host.find(Tokenizers)
+    const counter = tokenizers === undefined ? null : new StreamCounter(tokenizers)
+    if (counter !== null) host.upstream.estimateUsage(counter)
+    const generations = new ThreadGenerations(host.upstream, host.balance, config.toolImages, counter)
     for (const engine of [chatEngine(config), messagesEngine(config), responsesEngine(config)])
       generations.addEngine(engine)
     host.provide(Generations, generations)

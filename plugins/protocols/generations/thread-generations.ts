@@ -17,14 +17,21 @@ import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'
 import { PassThroughDecision } from './pass-through.ts'
+import type { StreamCounter } from './stream-counter.ts'
 import type { ToolImages } from './tool-images.ts'
 
 export class ThreadGenerations implements Generations {
   readonly #parts: GenerationParts
 
-  constructor(upstream: Upstream, balance: WorkerBalance, toolImages: ToolImages) {
+  /** @param counter null without tokenizers */
+  constructor(
+    upstream: Upstream,
+    balance: WorkerBalance,
+    toolImages: ToolImages,
+    counter: StreamCounter | null,
+  ) {
     const passThrough = new PassThroughDecision(balance)
-    this.#parts = { upstream, passThrough, engines: new Engines(balance), toolImages }
+    this.#parts = { upstream, passThrough, engines: new Engines(balance), toolImages, counter }
   }
 
   addEngine(adapter: EngineAdapter): void {

@@ -1,9 +1,6 @@
 /** How many tokens a prompt has: by the model's tokenizer where one is loaded, else an estimate. */
-import type { ChatMessage, ChatPrompt, GenerationRequest, Host, TokenizerService } from '#kernel'
-import { CHARACTERS_PER_TOKEN } from './stop-and-usage.ts'
-
-/** Tokens of an image of about one megapixel; the real size is unknown. */
-const IMAGE_TOKENS = 1_400
+import type { GenerationRequest, Host, TokenizerService } from '#kernel'
+import { estimatePromptTokens, templatePrompt } from '#shared'
 
 export class PromptCounter {
   readonly #balance: Pick<Host['balance'], 'canonicalModel'>
@@ -18,53 +15,10 @@ export class PromptCounter {
   count(request: GenerationRequest): Promise<number> | null {
     if (this.#tokenizers === null || request.model === null) return null
     const tokenizer = this.#tokenizers.find(this.#balance.canonicalModel(request.model))
-    return tokenizer === undefined ? null : tokenizer.count(toPrompt(request))
+    return tokenizer === undefined ? null : tokenizer.count(templatePrompt(request))
   }
 
-  /** A token for four UTF-8 bytes of text and tools, and a flat rate for each image; at least 1. */
-  estimate({ prompt, tools }: GenerationRequest): number {
-    let bytes = tools.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(tools))
-    let images = 0
-    for (const message of prompt.kind === 'chat' ? prompt.messages : []) {
-      const { content } = message
-      if (typeof content === 'string') bytes += Buffer.byteLength(content)
-      else
-        for (const part of content ?? []) {
-          if (part.type === 'text') bytes += Buffer.byteLength((part as { text: string }).text)
-          else images++
-        }
-      bytes += Buffer.byteLength(message.reasoning_content ?? '')
-      for (const { function: called } of message.tool_calls ?? [])
-        bytes += Buffer.byteLength(called.name) + Buffer.byteLength(called.arguments)
-    }
-    return Math.max(1, Math.ceil(bytes / CHARACTERS_PER_TOKEN) + images * IMAGE_TOKENS)
+  estimate(request: GenerationRequest): number {
+    return estimatePromptTokens(request)
   }
-}
-
-/** The prompt as a chat template gets it; images take no place in it. */
-function toPrompt(request: GenerationRequest): ChatPrompt {
-  const { prompt, reasoning, continuesLastMessage } = request
-  const tools = toolsInPrompt(request)
-  const isEnabled = reasoning?.isEnabled
-  return {
-    messages: prompt.kind === 'chat' ? prompt.messages.map(withPlainContent) : [],
-    ...(tools.length > 0 && { tools }),
-    ...(continuesLastMessage === true && { addGenerationPrompt: false, continueFinalMessage: true }),
-    ...(isEnabled !== undefined && { templateKwargs: { enable_thinking: isEnabled, thinking: isEnabled } }),
-  }
-}
-
-/** A model that may call no tool still sees all of them; one that must call a certain tool sees only that. */
-function toolsInPrompt({ tools, toolChoice }: GenerationRequest): GenerationRequest['tools'] {
-  return toolChoice?.mode === 'function'
-    ? tools.filter(({ function: { name } }) => name === toolChoice.name)
-    : tools
-}
-
-function withPlainContent(message: ChatMessage): ChatMessage {
-  const { content } = message
-  if (content === null) return { ...message, content: '' }
-  return message.is_error === true && typeof content === 'string'
-    ? { ...message, content: `Error: ${content}` }
-    : message
 }

@@ -1,0 +1,79 @@
+/** Keeps the beginning of an event stream, and reads the generated text from it once the stream has ended. */
+import { nextEventEnd } from '../wire/event-borders.ts'
+import { isObject } from '../wire/is-object.ts'
+import { jsonOfEvent } from './token-usage.ts'
+
+/** Bytes of a stream that are kept; the tokens of a longer one are extrapolated. */
+const MAX_BYTES = 262_144
+const FIRST_BYTES = 4_096
+
+/** @hot */
+export class StreamedText {
+  #kept = Buffer.allocUnsafe(FIRST_BYTES)
+  #keptBytes = 0
+  #totalBytes = 0
+
+  push(chunk: Buffer): void {
+    this.#totalBytes += chunk.length
+    const bytes = Math.min(chunk.length, MAX_BYTES - this.#keptBytes)
+    if (bytes === 0) return
+    const needed = this.#keptBytes + bytes
+    if (needed > this.#kept.length) {
+      const grown = Buffer.allocUnsafe(Math.min(MAX_BYTES, Math.max(needed, 2 * this.#kept.length)))
+      this.#kept.copy(grown, 0, 0, this.#keptBytes)
+      this.#kept = grown
+    }
+    chunk.copy(this.#kept, this.#keptBytes, 0, bytes)
+    this.#keptBytes = needed
+  }
+
+  /** Bytes of the stream per kept byte; 1 for a stream that was kept completely. */
+  get scale(): number {
+    return this.#totalBytes / this.#keptBytes
+  }
+
+  text(): string {
+    return textOfEvents(this.#kept.subarray(0, this.#keptBytes))
+  }
+}
+
+/** Text of the deltas of chat, completions, Responses and Messages: answers, reasoning and calls, each in one piece. */
+export function textOfEvents(events: Buffer): string {
+  const texts = new Map<string, string>()
+  const add = (name: string, text: unknown) => {
+    if (typeof text === 'string') texts.set(name, (texts.get(name) ?? '') + text)
+  }
+  for (let start = 0; start < events.length; ) {
+    const end = nextEventEnd(events, start)
+    if (end < 0) break
+    const json = jsonOfEvent(events.subarray(start, end))
+    if (json !== null) addDeltas(json, add)
+    start = end
+  }
+  return [...texts.values()].join('\n')
+}
+
+type Add = (name: string, text: unknown) => void
+
+function addDeltas({ choices, delta, type, index, output_index }: Record<string, unknown>, add: Add): void {
+  if (typeof delta === 'string') add(`${output_index} ${type}`, delta)
+  else if (isObject(delta))
+    for (const member of ['text', 'thinking', 'partial_json']) add(`${index}`, delta[member])
+  if (!Array.isArray(choices)) return
+  for (const choice of choices)
+    if (isObject(choice)) {
+      add(`${choice.index}`, choice.text)
+      if (isObject(choice.delta)) addChatDelta(`${choice.index}`, choice.delta, add)
+    }
+}
+
+function addChatDelta(choice: string, delta: Record<string, unknown>, add: Add): void {
+  for (const member of ['content', 'reasoning_content', 'reasoning', 'refusal'])
+    add(`${choice} ${member}`, delta[member])
+  const calls = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
+  for (const call of calls)
+    if (isObject(call) && isObject(call.function)) {
+      add(`${choice} call ${call.index}`, call.function.name)
+      add(`${choice} call ${call.index}`, call.function.arguments)
+    }
+}

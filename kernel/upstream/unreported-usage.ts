@@ -1,0 +1,62 @@
+/** Usage of a relayed stream that ended before the worker reported it: cancelled, broken off, or of a worker without counts. */
+import type { OpenCall } from '../contracts/call.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
+import type { TokenUsage } from '../contracts/request.ts'
+import type { UsageEstimator } from '../contracts/usage-estimator.ts'
+import type { StreamUsage } from './stream-usage.ts'
+
+/** Longest body that is kept until the end of a stream. */
+const MAX_BODY_BYTES = 1_048_576
+const BYTES_PER_TOKEN = 4
+
+/** The estimator, if it can count the stream of this request. */
+export function estimatorFor(ctx: RelayContext, estimator: UsageEstimator | null): UsageEstimator | null {
+  return estimator?.covers(ctx.model ?? '') === true ? estimator : null
+}
+
+/** True if the estimator needs the body at the end of the stream. */
+export function keepsBody(ctx: RelayContext, stream: StreamUsage | null): boolean {
+  return stream !== null && stream.estimator !== null && ctx.rawBody.length <= MAX_BODY_BYTES
+}
+
+/** Counts what the worker has reported of a stream that has ended, and estimates what it has not. */
+export function countStreamUsage(call: OpenCall, ctx: RelayContext, stream: StreamUsage): void {
+  const reported = stream.usage()
+  const { outputEvents, estimator, text } = stream
+  if (stream.isReported || outputEvents === 0) {
+    if (reported !== null) call.used(reported)
+    return
+  }
+  const estimate: TokenUsage = {
+    // Messages streams report the input at their beginning.
+    input: reported?.input || Math.ceil(stream.bodyBytes / BYTES_PER_TOKEN),
+    output: Math.max(outputEvents, reported?.output ?? 0),
+    cached: reported?.cached ?? 0,
+    reasoning: 0,
+    isEstimated: true,
+  }
+  if (estimator === null || text === null) {
+    call.used(estimate)
+    return
+  }
+  const body = ctx.bodyBytes
+  const counting = estimator.count({
+    model: ctx.model ?? '',
+    endpoint: ctx.route.endpoint ?? '',
+    body: body.length === 0 ? null : body,
+    text: text.text(),
+  })
+  const exact = counting.then((count): TokenUsage => {
+    if (count === null) return estimate
+    const input = reported?.input || count.input
+    const { scale } = text
+    return {
+      input: input ?? estimate.input,
+      output: Math.round(count.output * scale),
+      cached: estimate.cached,
+      reasoning: 0,
+      ...((input === null || scale > 1) && { isEstimated: true }),
+    }
+  })
+  call.estimated(estimate, exact)
+}
