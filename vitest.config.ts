@@ -26,11 +26,15 @@ const source = {
 /** Flows that neither measure time nor count processes or files: they run beside others. */
 const PARALLEL_FLOWS = [
   'access-log',
+  'background-restart',
+  'config-history',
   'container',
   'fuzz',
+  'keys',
   'package',
   'policy-threads',
   'reload-modules',
+  'slow-discovery',
   'wasm-pick',
 ].map((name) => `test/flows/${name}.test.ts`)
 

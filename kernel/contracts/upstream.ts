@@ -74,6 +74,8 @@ export interface Upstream {
   estimateUsage(estimator: UsageEstimator): void
   /** True for a virtual model, whose calls ask with `Call.prepareFor` for each target. @param model as the client sent it */
   isVirtual(model: string | null): boolean
+  /** Model of the first target of a virtual model; any other name as it is. @param model as the client sent it */
+  firstTargetOf(model: string): string
   /** Canonical id of a model. @param model as the client sent it; null for any */
   canonicalModel(model: string | null): string
   /** The client's error for any failure of a call; errors without a table row are bugs and are logged. */

@@ -162,6 +162,10 @@ export class ThreadUpstream implements Upstream {
     return targets !== null && model !== null && targets.targetsOf(model) !== null
   }
 
+  firstTargetOf(model: string): string {
+    return this.#parts.targets?.targetsOf(model)?.[0].model ?? model
+  }
+
   canonicalModel(model: string | null): string {
     return this.balance.canonicalModel(model ?? UNKNOWN_MODEL)
   }

@@ -1,7 +1,6 @@
 /** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for counting tokens. */
 import {
   definePlugin,
-  ModelTargets,
   Store,
   Tokenizers,
   type WorkerEntry,
@@ -20,7 +19,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Tokenizers and chat templates: tokenize, detokenize, and render prompts as token ids.',
     provides: [Tokenizers],
-    usesOptionally: [ModelTargets, Store],
+    usesOptionally: [Store],
     config: tokenizersConfig,
   },
   register(host, config) {

@@ -1,17 +1,16 @@
 /** The loaded tokenizers on a serving thread: texts are encoded by the threads of control and decoded on this thread. */
-import {
-  type BundleSource,
-  type ChatPrompt,
-  type DecoderOptions,
-  type EncodedPrompt,
-  type Host,
-  type LoadedTokenizer,
-  ModelTargets,
-  type PromptPiece,
-  type TokenDecoder,
-  type TokenizerRequest,
-  type TokenizerService,
-  type TokenizerState,
+import type {
+  BundleSource,
+  ChatPrompt,
+  DecoderOptions,
+  EncodedPrompt,
+  Host,
+  LoadedTokenizer,
+  PromptPiece,
+  TokenDecoder,
+  TokenizerRequest,
+  TokenizerService,
+  TokenizerState,
 } from '#kernel'
 import { EncodeTexts, EnsureTokenizer, StatusOfTokenizer, type TokenizerRecord } from './commands.ts'
 import type { EncodeItem, EncodeResult } from './encoder-task.ts'
@@ -28,13 +27,13 @@ interface WaitingItem {
 }
 
 export class Service implements TokenizerService {
-  readonly #host: Pick<Host, 'command' | 'find'>
+  readonly #host: Pick<Host, 'command' | 'upstream'>
   readonly #batch: WaitingItem[] = []
   #tokenizers: readonly ServedTokenizer[] = []
   /** Sources of the transports; used on control. */
   readonly bundles: BundleSource[] = []
 
-  constructor(host: Pick<Host, 'command' | 'find'>) {
+  constructor(host: Pick<Host, 'command' | 'upstream'>) {
     this.#host = host
   }
 
@@ -45,7 +44,7 @@ export class Service implements TokenizerService {
 
   /** Of a virtual model: that of its first target. */
   find(nameOrId: string): ServedTokenizer | undefined {
-    const wanted = this.#host.find(ModelTargets)?.targetsOf(nameOrId)?.[0].model ?? nameOrId
+    const wanted = this.#host.upstream.firstTargetOf(nameOrId)
     return (
       this.#tokenizers.find(({ name }) => name === wanted) ?? this.#tokenizers.find(({ id }) => id === wanted)
     )
