@@ -8,7 +8,10 @@ test.each([
   ['12h', '2026-01-01T12:00:00.000Z'],
   ['30m', '2026-01-01T00:30:00.000Z'],
   ['2027-01-31', '2027-01-31'],
-  ['90 days', '90 days'],
 ])('the expiry %s is sent as %s', (when, sent) => {
   expect(toTime(when, NOW)).toBe(sent)
+})
+
+test.each(['90 days', '1x', ''])('the expiry %j is rejected by the name of its option', (when) => {
+  expect(() => toTime(when, NOW)).toThrow('--expires must be a duration')
 })

@@ -89,11 +89,15 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ['d', 86_400_000],
 ])
 
-/** @returns a duration as the time at its end, other text unchanged */
+/** @returns a duration as the time at its end, a date or a time unchanged @throws CliError for other text */
 export function toTime(when: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(when) ?? []
   const unitMs = UNIT_MS.get(unit)
-  return unitMs === undefined ? when : new Date(nowMs + Number(count) * unitMs).toISOString()
+  if (unitMs !== undefined) return new Date(nowMs + Number(count) * unitMs).toISOString()
+  if (/^\d{4}-\d\d-\d\d/.test(when)) return when
+  throw new CliError(
+    `--expires must be a duration such as 90d, 12h or 30m, a date such as 2027-01-31, or a time; got '${when}'`,
+  )
 }
 
 async function listKeys(command: Command, options: ListOptions): Promise<void> {
