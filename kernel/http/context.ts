@@ -16,6 +16,7 @@ import type {
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Validator } from '../schema/validate.ts'
+import { isFieldValue } from '../wire/header-syntax.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { failHookedResponse, failRequest } from './fail.ts'
 import { HookedResponse } from './hooked-response.ts'
@@ -164,7 +165,8 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   showTarget(virtualModel: string, model: string): void {
     this.virtualModel = virtualModel
-    this.sink.servedModel = model
+    // A worker may list any text as the id of a model.
+    this.sink.servedModel = isFieldValue(model) ? model : null
   }
 
   get clientAddress(): string {

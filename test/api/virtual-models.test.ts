@@ -51,6 +51,18 @@ test('a request goes to the target, whose worker and client see its model', asyn
   expect(direct.headers.get('x-weir-model')).toBeNull()
 })
 
+test('an id of a worker that no header can carry is not shown', async () => {
+  const id = 'small\r\nset-cookie: a=1'
+  const { post, workers } = await open(
+    { assistant: { targets: [{ model: 'small' }] } },
+    { workers: [{ spec: { models: [{ id, aliases: ['small'] }] } }] },
+  )
+  const response = await post(PATH, HI)
+  expect([response.status, response.headers.get('x-weir-model')]).toEqual([200, null])
+  expect(response.headers.get('set-cookie')).toBeNull()
+  expect(workers[0].requestsTo(CHAT)[0].json()).toMatchObject({ model: id })
+})
+
 test.each([
   ['a broken connection', dropAnswer('reset')],
   ['a failure status', jsonAnswer({ error: { message: 'busy' } }, { status: 429 })],
