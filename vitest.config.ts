@@ -1,4 +1,5 @@
 /** Test projects: unit tests beside the code, and the suites under test/ that use real sockets and threads. */
+import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
@@ -38,6 +39,12 @@ const PARALLEL_FLOWS = [
   'wasm-pick',
 ].map((name) => `test/flows/${name}.test.ts`)
 
+const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
+/** Unit tests with fake timers, which must not see timers that other files have left. */
+const FAKE_TIMERS = globSync(UNIT_TESTS).filter((file) =>
+  readFileSync(file, 'utf8').includes('useFakeTimers'),
+)
+
 export default defineConfig({
   test: {
     maxWorkers: 2,
@@ -52,13 +59,18 @@ export default defineConfig({
           // Property tests are slow on a busy machine.
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          include: [
-            'kernel/**/*.test.ts',
-            'plugins/**/*.test.ts',
-            'proto/**/*.test.ts',
-            'wasm-sdk/**/*.test.ts',
-            'bench/**/*.test.ts',
-          ],
+          include: UNIT_TESTS,
+          exclude: FAKE_TIMERS,
+        },
+      },
+      {
+        ...source,
+        test: {
+          name: 'unit-timers',
+          include: FAKE_TIMERS,
+          expect: expectation,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
       {
@@ -75,7 +87,6 @@ export default defineConfig({
         ...source,
         test: {
           name: 'contract',
-          isolate: false,
           include: ['test/contract/**/*.test.ts'],
           expect: expectation,
           testTimeout: 180_000,

@@ -231,7 +231,7 @@ describe('a key that may use one model', () => {
       plugins: {
         ...LANES,
         auth: { apiKey: 'root', keys: [...auth.keys, named] },
-        messages: { models: { claude: 'small' } },
+        'virtual-models': { models: { claude: { targets: [{ model: 'small' }] } } },
       },
     })
     const status = async (key: string, model: string) => {

@@ -9,6 +9,7 @@ const authority = new TestAuthority()
 const { certFile, keyFile } = authority.issue('gateway')
 const KEYS = {
   WEIR_API_KEY: 'key',
+  ACME_CI_KEY: 'ci-key',
   WEIR_OPERATOR_KEY: 'id:name:admin:key',
   WEIR_RESPONSES_KEY: 'k'.repeat(32),
   OPENAI_API_KEY: 'key',
@@ -32,6 +33,7 @@ test.each(configurations)('$file, configuration $index', async ({ text }) => {
   const existing = text
     .replace('/etc/weir/tls.crt', certFile)
     .replace('/etc/weir/tls.key', keyFile)
+    .replace('/run/secrets/acme', certFile)
     // Only its existence is checked.
     .replace('/opt/weir/modules/team-gate.wasm', certFile)
   writeFileSync(file, existing)
