@@ -127,6 +127,8 @@ export class Relay implements Call, CallHandler, SinkListener {
     const usage = this.#usage
     if (usage !== undefined && status < 400) {
       if (isEventStream) {
+        // Of a stream that another worker continues.
+        this.#streamUsage?.text?.release()
         const estimator = estimatorFor(this.ctx, this.#parts.estimator)
         const bodyBytes = this.ctx.rawBody.length
         this.#streamUsage = new StreamUsage(usage, this.#removesUsage, bodyBytes, estimator)
@@ -239,7 +241,9 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.#streamUsage = null
     this.#tail = null
     if (tail !== null) this.#countBody(tail.bytes())
-    if (stream !== null) countStreamUsage(this.#call, this.ctx, stream)
+    if (stream === null) return
+    countStreamUsage(this.#call, this.ctx, stream)
+    stream.text?.release()
   }
 
   /** Detaches from the client. */

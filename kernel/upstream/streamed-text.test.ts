@@ -64,3 +64,16 @@ test('of a longer stream, the beginning is kept', () => {
   expect(text.text()).toBe('x'.repeat(kept * 1_000))
   expect(text.scale).toBeCloseTo((1_000 * event.length) / 262_144)
 })
+
+test('all streams of a thread together keep a bounded number of bytes, each at least its beginning', () => {
+  const chunk = Buffer.alloc(262_144, 'a')
+  const streams = Array.from({ length: 300 }, () => new StreamedText())
+  for (const stream of streams) stream.push(chunk)
+  expect(streams[0].scale).toBe(1)
+  expect(streams[299].scale).toBe(64)
+  for (const stream of streams) stream.release()
+  const next = new StreamedText()
+  next.push(chunk)
+  expect(next.scale).toBe(1)
+  next.release()
+})

@@ -5,26 +5,50 @@ import { jsonOfEvent } from './token-usage.ts'
 
 /** Bytes of a stream that are kept; the tokens of a longer one are extrapolated. */
 const MAX_BYTES = 262_144
+/** Kept of every stream. */
 const FIRST_BYTES = 4_096
+/** Beyond this total of all streams of the thread, a stream keeps what it has. */
+const MAX_HELD_BYTES = 67_108_864
+let heldBytes = 0
 
 /** @hot */
 export class StreamedText {
   #kept = Buffer.allocUnsafe(FIRST_BYTES)
   #keptBytes = 0
   #totalBytes = 0
+  /** Bytes of this stream in `heldBytes`. */
+  #heldBytes = 0
+  #isFull = false
 
   push(chunk: Buffer): void {
     this.#totalBytes += chunk.length
-    const bytes = Math.min(chunk.length, MAX_BYTES - this.#keptBytes)
-    if (bytes === 0) return
-    const needed = this.#keptBytes + bytes
-    if (needed > this.#kept.length) {
-      const grown = Buffer.allocUnsafe(Math.min(MAX_BYTES, Math.max(needed, 2 * this.#kept.length)))
-      this.#kept.copy(grown, 0, 0, this.#keptBytes)
-      this.#kept = grown
-    }
+    if (this.#isFull) return
+    const wanted = Math.min(chunk.length, MAX_BYTES - this.#keptBytes)
+    if (this.#keptBytes + wanted > this.#kept.length) this.#grow(this.#keptBytes + wanted)
+    const bytes = Math.min(wanted, this.#kept.length - this.#keptBytes)
     chunk.copy(this.#kept, this.#keptBytes, 0, bytes)
-    this.#keptBytes = needed
+    this.#keptBytes += bytes
+  }
+
+  /** Does nothing if the thread holds too much. */
+  #grow(needed: number): void {
+    const size = Math.min(MAX_BYTES, Math.max(needed, 2 * this.#kept.length))
+    if (heldBytes - this.#heldBytes + size > MAX_HELD_BYTES) {
+      this.#isFull = true
+      return
+    }
+    heldBytes += size - this.#heldBytes
+    this.#heldBytes = size
+    const grown = Buffer.allocUnsafe(size)
+    this.#kept.copy(grown, 0, 0, this.#keptBytes)
+    this.#kept = grown
+  }
+
+  /** Nothing more is pushed or read. */
+  release(): void {
+    heldBytes -= this.#heldBytes
+    this.#heldBytes = 0
+    this.#isFull = true
   }
 
   /** Bytes of the stream per kept byte; 1 for a stream that was kept completely. */

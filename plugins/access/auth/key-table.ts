@@ -30,8 +30,8 @@ export function keyDigest(key: string): string {
 }
 
 /**
- * Keys by digest. A lookup takes about a microsecond, independent of the number of keys. Its time tells nothing about a key:
- * V8 finds an entry by a hash of the digest with a seed of its own, and a caller cannot choose the digest of a key.
+ * Keys by digest. A lookup takes about a microsecond, independent of the number of keys. Its duration does not depend on how
+ * much of a key is correct: the map compares hashes of digests, and a caller cannot choose the digest of a key.
  */
 export class KeyTable {
   readonly #grants = new Map<string, KeyGrants>()

@@ -1,6 +1,6 @@
 /**
- * Delays the end of a response until its usage is stored, with `durable`. Of an event stream, only the event that tells
- * clients of the end is held back.
+ * With `durable`: delays the end of a response until its usage is stored. In an event stream, only the last event is
+ * delayed.
  */
 import type { IncomingResponse, RequestContext, RequestSlot } from '#kernel'
 import type { UsageMeter } from './usage-meter.ts'
