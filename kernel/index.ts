@@ -27,13 +27,15 @@ export * from './contracts/generation/tool-loop.ts'
 export type * from './contracts/hook.ts'
 export * from './contracts/kv-events.ts'
 export type * from './contracts/log.ts'
+// Metrics and traffic.
+export * from './contracts/mesh.ts'
+export * from './contracts/mesh-engine.ts'
 export type {
   MessageSocketDefinition,
   Socket,
   SocketLimits,
   SocketMessage,
 } from './contracts/message-socket.ts'
-// Metrics and traffic.
 export type * from './contracts/metric.ts'
 export type * from './contracts/metric-snapshot.ts'
 export type * from './contracts/mode-control.ts'

@@ -36,8 +36,10 @@ export const SharedColumn = {
   /** Moving averages of successful attempts, milliseconds. */
   durationMs: 15,
   firstByteMs: 16,
+  /** In-flight requests of other gateways. Only control writes them. */
+  elsewhere: 17,
 } as const
-const SHARED_COLUMNS = 17
+const SHARED_COLUMNS = 18
 
 /** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const

@@ -35,6 +35,7 @@ export class Counters {
   readonly #statusAt: number
   readonly #totalAt: number
   readonly #ownAt: number
+  readonly #elsewhereAt: number
 
   /** @throws RangeError if the buffer has no column for the thread */
   constructor(buffer: SharedArrayBuffer, threadIndex: number) {
@@ -47,6 +48,7 @@ export class Counters {
     this.#totalAt = layout.shared(SharedColumn.inFlightTotal)
     this.inFlightBySlot = this.#cells.subarray(this.#totalAt, this.#totalAt + this.maxWorkers)
     this.#ownAt = layout.ofThread(threadIndex, ThreadColumn.inFlight)
+    this.#elsewhereAt = layout.shared(SharedColumn.elsewhere)
   }
 
   /**
@@ -73,6 +75,18 @@ export class Counters {
    */
   inFlight(slot: number): number {
     return this.#cells[this.#totalAt + slot]
+  }
+
+  /** In-flight requests of other gateways, as last reported. */
+  elsewhere(slot: number): number {
+    return this.#cells[this.#elsewhereAt + slot]
+  }
+
+  /** Control only. @throws Error on another thread, RangeError for an unknown row */
+  setElsewhere(slot: number, count: number): void {
+    this.requireControl()
+    this.#requireSlot(slot)
+    Atomics.store(this.#cells, this.#elsewhereAt + slot, count)
   }
 
   /** True if the status of the worker is `ready`. */

@@ -103,7 +103,7 @@ export class ModelPolicies {
       this.#updateLabels(table, leg)
       for (const [key, { name, policy }] of this.#instances[leg]) {
         const route = table.routeByKey(key, leg)
-        if (route === undefined || this.#nameFor(route) !== name) {
+        if (route === undefined || this.nameFor(route) !== name) {
           this.#instances[leg].delete(key)
           policy.close?.()
           continue
@@ -134,7 +134,7 @@ export class ModelPolicies {
 
   #make(route: ModelRoute): Policy {
     const { key, leg } = route
-    const name = this.#nameFor(route)
+    const name = this.nameFor(route)
     const label = this.#labelSources[leg].get(key)?.label
     if (label !== undefined && this.#labelled(route) === undefined) {
       this.#log?.warn({ model: key, leg, policy: label, used: name }, 'policy label of a worker ignored')
@@ -145,7 +145,8 @@ export class ModelPolicies {
     return policy
   }
 
-  #nameFor(route: ModelRoute): string {
+  /** Registered name of the policy of a model. */
+  nameFor(route: ModelRoute): string {
     return this.#labelled(route) ?? this.#settingOf(route.leg)
   }
 

@@ -183,6 +183,14 @@ export class ThreadBalance implements WorkerBalance {
     return this.#counters.inFlight(slot)
   }
 
+  inFlightElsewhere(slot: number): number {
+    return this.#counters.elsewhere(slot)
+  }
+
+  setInFlightElsewhere(slot: number, count: number): void {
+    this.#counters.setElsewhere(slot, count)
+  }
+
   breakerState(slot: number): BreakerState {
     const worker = this.#table.bySlot.get(slot)
     return worker === undefined ? 'closed' : this.#breakers.state(worker)
@@ -214,6 +222,7 @@ export class ThreadBalance implements WorkerBalance {
 
   allocateSlot(): number {
     const slot = this.#slots.allocate()
+    this.#counters.setElsewhere(slot, 0)
     this.#breakers.reset(slot)
     this.#outliers.reset(slot)
     this.#errors.reset(slot)
@@ -227,6 +236,11 @@ export class ThreadBalance implements WorkerBalance {
 
   policyNames(): readonly string[] {
     return this.registry.names()
+  }
+
+  policyOf(model: string): string {
+    const route = this.#table.routeOf(model) ?? this.#table.routeOf(model, 'prefill')
+    return route === null ? '' : this.#policies.nameFor(route)
   }
 
   usesPolicy(name: string): boolean {

@@ -119,6 +119,10 @@ export interface WorkerBalance {
   status(slot: number): WorkerStatus
   /** Requests in flight to one worker, over all threads. */
   inFlight(slot: number): number
+  /** Requests in flight to one worker from other gateways, as last reported; 0 without a mesh. */
+  inFlightElsewhere(slot: number): number
+  /** Control only. Applies to the next pick of every thread. */
+  setInFlightElsewhere(slot: number, count: number): void
   /** Circuit breaker of the worker in the row; `closed` if breakers are disabled or the row is free. */
   breakerState(slot: number): BreakerState
   /** Consecutive failures of the worker in the row, and consecutive successes while half-open. */
@@ -136,6 +140,8 @@ export interface WorkerBalance {
   freeSlot(slot: number): void
 
   policyNames(): readonly string[]
+  /** Name of the policy that chooses among the whole workers of a model. @param model canonical id */
+  policyOf(model: string): string
   /** True if a setting or a worker label selects the policy, or it is the default. From `start` on. */
   usesPolicy(name: string): boolean
   /** True if a policy in use reads the load reports of engines. From `start` on. */

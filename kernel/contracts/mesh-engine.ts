@@ -1,0 +1,121 @@
+/**
+ * The engine contract: a data store with a clock that several gateways reach. Each operation is atomic, and fails with an
+ * Error that says what happened if the engine does not answer in time. Control only.
+ */
+import type { Grant, GrantRequest } from './mesh.ts'
+import { token } from './token.ts'
+
+/** A gateway as the engine keeps it. */
+export interface EngineNode {
+  readonly name: string
+  readonly incarnation: number
+  /** JSON of what the gateway says about itself. */
+  readonly about: string
+  /** Since its last renewal, milliseconds by the engine's clock. */
+  readonly ageMs: number
+}
+
+export interface EngineState {
+  /** Of the last change. */
+  readonly revision: number
+  /** Names the data; another one means that the engine lost it. */
+  readonly dataSet: string
+  /** Data sets that this one was restored from. */
+  readonly earlierDataSets: readonly string[]
+}
+
+export interface Renewal extends EngineState {
+  /** False if the name is no longer held under this incarnation. */
+  readonly isHeld: boolean
+  readonly nodes: readonly EngineNode[]
+}
+
+export interface EngineRecord {
+  readonly kind: string
+  readonly id: string
+  readonly revision: number
+  /** JSON; null for a removed record. */
+  readonly value: string | null
+}
+
+/** Where a reader of the change log and of the channels stands. */
+export interface Positions {
+  readonly log: string
+  /** Of the last change that was read. */
+  readonly revision: number
+  readonly channels: ReadonlyMap<string, string>
+}
+
+export interface ChannelMessage {
+  readonly channel: string
+  readonly message: Buffer
+  readonly from: string
+}
+
+export interface Followed {
+  readonly positions: Positions
+  /** Changed records, newest values. */
+  readonly changes: readonly EngineRecord[]
+  readonly messages: readonly ChannelMessage[]
+  /** Changes are missing, since the log keeps only the newest ones or all records were replaced: read all records. */
+  readonly isTrimmed: boolean
+}
+
+export interface MeshEngine {
+  /** Such as `valkey`. */
+  readonly kind: string
+  /** Opens connections; later breaks are repaired in the background. @throws Error if the engine cannot be used at all */
+  connect(): Promise<void>
+  close(): Promise<void>
+  /**
+   * Takes a name whose last holder is gone: silent for `goneMs`, or left.
+   * @returns the new incarnation; null while another gateway holds it
+   */
+  takeName(
+    name: string,
+    about: string,
+    goneMs: number,
+  ): Promise<({ incarnation: number } & EngineState) | null>
+  /** Renews the name, unless it was silent for `goneMs`. Forgets nodes that were silent for `forgetMs`. */
+  renew(name: string, incarnation: number, about: string, goneMs: number, forgetMs: number): Promise<Renewal>
+  /** Gives up the name. */
+  leave(name: string, incarnation: number, goneMs: number): Promise<void>
+  /** All records, and the positions at that moment. */
+  readAll(
+    channels: readonly string[],
+  ): Promise<{ readonly records: readonly EngineRecord[]; readonly positions: Positions } & EngineState>
+  /**
+   * Writes if the record has the expected revision; 0 for none.
+   * @param value JSON; null removes it
+   * @param isDurable waits until the change is on the engine's disk
+   * @returns the revision of the change, or the present record
+   */
+  write(
+    change: { kind: string; id: string; expected: number; value: string | null },
+    isDurable: boolean,
+  ): Promise<{ readonly revision: number } | { readonly conflict: EngineRecord }>
+  /**
+   * Replaces all records, and names the data set anew.
+   * @param dataSets that the records come from
+   * @param revision of the newest record
+   */
+  restore(records: readonly EngineRecord[], dataSets: readonly string[], revision: number): Promise<void>
+  /** Waits for something behind the positions, at most `waitMs`. */
+  follow(positions: Positions, waitMs: number): Promise<Followed>
+  /** Appends messages of this gateway to a channel, which keeps the newest ones. */
+  send(
+    from: string,
+    messages: readonly { readonly channel: string; readonly message: Buffer }[],
+  ): Promise<void>
+  grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>
+  putBlob(sha256: string, bytes: Buffer): Promise<void>
+  readBlob(sha256: string): Promise<Buffer | null>
+  removeBlob(sha256: string): Promise<void>
+  /** For metrics: commands and their time since the start. */
+  readonly commands: { readonly count: number; readonly errors: number; readonly seconds: number }
+}
+
+/** Opens the engine of one mesh; engines of different meshes do not see each other. */
+export type OpenMeshEngine = (mesh: string) => MeshEngine
+
+export const MeshEngine = token<OpenMeshEngine>('mesh-engine')

@@ -1,0 +1,132 @@
+/**
+ * The mesh contract: what several gateways share. Control only; data threads read what control puts into shared memory.
+ * With one gateway everything works the same: records are in the local store, and nobody else is heard.
+ */
+import { defineCommand, token } from './token.ts'
+
+/**
+ * `Init`: joining. `Suspected`: two seconds without a sign of life. `Down`: five seconds without one, or it has left;
+ * listed for a minute more. By the clock of the mesh engine.
+ */
+export type MeshStatus = 'Init' | 'Alive' | 'Suspected' | 'Down' | 'Leaving'
+
+/** One gateway of the mesh. */
+export interface MeshMember {
+  readonly name: string
+  /** Counts the times that a gateway of this name has joined, from 1. */
+  readonly incarnation: number
+  /** Where its API is reached, such as `10.0.0.1:30000`. */
+  readonly address: string
+  /** Version of the gateway. */
+  readonly software: string
+  readonly status: MeshStatus
+  /** Requests in flight to workers. */
+  readonly inFlight: number
+  /** Short hash of each section of its configuration, to find differences. */
+  readonly config: Readonly<Record<string, string>>
+}
+
+/** A small record that every gateway holds in memory. */
+export interface SharedRecord<T> {
+  readonly value: T
+  /** Grows with each change in the mesh; never used twice. */
+  readonly revision: number
+}
+
+/** The records of one kind. */
+export interface SharedRecords<T> {
+  /** By id; complete once the mesh plugin has started. */
+  readonly all: ReadonlyMap<string, SharedRecord<T>>
+  /**
+   * Creates, changes or removes a record. `next` gets the newest value, and is called again if another gateway was faster;
+   * its exceptions cancel the change. Resolves when the change is durable, and watchers of this gateway have seen it.
+   *
+   * @param next returns the new value: undefined removes the record, the same object changes nothing
+   * @returns the record; undefined without one
+   * @throws mesh_unavailable (503), mesh_diverged (503), record_too_large (413), storage_unavailable (503)
+   */
+  change(id: string, next: (current: T | undefined) => T | undefined): Promise<SharedRecord<T> | undefined>
+  /**
+   * Called for each change from now on, of this gateway's too, in order of revision. Not called for records that exist when
+   * the mesh starts.
+   * @param listener `record` is undefined for a removed one
+   */
+  watch(listener: (id: string, record: SharedRecord<T> | undefined) => void): void
+}
+
+/** Messages to the other gateways: fast, in order by sender, and lost if a gateway is away or slow. */
+export interface MeshChannel {
+  /** Returns at once; dropped without a connection. @param message at most 64 KiB */
+  send(message: Buffer): void
+  /** Messages of other gateways. @param from name of the sender */
+  onMessage(listener: (message: Buffer, from: string) => void): void
+}
+
+/** A limit that gateways share. */
+export interface GrantRequest {
+  /** Names the bucket; the same on every gateway. */
+  readonly bucket: string
+  /** Tokens that may be granted per `windowMs`, in any window of the engine's clock. */
+  readonly limit: number
+  readonly windowMs: number
+  /** Tokens wanted; negative ones are given back. */
+  readonly want: number
+}
+
+export interface Grant {
+  readonly granted: number
+  /** Tokens left for everybody. */
+  readonly left: number
+  /** Until new tokens may be granted, milliseconds; 0 if some are left. */
+  readonly waitMs: number
+}
+
+/** What gateways share, by the setting `shares`. */
+export type SharedConcern = 'workers' | 'limits' | 'prefixes' | 'sessions' | 'wasm' | 'tokenizers'
+
+export interface MeshService {
+  readonly name: string
+  /** False without an engine: this gateway is the only member. */
+  readonly isShared: boolean
+  /** True if there is an engine and the operator shares the concern. */
+  shares(concern: SharedConcern): boolean
+  /** Sorted by name; includes this gateway and, for a minute, those that are down. */
+  readonly members: readonly MeshMember[]
+  /** Called after each change of the members or of their status. */
+  onMembers(listener: (members: readonly MeshMember[]) => void): void
+  /** Null while everything works; else a problem, such as `mesh engine unreachable`. */
+  problem(): string | null
+  /** Call in `register`. @param kind letters, digits and dashes */
+  records<T>(kind: string): SharedRecords<T>
+  /** Call in `register`. @param name letters, digits and dashes */
+  channel(name: string): MeshChannel
+  /**
+   * Asks for tokens of shared limits in one step.
+   * @returns in order of the requests
+   * @throws mesh_unavailable (503)
+   */
+  grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>
+  /** Encrypts a secret for a record. @param context what it belongs to; it opens with the same context only */
+  seal(secret: string, context: string): string
+  /** @throws mesh_secret_mismatch if it was sealed with another secret or context */
+  open(sealed: string, context: string): string
+  /** Stores up to 16 MiB; safe to repeat. @returns SHA-256, 64 hex digits. @throws mesh_unavailable (503) */
+  putBlob(bytes: Buffer): Promise<string>
+  /** Null if the mesh does not have it. @throws mesh_unavailable (503), blob_damaged */
+  readBlob(sha256: string): Promise<Buffer | null>
+  /** Removes a blob that no record refers to any more. */
+  removeBlob(sha256: string): Promise<void>
+}
+
+export const Mesh = token<MeshService>('mesh')
+
+/** The global limit of `/ha/rate-limit`, which the provider of limits enforces. */
+export interface GlobalRate {
+  /** Requests per second over all gateways; 0 for no limit, null if it was never set. */
+  readonly limitPerSecond: number | null
+  /** Requests of all gateways in the current second. */
+  readonly count: number
+}
+export const ReadGlobalRate = defineCommand<null, GlobalRate>('mesh.read-global-rate')
+/** @throws mesh_unavailable (503) */
+export const SetGlobalRate = defineCommand<number, void>('mesh.set-global-rate')

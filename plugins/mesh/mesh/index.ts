@@ -1,0 +1,84 @@
+/** The mesh plugin: several gateways that share workers, limits, modules and what they know of caches. */
+import { hostname } from 'node:os'
+import { definePlugin, type Host, Mesh, MeshEngine, readVersion, Store } from '#kernel'
+import { meshConfig } from './config.ts'
+import { LocalEngine } from './local-engine.ts'
+import {
+  LeaveMesh,
+  ReadConfigKey,
+  ReadHealth,
+  ReadPolicies,
+  ReadStatus,
+  ReadWorkers,
+  RestoreMesh,
+  WriteConfigKey,
+} from './mesh-commands.ts'
+import { SharedMesh } from './mesh-service.ts'
+import { CONFIG_KEYS, showPolicies, showStatus, showWorkers } from './mesh-view.ts'
+import { meshRoutes } from './routes.ts'
+
+/** Versions of the records that this release reads and writes. */
+const PROTOCOLS = [1]
+
+export default definePlugin({
+  manifest: {
+    name: 'mesh',
+    version: '0.1.0',
+    description: 'Several gateways that act as one: the /ha routes, and what mesh-valkey shares.',
+    provides: [Mesh],
+    usesOptionally: [MeshEngine, Store],
+    config: meshConfig,
+  },
+  enables: (_, isEnabled) => (isEnabled('mesh-valkey') ? ['limits'] : ['limits', 'storage']),
+  register(host, config) {
+    for (const route of meshRoutes(host)) host.route(route)
+    if (!host.isControl) return
+    let isLeaving = false
+    const open = host.find(MeshEngine)
+    const engine = open?.(config.mesh) ?? new LocalEngine(host.find(Store))
+    const mesh = new SharedMesh({
+      engine,
+      isShared: open !== undefined,
+      name: config.name ?? hostname(),
+      config,
+      about: () => ({
+        address: config.address ?? addressOf(host),
+        software: readVersion(),
+        protocols: PROTOCOLS,
+        status: isLeaving || host.isDraining ? 'Leaving' : 'Alive',
+        inFlight: host.balance.workers.reduce((sum, { slot }) => sum + host.balance.inFlight(slot), 0),
+        config: {},
+      }),
+      log: host.log,
+    })
+    host.provide(Mesh, mesh)
+    const keys = mesh.records<string>(CONFIG_KEYS)
+    host.onCommand(ReadStatus, () => showStatus(mesh, engine.kind, host.balance))
+    host.onCommand(ReadHealth, () => ({
+      name: mesh.name,
+      size: mesh.members.filter(({ status }) => status !== 'Down').length,
+      problem: mesh.problem(),
+    }))
+    host.onCommand(ReadWorkers, () => showWorkers(host.balance))
+    host.onCommand(ReadPolicies, () => showPolicies(host.balance))
+    host.onCommand(ReadConfigKey, (key) => keys.all.get(key)?.value)
+    host.onCommand(WriteConfigKey, async ({ key, value }) => {
+      await keys.change(key, () => value)
+    })
+    host.onCommand(LeaveMesh, () => {
+      isLeaving = true
+      mesh.membership.renewNow()
+      host.shutdown('POST /ha/shutdown')
+    })
+    host.onCommand(RestoreMesh, () => mesh.restore())
+    return {
+      start: () => mesh.start(),
+      stop: () => mesh.stop(),
+    }
+  },
+})
+
+function addressOf({ kernelConfig: { host, port } }: Host): string {
+  const isAny = host === '0.0.0.0' || host === '::'
+  return `${isAny ? hostname() : host}:${port}`
+}

@@ -1,0 +1,164 @@
+/** The engine of a mesh with one gateway: records in the local store, or in memory without one. */
+import {
+  type Collection,
+  type EngineRecord,
+  type Followed,
+  GATEWAY_TENANT,
+  type Grant,
+  type GrantRequest,
+  type MeshEngine,
+  type Positions,
+  type Renewal,
+  type StoreService,
+} from '#kernel'
+
+const DATA_SET = 'local'
+
+interface StoredMeshRecord {
+  readonly kind: string
+  readonly id: string
+  readonly revision: number
+  readonly value: string
+}
+
+interface Window {
+  readonly startMs: number
+  readonly used: number
+}
+
+export class LocalEngine implements MeshEngine {
+  readonly kind = 'local'
+  readonly commands = { count: 0, errors: 0, seconds: 0 }
+  readonly #store: StoreService | undefined
+  readonly #collection: Collection<StoredMeshRecord> | undefined
+  readonly #records = new Map<string, EngineRecord>()
+  readonly #windows = new Map<string, Window>()
+  #revision = 0
+  #isClosed = false
+  #wake: () => void = () => undefined
+
+  constructor(store: StoreService | undefined) {
+    this.#store = store
+    this.#collection = store?.collection<StoredMeshRecord>('mesh-records')
+  }
+
+  async connect(): Promise<void> {
+    for (const record of (await this.#collection?.list(GATEWAY_TENANT)) ?? []) {
+      this.#records.set(keyOf(record.kind, record.id), record)
+      this.#revision = Math.max(this.#revision, record.revision)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#wake()
+  }
+
+  async takeName(): Promise<{ incarnation: number } & ReturnType<LocalEngine['state']>> {
+    return { incarnation: 1, ...this.state() }
+  }
+
+  async renew(name: string, incarnation: number, about: string): Promise<Renewal> {
+    return { isHeld: true, nodes: [{ name, incarnation, about, ageMs: 0 }], ...this.state() }
+  }
+
+  async leave(): Promise<void> {}
+
+  async readAll(): Promise<
+    { records: EngineRecord[]; positions: Positions } & ReturnType<LocalEngine['state']>
+  > {
+    const positions = { log: '', revision: this.#revision, channels: new Map<string, string>() }
+    return { records: [...this.#records.values()], positions, ...this.state() }
+  }
+
+  async write({
+    kind,
+    id,
+    expected,
+    value,
+  }: Parameters<MeshEngine['write']>[0]): Promise<{ revision: number } | { conflict: EngineRecord }> {
+    const key = keyOf(kind, id)
+    const present = this.#records.get(key)
+    if ((present?.revision ?? 0) !== expected)
+      return { conflict: present ?? { kind, id, revision: 0, value: null } }
+    const revision = ++this.#revision
+    this.#wake()
+    // Before it is stored, so that a second change of the record is a conflict.
+    if (value === null) this.#records.delete(key)
+    else this.#records.set(key, { kind, id, revision, value })
+    try {
+      await this.#save(key, kind, id, revision, value)
+    } catch (error) {
+      if (present === undefined) this.#records.delete(key)
+      else this.#records.set(key, present)
+      throw error
+    }
+    return { revision }
+  }
+
+  async restore(): Promise<void> {}
+
+  /** Nobody else changes anything. */
+  async follow(positions: Positions, waitMs: number): Promise<Followed> {
+    if (!this.#isClosed)
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, waitMs)
+        this.#wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    return {
+      positions: { ...positions, revision: this.#revision },
+      changes: [],
+      messages: [],
+      isTrimmed: false,
+    }
+  }
+
+  async send(): Promise<void> {}
+
+  /** Fixed windows of this machine's clock. */
+  async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+    const nowMs = Date.now()
+    return requests.map(({ bucket, limit, windowMs, want }) => {
+      const startMs = nowMs - (nowMs % windowMs)
+      const known = this.#windows.get(bucket)
+      const used = known?.startMs === startMs ? known.used : 0
+      const granted = want < 0 ? Math.max(want, -used) : Math.min(want, Math.max(0, limit - used))
+      this.#windows.set(bucket, { startMs, used: used + granted })
+      const left = Math.max(0, limit - used - granted)
+      return { granted, left, waitMs: left > 0 ? 0 : startMs + windowMs - nowMs }
+    })
+  }
+
+  async putBlob(): Promise<void> {}
+
+  async readBlob(): Promise<null> {
+    return null
+  }
+
+  async removeBlob(): Promise<void> {}
+
+  state(): { revision: number; dataSet: string; earlierDataSets: readonly string[] } {
+    return { revision: this.#revision, dataSet: DATA_SET, earlierDataSets: [] }
+  }
+
+  async #save(key: string, kind: string, id: string, revision: number, value: string | null): Promise<void> {
+    if (this.#store === undefined || this.#collection === undefined) return
+    const target = { collection: this.#collection.name, tenant: GATEWAY_TENANT, id: key }
+    const change =
+      value === null
+        ? ({ kind: 'delete', ...target } as const)
+        : ({
+            kind: 'put',
+            ...target,
+            value: { kind, id, revision, value } satisfies StoredMeshRecord,
+          } as const)
+    await this.#store.write([change], { durability: 'synced' })
+  }
+}
+
+function keyOf(kind: string, id: string): string {
+  return `${kind}.${id}`
+}

@@ -1,0 +1,338 @@
+/** The mesh service on control: joins, keeps the records in step with the engine, and passes messages. */
+import { createHash } from 'node:crypto'
+import {
+  type EngineState,
+  type Grant,
+  type GrantRequest,
+  type Logger,
+  type MeshChannel,
+  type MeshEngine,
+  type MeshMember,
+  type MeshService,
+  messageOf,
+  type Positions,
+  retryAfter,
+  type SharedConcern,
+  type SharedRecords,
+} from '#kernel'
+import type { MeshConfig } from './config.ts'
+import { meshErrors } from './errors.ts'
+import { type About, Membership } from './membership.ts'
+import { Records } from './records.ts'
+import { Sealing } from './sealing.ts'
+
+/** Longest wait for a change or a message of another gateway. */
+const FOLLOW_MS = 5_000
+const FIRST_PAUSE_MS = 200
+const MAX_PAUSE_MS = 5_000
+const RETRY_AFTER_SEC = 2
+/** Messages that wait for the engine, over all channels; the oldest ones are dropped. */
+const MAX_WAITING_MESSAGES = 1_024
+const MAX_MESSAGE_BYTES = 64 * 1024
+const MAX_BLOB_BYTES = 16 * 1024 * 1024
+
+export interface MeshServiceParts {
+  readonly engine: MeshEngine
+  readonly isShared: boolean
+  readonly name: string
+  readonly config: MeshConfig
+  readonly about: () => About
+  readonly log: Logger
+}
+
+class Channel implements MeshChannel {
+  readonly listeners: ((message: Buffer, from: string) => void)[] = []
+  readonly #send: (message: Buffer) => void
+
+  constructor(send: (message: Buffer) => void) {
+    this.#send = send
+  }
+
+  send(message: Buffer): void {
+    this.#send(message)
+  }
+
+  onMessage(listener: (message: Buffer, from: string) => void): void {
+    this.listeners.push(listener)
+  }
+}
+
+export class SharedMesh implements MeshService {
+  readonly name: string
+  readonly isShared: boolean
+  readonly membership: Membership
+  readonly #parts: MeshServiceParts
+  readonly #sealing: Sealing
+  // biome-ignore lint/suspicious/noExplicitAny: each kind has its own type, which only its owner knows
+  readonly #kinds = new Map<string, Records<any>>()
+  readonly #channels = new Map<string, Channel>()
+  #waiting: { channel: string; message: Buffer }[] = []
+  #isSending = false
+  #positions: Positions = { log: '0-0', revision: 0, channels: new Map() }
+  #dataSet: string | null = null
+  #dataSets: readonly string[] = []
+  #isDiverged = false
+  #isStopped = false
+  #following: Promise<void> | null = null
+  #reading: Promise<void> | null = null
+  /** Revision of the engine at the last renewal that the change log had not reached. */
+  #behindSince: number | null = null
+  conflicts = 0
+  messages = { sent: 0, received: 0, dropped: 0 }
+
+  constructor(parts: MeshServiceParts) {
+    const { engine, name, config, about, log } = parts
+    this.#parts = parts
+    this.name = name
+    this.isShared = parts.isShared
+    this.#sealing = new Sealing(config.secret, config.mesh)
+    this.membership = new Membership({
+      engine,
+      name,
+      mesh: config.mesh,
+      about,
+      onState: (state, isNew) => this.#onState(state, isNew),
+      log,
+    })
+  }
+
+  get members(): readonly MeshMember[] {
+    return this.membership.members
+  }
+
+  get revision(): number {
+    return this.#positions.revision
+  }
+
+  get isDiverged(): boolean {
+    return this.#isDiverged
+  }
+
+  shares(concern: SharedConcern): boolean {
+    return this.isShared && this.#parts.config.shares[concern]
+  }
+
+  onMembers(listener: (members: readonly MeshMember[]) => void): void {
+    this.membership.onMembers(listener)
+  }
+
+  problem(): string | null {
+    return this.#isDiverged ? 'the mesh engine has lost data' : this.membership.problem
+  }
+
+  records<T>(kind: string): SharedRecords<T> {
+    let records = this.#kinds.get(kind)
+    if (records === undefined) {
+      records = new Records<T>(
+        kind,
+        (change) => this.#write(change),
+        (err) => this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
+      )
+      this.#kinds.set(kind, records)
+    }
+    return records
+  }
+
+  /** Number of records of a kind, for the status. */
+  count(kind: string): number {
+    return this.#kinds.get(kind)?.all.size ?? 0
+  }
+
+  channel(name: string): MeshChannel {
+    let channel = this.#channels.get(name)
+    if (channel === undefined) {
+      channel = new Channel((message) => this.#queue(name, message))
+      this.#channels.set(name, channel)
+    }
+    return channel
+  }
+
+  /** @throws mesh_engine_unreachable, mesh_name_taken, mesh_secret_missing */
+  async start(): Promise<void> {
+    const { engine, config, isShared } = this.#parts
+    if (isShared && config.secret === null) throw meshErrors.mesh_secret_missing()
+    try {
+      await engine.connect()
+    } catch (cause) {
+      throw meshErrors.mesh_engine_unreachable.with({ cause }, engine.kind, messageOf(cause))
+    }
+    await this.membership.join()
+    await this.#reading
+    this.#following = this.#follow()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.membership.leave()
+    await this.#parts.engine.close()
+    await this.#following
+  }
+
+  async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+    return this.#changing(() => this.#parts.engine.grant(requests))
+  }
+
+  seal(secret: string, context: string): string {
+    return this.#sealing.seal(secret, context)
+  }
+
+  open(sealed: string, context: string): string {
+    return this.#sealing.open(sealed, context)
+  }
+
+  async putBlob(bytes: Buffer): Promise<string> {
+    if (bytes.length > MAX_BLOB_BYTES) throw meshErrors.mesh_record_too_large(bytes.length, MAX_BLOB_BYTES)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    await this.#changing(() => this.#parts.engine.putBlob(sha256, bytes))
+    return sha256
+  }
+
+  async readBlob(sha256: string): Promise<Buffer | null> {
+    const bytes = await this.#changing(() => this.#parts.engine.readBlob(sha256))
+    if (bytes !== null && createHash('sha256').update(bytes).digest('hex') !== sha256)
+      throw meshErrors.mesh_blob_damaged(sha256)
+    return bytes
+  }
+
+  async removeBlob(sha256: string): Promise<void> {
+    await this.#changing(() => this.#parts.engine.removeBlob(sha256))
+  }
+
+  /** Writes the records of this gateway into an engine that has lost them. Records added to it since are lost. @returns records written */
+  async restore(): Promise<number> {
+    const records = [...this.#kinds.values()].flatMap(({ kind, all }) =>
+      [...all].map(([id, { revision, value }]) => ({ kind, id, revision, value: JSON.stringify(value) })),
+    )
+    const { revision } = this.#positions
+    await this.#changing(() => this.#parts.engine.restore(records, this.#dataSets, revision))
+    await this.#readAll()
+    return records.length
+  }
+
+  async #write(
+    change: Parameters<MeshEngine['write']>[0],
+  ): Promise<Awaited<ReturnType<MeshEngine['write']>>> {
+    if (this.#isDiverged) throw meshErrors.mesh_diverged.with(retryAfter(RETRY_AFTER_SEC))
+    const isDurable = this.isShared && this.#parts.config.acknowledge === 'disk'
+    const done = await this.#changing(() => this.#parts.engine.write(change, isDurable))
+    if ('conflict' in done) this.conflicts++
+    return done
+  }
+
+  async #changing<T>(operation: () => Promise<T>): Promise<T> {
+    try {
+      return await operation()
+    } catch (cause) {
+      throw meshErrors.mesh_unavailable.with({ cause, ...retryAfter(RETRY_AFTER_SEC) }, messageOf(cause))
+    }
+  }
+
+  /** @param isNew this gateway has joined, for the first time or anew */
+  #onState(state: EngineState, isNew: boolean): void {
+    const known = this.#dataSet
+    const isKnown = known === null || state.dataSet === known
+    const isRestored = known !== null && state.earlierDataSets.includes(known)
+    const isLost = (!isKnown && !isRestored) || (isKnown && state.revision < this.#positions.revision)
+    if (isLost && !this.#isDiverged)
+      this.#parts.log.error(
+        { revision: state.revision, expected: this.#positions.revision },
+        'mesh engine has lost data: serving with what is known; run `weir mesh restore` on the gateway whose records are right',
+      )
+    this.#isDiverged = isLost
+    if (isLost) return
+    // The change log is read within milliseconds: a renewal later something is missing.
+    const isBehind = this.#behindSince !== null && this.#positions.revision < this.#behindSince
+    this.#behindSince = state.revision > this.#positions.revision ? state.revision : null
+    if (!isNew && !isRestored && !isBehind) return
+    this.#reading ??= this.#readAll()
+      .catch((err: unknown) => this.#parts.log.warn({ err }, 'mesh records could not be read'))
+      .finally(() => {
+        this.#reading = null
+      })
+  }
+
+  async #readAll(): Promise<void> {
+    const { records, positions, dataSet, earlierDataSets, revision } = await this.#parts.engine.readAll([
+      ...this.#channels.keys(),
+    ])
+    const byKind = Map.groupBy(records, ({ kind }) => kind)
+    const isOther = this.#dataSet !== null && this.#dataSet !== dataSet
+    for (const kind of byKind.keys()) this.records(kind)
+    for (const [kind, own] of this.#kinds)
+      own.replace(byKind.get(kind) ?? [], isOther ? Number.POSITIVE_INFINITY : revision)
+    this.#positions = positions
+    this.#dataSet = dataSet
+    this.#dataSets = [dataSet, ...earlierDataSets]
+    this.#isDiverged = false
+  }
+
+  async #follow(): Promise<void> {
+    let pauseMs = 0
+    while (!this.#isStopped) {
+      try {
+        const before = this.#positions
+        const { positions, changes, messages, isTrimmed } = await this.#parts.engine.follow(before, FOLLOW_MS)
+        pauseMs = 0
+        for (const { channel, from, message } of messages) this.#deliver(channel, from, message)
+        if (this.#isDiverged) {
+          await pause(FIRST_PAUSE_MS)
+        } else if (isTrimmed) {
+          await this.#readAll()
+        } else {
+          for (const change of changes) this.records(change.kind)
+          for (const change of changes) this.#kinds.get(change.kind)?.apply(change)
+          // Unless all records were read meanwhile.
+          if (this.#positions === before) this.#positions = positions
+        }
+      } catch (error) {
+        if (this.#isStopped) return
+        if (pauseMs === 0) this.#parts.log.debug({ err: error }, 'changes of the mesh cannot be read')
+        pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2 || FIRST_PAUSE_MS)
+        await pause(pauseMs)
+      }
+    }
+  }
+
+  #deliver(name: string, from: string, message: Buffer): void {
+    if (from === this.name) return
+    this.messages.received++
+    for (const listener of this.#channels.get(name)?.listeners ?? []) {
+      try {
+        listener(message, from)
+      } catch (err) {
+        this.#parts.log.warn({ err, from, channel: name }, 'message of a gateway could not be read')
+      }
+    }
+  }
+
+  /** Messages of one turn of the event loop are sent together, and while a batch is on its way the next ones wait. */
+  #queue(channel: string, message: Buffer): void {
+    if (!this.isShared || this.membership.problem !== null) return
+    if (message.length > MAX_MESSAGE_BYTES || this.#waiting.length >= MAX_WAITING_MESSAGES) {
+      this.messages.dropped++
+      return
+    }
+    this.#waiting.push({ channel, message })
+    if (this.#isSending) return
+    this.#isSending = true
+    setImmediate(() => void this.#flush())
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting
+      this.#waiting = []
+      try {
+        await this.#parts.engine.send(this.name, batch)
+        this.messages.sent += batch.length
+      } catch {
+        this.messages.dropped += batch.length
+      }
+    }
+    this.#isSending = false
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,91 @@
+/** The connections to the server: one for commands, one for reading streams, which waits, and one for durable writes. */
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { Redis, RedisOptions } from 'ioredis'
+import type { ValkeyConfig } from './config.ts'
+
+const FIRST_PAUSE_MS = 200
+const MAX_PAUSE_MS = 5_000
+
+export class Connections {
+  readonly #config: ValkeyConfig
+  readonly #waitMs: number
+  readonly #onError: (error: Error) => void
+  #all: readonly Redis[] = []
+
+  /**
+   * @param waitMs longest wait for stream entries
+   * @param onError called for each failed connection attempt, and when a connection breaks
+   */
+  constructor(config: ValkeyConfig, waitMs: number, onError: (error: Error) => void) {
+    this.#config = config
+    this.#waitMs = waitMs
+    this.#onError = onError
+  }
+
+  /** @throws Error if the server cannot be reached now */
+  async open(): Promise<void> {
+    // Loaded lazily, so that gateways without the plugin do not load the package.
+    const { Redis } = await import('ioredis')
+    const { timeoutMs, caFile } = this.#config
+    const url = this.#config.url.replace(/^valkey/, 'redis')
+    const options: RedisOptions = {
+      lazyConnect: true,
+      connectTimeout: timeoutMs,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      // A write must not run twice: the caller decides what to repeat.
+      autoResendUnfulfilledCommands: false,
+      retryStrategy: (tries) => Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tries - 1)),
+      ...(caFile !== null && { tls: { ca: await readFile(caFile) } }),
+    }
+    // A server that does not answer is as good as gone: the connection may be half open.
+    const open = (socketTimeout: number) => {
+      const connection = new Redis(url, { ...options, socketTimeout })
+      connection.on('error', this.#onError)
+      return connection
+    }
+    this.#all = [open(timeoutMs), open(timeoutMs + this.#waitMs), open(timeoutMs)]
+    await Promise.all(this.#all.map((connection) => connection.connect()))
+  }
+
+  close(): void {
+    for (const connection of this.#all) connection.disconnect()
+    this.#all = []
+  }
+
+  get commands(): Redis {
+    return this.#all[0]
+  }
+
+  /** Waits for stream entries, so nothing else may use it. */
+  get streams(): Redis {
+    return this.#all[1]
+  }
+
+  /** Waits for the server's disk. */
+  get writes(): Redis {
+    return this.#all[2]
+  }
+}
+
+/** A Lua script that the server caches. */
+export class Script {
+  readonly #lua: string
+  readonly #digest: string
+
+  constructor(lua: string) {
+    this.#lua = lua
+    this.#digest = createHash('sha1').update(lua).digest('hex')
+  }
+
+  async run(connection: Redis, prefix: string, args: readonly (string | number)[]): Promise<unknown> {
+    try {
+      return await connection.evalsha(this.#digest, 1, prefix, ...args)
+    } catch (error) {
+      // A server that was restarted has an empty cache.
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+      return connection.eval(this.#lua, 1, prefix, ...args)
+    }
+  }
+}

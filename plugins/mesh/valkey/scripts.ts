@@ -1,0 +1,184 @@
+/**
+ * The operations that Valkey runs as one step, in Lua. KEYS[1] is the prefix of the mesh, with a hash tag, so that a cluster keeps its keys together; times are of the server's clock.
+ *
+ * ```
+ * revision        counter of changes
+ * data-set        id of the data, and the ids of those that it was restored from, separated by spaces
+ * incarnations    hash: name → count
+ * nodes           hash: name → incarnation, last renewal (ms) and JSON, separated by spaces
+ * records:<kind>  hash: id → revision and JSON, separated by a space
+ * kinds           set of the kinds
+ * log             stream of kind, id and revision of each change; without a kind: all records were replaced
+ * channel:<name>  stream of messages
+ * limit:<bucket>  hash: tokens granted in this window, its start (ms), and what was wanted in it and in the one before
+ * blob:<sha256>   bytes
+ * ```
+ */
+
+const NOW = `
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+`
+
+/** Reads `incarnation`, `seen` and `about` of a row of `nodes`. */
+const READ_NODE = `
+local function node(row)
+  local a, b, c = string.match(row, '^(%d+) (%d+) (.*)$')
+  return tonumber(a), tonumber(b), c
+end
+`
+
+const STATE = `
+local function state()
+  return { tonumber(redis.call('GET', P .. 'revision') or '0'), redis.call('GET', P .. 'data-set') or '' }
+end
+`
+
+/** ARGV: name, about, goneMs, new data set. Returns incarnation (0: held by another), revision, data set. */
+export const TAKE_NAME = `
+local P, name, about, gone, fresh = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+${NOW}${READ_NODE}${STATE}
+local row = redis.call('HGET', P .. 'nodes', name)
+if row then
+  local _, seen = node(row)
+  if now - seen < gone then return { 0, 0, '' } end
+end
+redis.call('SETNX', P .. 'data-set', fresh)
+local incarnation = redis.call('HINCRBY', P .. 'incarnations', name, 1)
+redis.call('HSET', P .. 'nodes', name, incarnation .. ' ' .. string.format('%d', now) .. ' ' .. about)
+local s = state()
+return { incarnation, s[1], s[2] }
+`
+
+/** ARGV: name, incarnation, about, goneMs, forgetMs. Returns is held, revision, data set, then name, incarnation, age, about of each node. */
+export const RENEW = `
+local P, name, mine, about, gone, forget = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+${NOW}${READ_NODE}${STATE}
+local held = 0
+local row = redis.call('HGET', P .. 'nodes', name)
+if row then
+  local incarnation, seen = node(row)
+  if incarnation == mine and now - seen < gone then
+    held = 1
+    redis.call('HSET', P .. 'nodes', name, mine .. ' ' .. string.format('%d', now) .. ' ' .. about)
+  end
+end
+local s = state()
+local out = { held, s[1], s[2] }
+local rows = redis.call('HGETALL', P .. 'nodes')
+for i = 1, #rows, 2 do
+  local incarnation, seen, text = node(rows[i + 1])
+  if now - seen > forget then
+    redis.call('HDEL', P .. 'nodes', rows[i])
+  else
+    table.insert(out, rows[i])
+    table.insert(out, incarnation)
+    table.insert(out, math.max(0, now - seen))
+    table.insert(out, text)
+  end
+end
+return out
+`
+
+/** ARGV: name, incarnation, goneMs. The row stays, as old as one that is gone. */
+export const LEAVE = `
+local P, name, mine, gone = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+${NOW}${READ_NODE}
+local row = redis.call('HGET', P .. 'nodes', name)
+if not row then return 0 end
+local incarnation, _, about = node(row)
+if incarnation ~= mine then return 0 end
+redis.call('HSET', P .. 'nodes', name, mine .. ' ' .. string.format('%d', now - gone) .. ' ' .. about)
+return 1
+`
+
+/** ARGV: channels. Returns revision, data set, last id of the log and of each channel, then kind and the flat hash of each kind. */
+export const READ_ALL = `
+local P = KEYS[1]
+${STATE}
+local s = state()
+local function last(stream)
+  local entries = redis.call('XREVRANGE', P .. stream, '+', '-', 'COUNT', 1)
+  return entries[1] and entries[1][1] or '0-0'
+end
+local out = { s[1], s[2], last('log') }
+for _, channel in ipairs(ARGV) do table.insert(out, last('channel:' .. channel)) end
+for _, kind in ipairs(redis.call('SMEMBERS', P .. 'kinds')) do
+  table.insert(out, kind)
+  table.insert(out, redis.call('HGETALL', P .. 'records:' .. kind))
+end
+return out
+`
+
+/** ARGV: kind, id, expected revision, '1' to write or '0' to remove, JSON, length of the log. Returns revision, or 0 and the present row. */
+export const WRITE = `
+local P, kind, id, expected, puts, value, keep = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
+local key = P .. 'records:' .. kind
+local row = redis.call('HGET', key, id)
+local present = row and tonumber(string.match(row, '^(%d+)')) or 0
+if present ~= expected then return { 0, row or '' } end
+local revision = redis.call('INCR', P .. 'revision')
+if puts == '1' then
+  redis.call('HSET', key, id, revision .. ' ' .. value)
+  redis.call('SADD', P .. 'kinds', kind)
+else
+  redis.call('HDEL', key, id)
+end
+redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', kind, 'id', id, 'revision', revision)
+return { revision, '' }
+`
+
+/** ARGV: data sets separated by spaces, revision, length of the log, then kind, id and row of each record. */
+export const RESTORE = `
+local P, sets, revision, keep = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3]
+for _, kind in ipairs(redis.call('SMEMBERS', P .. 'kinds')) do redis.call('DEL', P .. 'records:' .. kind) end
+redis.call('DEL', P .. 'kinds')
+for i = 4, #ARGV, 3 do
+  redis.call('HSET', P .. 'records:' .. ARGV[i], ARGV[i + 1], ARGV[i + 2])
+  redis.call('SADD', P .. 'kinds', ARGV[i])
+end
+local present = tonumber(redis.call('GET', P .. 'revision') or '0')
+local next = string.format('%d', math.max(present, revision) + 1)
+redis.call('SET', P .. 'revision', next)
+redis.call('SET', P .. 'data-set', sets)
+redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', '', 'id', '', 'revision', next)
+return 1
+`
+
+/**
+ * ARGV: bucket, limit, windowMs and wanted tokens of each request. Returns granted, left and wait (ms) of each.
+ * Fixed windows of the server's clock. While more is wanted than is left, each request gets its share by what was wanted in
+ * the window before, so that the first asker does not take everything.
+ */
+export const GRANT = `
+local P = KEYS[1]
+${NOW}
+local out = {}
+for i = 1, #ARGV, 4 do
+  local key, limit, window, want = P .. 'limit:' .. ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
+  local start = now - now % window
+  local row = redis.call('HMGET', key, 'start', 'used', 'wanted', 'before')
+  local used, wanted, before = tonumber(row[2] or '0'), tonumber(row[3] or '0'), tonumber(row[4] or '0')
+  if tonumber(row[1] or '-1') ~= start then
+    before = tonumber(row[1] or '-1') == start - window and wanted or 0
+    used, wanted = 0, 0
+  end
+  local left = math.max(0, limit - used)
+  local given = 0
+  if want < 0 then
+    given = math.max(want, -used)
+  else
+    wanted = wanted + want
+    given = math.min(want, left)
+    local demand = math.max(before, wanted)
+    if demand > limit and given > 1 then given = math.min(given, math.max(1, math.ceil(left * want / demand))) end
+  end
+  used = used + given
+  redis.call('HSET', key, 'start', string.format('%d', start), 'used', used, 'wanted', wanted, 'before', before)
+  redis.call('PEXPIRE', key, window * 2)
+  table.insert(out, given)
+  table.insert(out, math.max(0, limit - used))
+  table.insert(out, used < limit and 0 or start + window - now)
+end
+return out
+`

@@ -1,0 +1,280 @@
+/** The mesh engine on Valkey or Redis. */
+import { randomUUID } from 'node:crypto'
+import {
+  type EngineNode,
+  type EngineRecord,
+  type EngineState,
+  type Followed,
+  type Grant,
+  type GrantRequest,
+  type MeshEngine,
+  messageOf,
+  type Positions,
+  type Renewal,
+} from '#kernel'
+import type { ValkeyConfig } from './config.ts'
+import { Connections, Script } from './connections.ts'
+import * as lua from './scripts.ts'
+
+/** Entries that the streams keep, about. */
+const LOG_ENTRIES = 20_000
+const CHANNEL_ENTRIES = 20_000
+/** Entries of each stream that one read returns at most. */
+const READ_ENTRIES = 1_000
+/** Longest wait of a read, milliseconds. */
+export const MAX_WAIT_MS = 5_000
+
+const scripts = {
+  takeName: new Script(lua.TAKE_NAME),
+  renew: new Script(lua.RENEW),
+  leave: new Script(lua.LEAVE),
+  readAll: new Script(lua.READ_ALL),
+  write: new Script(lua.WRITE),
+  restore: new Script(lua.RESTORE),
+  grant: new Script(lua.GRANT),
+}
+
+export class ValkeyEngine implements MeshEngine {
+  readonly kind = 'valkey'
+  readonly commands = { count: 0, errors: 0, seconds: 0 }
+  readonly #connections: Connections
+  readonly #config: ValkeyConfig
+  readonly #prefix: string
+
+  /** @param prefix of all keys of the mesh, with a hash tag */
+  constructor(config: ValkeyConfig, prefix: string, onError: (error: Error) => void) {
+    this.#config = config
+    this.#prefix = prefix
+    this.#connections = new Connections(config, MAX_WAIT_MS, onError)
+  }
+
+  async connect(): Promise<void> {
+    await this.#connections.open()
+  }
+
+  async close(): Promise<void> {
+    this.#connections.close()
+  }
+
+  async takeName(
+    name: string,
+    about: string,
+    goneMs: number,
+  ): Promise<({ incarnation: number } & EngineState) | null> {
+    const reply = await this.#run('takeName', [name, about, goneMs, randomUUID()])
+    const [incarnation, revision, dataSets] = reply as [number, number, string]
+    return incarnation === 0 ? null : { incarnation, ...toState(revision, dataSets) }
+  }
+
+  async renew(
+    name: string,
+    incarnation: number,
+    about: string,
+    goneMs: number,
+    forgetMs: number,
+  ): Promise<Renewal> {
+    const reply = await this.#run('renew', [name, incarnation, about, goneMs, forgetMs])
+    const [isHeld, revision, dataSets, ...rows] = reply as [number, number, string, ...(string | number)[]]
+    const nodes: EngineNode[] = []
+    for (let at = 0; at < rows.length; at += 4)
+      nodes.push({
+        name: String(rows[at]),
+        incarnation: Number(rows[at + 1]),
+        ageMs: Number(rows[at + 2]),
+        about: String(rows[at + 3]),
+      })
+    return { isHeld: isHeld === 1, nodes, ...toState(revision, dataSets) }
+  }
+
+  async leave(name: string, incarnation: number, goneMs: number): Promise<void> {
+    await this.#run('leave', [name, incarnation, goneMs])
+  }
+
+  async readAll(
+    channels: readonly string[],
+  ): Promise<{ readonly records: readonly EngineRecord[]; readonly positions: Positions } & EngineState> {
+    const reply = (await this.#run('readAll', channels)) as unknown[]
+    const [revision, dataSets, log] = reply as [number, string, string]
+    const kindsAt = 3 + channels.length
+    const records: EngineRecord[] = []
+    for (let at = kindsAt; at < reply.length; at += 2) {
+      const [kind, rows] = reply.slice(at) as [string, string[]]
+      for (let row = 0; row < rows.length; row += 2) records.push(toRecord(kind, rows[row], rows[row + 1]))
+    }
+    const ids = channels.map((channel, index): [string, string] => [channel, String(reply[3 + index])])
+    const positions: Positions = { log, revision, channels: new Map(ids) }
+    return { records, positions, ...toState(revision, dataSets) }
+  }
+
+  async write(
+    { kind, id, expected, value }: { kind: string; id: string; expected: number; value: string | null },
+    isDurable: boolean,
+  ): Promise<{ readonly revision: number } | { readonly conflict: EngineRecord }> {
+    const { writes } = this.#connections
+    const puts = value === null ? '0' : '1'
+    const args = [kind, id, expected, puts, value ?? '', LOG_ENTRIES]
+    const [revision, row] = (await this.#run('write', args, writes)) as [number, string]
+    if (revision === 0) return { conflict: toRecord(kind, id, row) }
+    if (isDurable) await this.#onDisk()
+    return { revision }
+  }
+
+  async restore(
+    records: readonly EngineRecord[],
+    dataSets: readonly string[],
+    revision: number,
+  ): Promise<void> {
+    const rows = records.flatMap(({ kind, id, revision: own, value }) => [kind, id, `${own} ${value}`])
+    const sets = [randomUUID(), ...dataSets].join(' ')
+    await this.#run('restore', [sets, revision, LOG_ENTRIES, ...rows])
+  }
+
+  async follow({ log, revision, channels }: Positions, waitMs: number): Promise<Followed> {
+    const names = [...channels.keys()]
+    const keys = ['log', ...names.map((name) => `channel:${name}`)].map((key) => this.#prefix + key)
+    const ids = [log, ...channels.values()]
+    const reply = await this.#measured(
+      this.#connections.streams.xreadBuffer(
+        'COUNT',
+        READ_ENTRIES,
+        'BLOCK',
+        Math.min(waitMs, MAX_WAIT_MS),
+        'STREAMS',
+        ...keys,
+        ...ids,
+      ),
+    )
+    const found = new Map(
+      (reply ?? []).map(([key, entries]) => [String(key).slice(this.#prefix.length), entries]),
+    )
+    const entries = (found.get('log') ?? []).map(([id, fields]) => ({
+      id: String(id),
+      change: toChange(fields),
+    }))
+    const messages = names.flatMap((channel) =>
+      (found.get(`channel:${channel}`) ?? []).map(([, fields]) => ({ channel, ...toMessage(fields) })),
+    )
+    const after = names.map((name, at): [string, string] => {
+      const last = found.get(`channel:${name}`)?.at(-1)
+      return [name, last === undefined ? ids[at + 1] : String(last[0])]
+    })
+    // Each change has the revision after that of the one before.
+    const isTrimmed = entries.some(
+      ({ change }, at) => change.kind === '' || change.revision !== revision + at + 1,
+    )
+    return {
+      positions: {
+        log: entries.at(-1)?.id ?? log,
+        revision: entries.at(-1)?.change.revision ?? revision,
+        channels: new Map(after),
+      },
+      changes: isTrimmed ? [] : await this.#readChanged(entries.map(({ change }) => change)),
+      messages,
+      isTrimmed,
+    }
+  }
+
+  async send(from: string, messages: readonly { channel: string; message: Buffer }[]): Promise<void> {
+    const pipeline = this.#connections.commands.pipeline()
+    for (const { channel, message } of messages)
+      pipeline.xadd(
+        `${this.#prefix}channel:${channel}`,
+        'MAXLEN',
+        '~',
+        CHANNEL_ENTRIES,
+        '*',
+        'from',
+        from,
+        'message',
+        message,
+      )
+    await this.#measured(pipeline.exec())
+  }
+
+  async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+    const args = requests.flatMap(({ bucket, limit, windowMs, want }) => [bucket, limit, windowMs, want])
+    const reply = (await this.#run('grant', args)) as number[]
+    return requests.map((_, at) => {
+      const [granted, left, waitMs] = reply.slice(at * 3)
+      return { granted, left, waitMs }
+    })
+  }
+
+  async putBlob(sha256: string, bytes: Buffer): Promise<void> {
+    await this.#measured(this.#connections.writes.set(`${this.#prefix}blob:${sha256}`, bytes))
+    await this.#onDisk()
+  }
+
+  async readBlob(sha256: string): Promise<Buffer | null> {
+    return this.#measured(this.#connections.commands.getBuffer(`${this.#prefix}blob:${sha256}`))
+  }
+
+  async removeBlob(sha256: string): Promise<void> {
+    await this.#measured(this.#connections.commands.unlink(`${this.#prefix}blob:${sha256}`))
+  }
+
+  /** Waits until what this connection wrote is on the server's disk. */
+  async #onDisk(): Promise<void> {
+    const { timeoutMs } = this.#config
+    const reply = await this.#measured(this.#connections.writes.call('WAITAOF', 1, 0, timeoutMs - 50))
+    const [local] = reply as [number]
+    if (local !== 1)
+      throw new Error(`the server did not confirm within ${timeoutMs} ms that the change is on its disk`)
+  }
+
+  async #readChanged(changes: readonly { kind: string; id: string }[]): Promise<EngineRecord[]> {
+    const byKind = Map.groupBy(changes, ({ kind }) => kind)
+    const lists = [...byKind].map(async ([kind, ofKind]) => {
+      const ids = [...new Set(ofKind.map(({ id }) => id))]
+      const rows = await this.#measured(
+        this.#connections.commands.hmget(`${this.#prefix}records:${kind}`, ...ids),
+      )
+      return ids.map((id, at) => toRecord(kind, id, rows[at] ?? ''))
+    })
+    return (await Promise.all(lists)).flat()
+  }
+
+  #run(
+    name: keyof typeof scripts,
+    args: readonly (string | number)[],
+    connection = this.#connections.commands,
+  ): Promise<unknown> {
+    return this.#measured(scripts[name].run(connection, this.#prefix, args))
+  }
+
+  /** @throws Error in words of an operator; the library's words for a broken connection say nothing */
+  async #measured<T>(command: Promise<T>): Promise<T> {
+    const startedAtMs = performance.now()
+    this.commands.count++
+    try {
+      return await command
+    } catch (error) {
+      this.commands.errors++
+      const message = messageOf(error)
+      const isBroken = /closed|writeable|max retries|timeout/i.test(message)
+      throw new Error(isBroken ? 'the server does not answer' : message, { cause: error })
+    } finally {
+      this.commands.seconds += (performance.now() - startedAtMs) / 1000
+    }
+  }
+}
+
+function toState(revision: number, dataSets: string): EngineState {
+  const [dataSet, ...earlierDataSets] = dataSets.split(' ')
+  return { revision, dataSet, earlierDataSets }
+}
+
+/** @param row revision and JSON; empty for a removed record */
+function toRecord(kind: string, id: string, row: string): EngineRecord {
+  const space = row.indexOf(' ')
+  if (space < 0) return { kind, id, revision: 0, value: null }
+  return { kind, id, revision: Number(row.slice(0, space)), value: row.slice(space + 1) }
+}
+
+function toChange(fields: readonly Buffer[]): { kind: string; id: string; revision: number } {
+  return { kind: String(fields[1]), id: String(fields[3]), revision: Number(String(fields[5])) }
+}
+
+function toMessage(fields: readonly Buffer[]): { from: string; message: Buffer } {
+  return { from: String(fields[1]), message: fields[3] }
+}
