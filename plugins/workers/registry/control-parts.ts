@@ -18,6 +18,8 @@ export interface ControlParts {
   readonly config: WorkersConfig
   /** Registered and reserved together. */
   readonly maxWorkers: number
+  /** Called when a worker that was reserved has become ready. */
+  readonly onRegistered?: (url: string) => void
   readonly log: Logger
 }
 

@@ -2,6 +2,7 @@
 import {
   Auth,
   definePlugin,
+  Mesh,
   type PendingWorkers,
   PendingWorkersReplica,
   type ReplicaView,
@@ -34,7 +35,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Registers workers, checks their health and removes them.',
     provides: [WorkerRegistry],
-    usesOptionally: [Auth, Store],
+    usesOptionally: [Auth, Mesh, Store],
     config: workersConfig,
     flags: workersFlags,
     reloads: ['urls', 'workers'],
@@ -51,21 +52,23 @@ export default definePlugin({
     host.readiness(() => pendingReadiness(pending), { isStartup: true })
     discoverRequestedModels(host)
     if (!host.isControl) return
-    const manager = openManager(host, config)
+    const { manager, shared } = openManager(host, config)
+    const changes = shared ?? manager
     const controls = workerControls(host.upstream)
     let current = config
     host.provide(WorkerRegistry, registryService(manager, controls))
     host.onCommand(LearnModels, (inquiry) => manager.inquiries.learn(inquiry))
-    host.onCommand(RegisterWorker, (body) => manager.register(readSpec(body, controls)))
-    host.onCommand(ReplaceWorker, ({ id, body }) => manager.replace(id, readSpec(body, controls)))
-    host.onCommand(PatchWorker, ({ id, body }) => manager.patch(id, readPatch(body, controls)))
-    host.onCommand(RemoveWorker, (id) => manager.remove(id))
+    host.onCommand(RegisterWorker, (body) => changes.register(readSpec(body, controls)))
+    host.onCommand(ReplaceWorker, ({ id, body }) => changes.replace(id, readSpec(body, controls)))
+    host.onCommand(PatchWorker, ({ id, body }) => changes.patch(id, readPatch(body, controls)))
+    host.onCommand(RemoveWorker, (id) => changes.remove(id))
     host.onCommand(ListWorkers, (model) => manager.list(model))
     host.onCommand(GetWorker, (id) => manager.get(id))
-    const start = () => {
+    const start = async () => {
       // Compiled after boot, so that neither boot nor the first registration waits for it.
       setImmediate(prepareBodyChecks)
-      return manager.start()
+      await manager.start()
+      shared?.start()
     }
     return {
       start: () => checkConfiguredWorkers(controls, config),

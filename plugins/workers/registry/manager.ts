@@ -10,8 +10,9 @@ import type { Registrations } from './registrations.ts'
 import type { Removals } from './removals.ts'
 import type { AcceptedChange } from './thread-commands.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
-import { patchWorker, type Worker } from './worker.ts'
+import { respecifyWorker, type Worker } from './worker.ts'
 import {
+  type Origin,
   patchSpec,
   type Reservation,
   specOfUrl,
@@ -158,24 +159,30 @@ export class WorkerManager {
    *   job_queue_full
    */
   register(spec: WorkerSpec): AcceptedChange {
-    const { registry, jobs, maxWorkers } = this.#parts
-    checkWorkerUrl(spec.url)
-    checkSupported(this.#parts.controls, spec)
-    const existing = registry.byUrl(spec.url)
-    if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
+    const { registry } = this.#parts
+    this.checkNew(spec)
     const known = registry.reservationOf(spec.url)
     const isRunning = known !== undefined && this.#registrations.isRunning(spec.url)
     if (isRunning) {
       const { configuredLabels: _, ...described } = known.spec
       if (isDeepStrictEqual(described, spec)) return accepted(known)
     }
-    if (known === undefined && registry.size >= maxWorkers)
-      throw workerErrors.worker_limit_reached(maxWorkers)
-    jobs.requireRoom()
     this.#registrations.cancel(spec.url)
     const reservation = registry.reserve(spec)
     this.#registrations.begin(reservation)
     return accepted(reservation)
+  }
+
+  /** @throws as `register` */
+  checkNew({ url, ...rest }: WorkerSpec): void {
+    const { registry, controls, jobs, maxWorkers } = this.#parts
+    checkWorkerUrl(url)
+    checkSupported(controls, { url, ...rest })
+    const existing = registry.byUrl(url)
+    if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
+    if (registry.reservationOf(url) === undefined && registry.size >= maxWorkers)
+      throw workerErrors.worker_limit_reached(maxWorkers)
+    jobs.requireRoom()
   }
 
   /**
@@ -186,15 +193,21 @@ export class WorkerManager {
     const pending = this.#parts.registry.reservationById(id)
     if (pending !== undefined) return this.#restartRegistration(pending, spec)
     const worker = this.#require(id)
-    if (this.#parts.config.dpAware) throw workerErrors.replace_unsupported()
-    if (spec.url !== worker.spec.url) {
-      throw workerErrors.url_change_unsupported.with({ param: 'url' }, worker.spec.url)
-    }
-    checkSupported(this.#parts.controls, spec)
-    this.#parts.jobs.requireRoom()
+    this.checkReplacement(id, spec)
     this.#registrations.cancel(spec.url)
     this.#registrations.replace(worker, spec)
     return accepted(worker)
+  }
+
+  /** @throws as `replace` */
+  checkReplacement(id: string, spec: WorkerSpec): void {
+    const { registry, controls, config, jobs } = this.#parts
+    const pending = registry.reservationById(id)
+    const { url } = pending?.spec ?? this.#require(id).spec
+    if (pending === undefined && config.dpAware) throw workerErrors.replace_unsupported()
+    if (spec.url !== url) throw workerErrors.url_change_unsupported.with({ param: 'url' }, url)
+    checkSupported(controls, spec)
+    jobs.requireRoom()
   }
 
   /**
@@ -207,8 +220,47 @@ export class WorkerManager {
     const worker = this.#require(id)
     const url = workerKey(worker.spec.url)
     const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS } as const
-    this.#parts.jobs.submit(options, () => this.#serialize(url, () => this.#applyPatch(id, patch)))
+    this.#parts.jobs.submit(options, () =>
+      this.#serialize(url, () => this.#respecify(id, (spec) => patchSpec(spec, patch))),
+    )
     return accepted(worker)
+  }
+
+  /** Key of a worker or of an unfinished registration; undefined for an unknown id. */
+  keyOf(id: string): string | undefined {
+    const { registry } = this.#parts
+    const known = registry.byId(id) ?? registry.reservationById(id)
+    return known === undefined ? undefined : workerKey(known.spec.url)
+  }
+
+  /**
+   * Registers or changes a worker as another gateway has accepted it.
+   * @param isReplaced the worker is described again
+   * @throws transport_missing, invalid_worker_url, job_queue_full
+   */
+  adopt(spec: WorkerSpec, origin: Origin, isReplaced: boolean): void {
+    const { registry, jobs, controls } = this.#parts
+    const worker = registry.byUrl(spec.url)
+    if (worker === undefined) {
+      checkWorkerUrl(spec.url)
+      checkSupported(controls, spec)
+      this.#registrations.cancel(spec.url)
+      this.#registrations.begin(registry.reserve(spec, origin))
+    } else if (isReplaced) {
+      this.#registrations.cancel(spec.url)
+      this.#registrations.replace(worker, spec)
+    } else {
+      const url = workerKey(spec.url)
+      const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS, isExempt: true } as const
+      jobs.submit(options, () => this.#serialize(url, () => this.#respecify(worker.id, () => spec)))
+    }
+  }
+
+  /** Removes the worker of a URL as another gateway has accepted it. @throws job_queue_full */
+  drop(url: string): void {
+    const { registry } = this.#parts
+    const known = registry.byUrl(url) ?? registry.reservationOf(url)
+    if (known !== undefined) this.remove(known.id)
   }
 
   /**
@@ -260,12 +312,13 @@ export class WorkerManager {
     }
   }
 
-  async #applyPatch(id: string, patch: WorkerPatch): Promise<void> {
+  async #respecify(id: string, next: (spec: WorkerSpec) => WorkerSpec): Promise<void> {
     const { registry, config, balance, checks, saved } = this.#parts
     const worker = this.#parts.registry.currentById(id)
     if (worker === undefined) throw workerErrors.worker_not_found(id)
-    if (Object.keys(patch).length === 0) return
-    const engine = registry.engineOf(worker).map((member) => patchWorker(member, patch, config))
+    const spec = next(worker.spec)
+    if (isDeepStrictEqual(spec, worker.spec)) return
+    const engine = registry.engineOf(worker).map((member) => respecifyWorker(member, spec, config))
     // Saved first: a change that cannot be saved is not made.
     await saved.save(engine)
     if (registry.currentById(id) === undefined) return

@@ -4,6 +4,7 @@ import {
   GatewayError,
   type Host,
   type KnownWorker,
+  Mesh,
   PendingWorkersReplica,
   Store,
   type WorkerControls,
@@ -22,14 +23,24 @@ import { Registrations } from './registrations.ts'
 import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
 import { SavedWorkers } from './saved-workers.ts'
+import { SharedWorkers, sharedWorkerId } from './shared-workers.ts'
 import type { WorkerRecord } from './wire.ts'
 import { readSpec } from './worker-validation.ts'
 
+export interface OpenedManager {
+  readonly manager: WorkerManager
+  /** Null if this gateway shares its workers with nobody. */
+  readonly shared: SharedWorkers | null
+}
+
 /** Nothing runs before `start`. */
-export function openManager(host: Host, config: WorkersConfig): WorkerManager {
+export function openManager(host: Host, config: WorkersConfig): OpenedManager {
   const { balance, log } = host
   const controls = workerControls(host.upstream)
+  const mesh = host.find(Mesh)
+  const isShared = mesh?.shares('workers') === true
   const registry = new Registry({
+    ...(isShared && { idOf: sharedWorkerId }),
     balance,
     config,
     discoveryMs: host.kernelConfig.lifecycle.readinessWaitMs,
@@ -56,8 +67,12 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
     onFailed: (worker) => removals.removeFailed(worker),
   })
   const loads = openLoadMonitor(host, config, registry)
-  const jobs = new JobRunner(log, (url) => registry.dropReservation(url))
-  const saved = new SavedWorkers(host.find(Store))
+  const jobs = new JobRunner(log, (url) => {
+    registry.dropReservation(url)
+    shared?.onExpired(url)
+  })
+  // Workers of a mesh are its records.
+  const saved = new SavedWorkers(isShared ? undefined : host.find(Store))
   const maxWorkers = host.kernelConfig.limits.maxWorkers
   const parts: ControlParts = {
     registry,
@@ -69,10 +84,13 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
     controls,
     config,
     maxWorkers,
+    onRegistered: (url) => shared?.onRegistered(url),
     log,
   }
   const removals = new Removals(parts)
-  return new WorkerManager(parts, new Registrations(parts), removals)
+  const manager = new WorkerManager(parts, new Registrations(parts), removals)
+  const shared = mesh !== undefined && isShared ? new SharedWorkers(mesh, manager, log) : null
+  return { manager, shared }
 }
 
 function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry): LoadMonitor {

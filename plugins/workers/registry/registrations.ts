@@ -35,12 +35,13 @@ export class Registrations {
     this.#configured = configured
   }
 
-  /** Registers a reserved worker. @throws job_queue_full, except for workers of the configuration */
+  /** Registers a reserved worker. @throws job_queue_full, except for workers of the configuration and of the mesh */
   begin(reservation: Reservation): void {
     const { id, spec, origin } = reservation
+    const isPersistent = origin !== 'api'
     this.#submit(
       spec.url,
-      origin === 'config',
+      isPersistent,
       async (job) => {
         const findings = await this.#describe(reservation, job)
         const { registry, saved } = this.#parts
@@ -55,12 +56,13 @@ export class Registrations {
           throw error
         })
         this.#activate(id)
+        this.#parts.onRegistered?.(spec.url)
       },
-      origin === 'config',
+      isPersistent,
     )
   }
 
-  /** Retries workers of the configuration without end, since they may start at any time. */
+  /** Retries workers of the configuration and of the mesh without end, since they may start at any time. */
   async #describe(reservation: Reservation, job: JobContext): Promise<Findings> {
     const { spec, origin } = reservation
     const noted: JobContext = {
@@ -77,7 +79,7 @@ export class Registrations {
         job.signal.throwIfAborted()
         return findings
       } catch (error) {
-        if (origin !== 'config' || job.signal.aborted) throw error
+        if (origin === 'api' || job.signal.aborted) throw error
         noted.note(messageOf(error))
         await job.wait(pauseMs)
       }

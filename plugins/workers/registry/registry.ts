@@ -15,6 +15,11 @@ export interface RegistryParts {
   readonly publish: (table: WorkerTable) => Promise<void>
   /** Publishes what is known of reserved workers. Must not reject. */
   readonly publishPending?: (pending: PendingWorkers) => Promise<void>
+  /**
+   * Id of the worker of a URL, and of each further rank of its engine, if gateways must agree on it. Default: a new one,
+   * which sorts by time of registration.
+   */
+  readonly idOf?: (key: string, rank: number) => string
   /** Time from the reservation of a worker for which it may serve any model, milliseconds. Default 0. */
   readonly discoveryMs?: number
 }
@@ -97,7 +102,7 @@ export class Registry {
   /** Reserves an id for a URL; returns the same id until the worker is registered. */
   reserve(spec: WorkerSpec, origin: Origin = 'api'): Reservation {
     const key = workerKey(spec.url)
-    const id = this.#reservations.get(key)?.id ?? uuidV7()
+    const id = this.#reservations.get(key)?.id ?? this.#newId(key, 0)
     const reservation = { id, spec, origin, reservedAtMs: performance.now() }
     this.#reservations.set(key, reservation)
     this.#reservedKey.set(id, key)
@@ -192,6 +197,10 @@ export class Registry {
     return worker !== undefined && this.isCurrent(worker) ? worker : undefined
   }
 
+  #newId(key: string, rank: number): string {
+    return this.#parts.idOf?.(key, rank) ?? uuidV7()
+  }
+
   #ofKey(key: string): readonly Worker[] {
     const workers = (this.#engines.get(key) ?? []).map((id) => this.#workers.get(id))
     return workers.filter((worker) => worker !== undefined)
@@ -212,7 +221,8 @@ export class Registry {
     const { rankCount } = shared.findings
     const slots = this.#allocate((rankCount ?? 1) - known.length)
     return Array.from({ length: rankCount ?? 1 }, (_, place) => {
-      const parts = { ...shared, id: ids[place] ?? uuidV7(), rank: rankCount === undefined ? null : place }
+      const id = ids[place] ?? this.#newId(workerKey(shared.spec.url), place)
+      const parts = { ...shared, id, rank: rankCount === undefined ? null : place }
       const { slot, revision } = known.at(place)?.entry ?? { slot: slots[place - known.length], revision: 0 }
       return buildWorker(parts, slot, revision + 1, this.#parts.config)
     })

@@ -34,11 +34,11 @@ export class SavedWorkers {
   }
 
   /**
-   * Saves all workers of an engine or none. Workers of the configuration are not saved.
+   * Saves all workers of an engine or none. Workers of the configuration and of the mesh are not saved.
    * @throws worker_not_saved (503)
    */
   async save(workers: readonly Worker[]): Promise<void> {
-    const kept = workers.filter(({ origin }) => origin !== 'config')
+    const kept = workers.filter(({ origin }) => origin === 'api')
     await this.#write(kept, ({ id, spec, findings, rank }, target) => {
       const value: SavedWorker = { id, spec, findings, ...(rank !== null && { rank }) }
       return { kind: 'put', ...target, value }

@@ -226,7 +226,7 @@ export function effectiveHealth(
 }
 
 /** Where a worker comes from. Workers of the configuration are registered again at the next start. */
-export type Origin = 'api' | 'config'
+export type Origin = 'api' | 'config' | 'mesh'
 
 /** The part of a specification that a connection mode needs to describe the worker. */
 export function toDescribeTarget(spec: WorkerSpec, origin: Origin): WorkerRegistration {

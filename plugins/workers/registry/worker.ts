@@ -5,10 +5,8 @@ import {
   effectiveHealth,
   type HealthSettings,
   type Origin,
-  patchSpec,
   toHttpPool,
   toResilience,
-  type WorkerPatch,
   type WorkerSpec,
 } from './worker-spec.ts'
 
@@ -94,8 +92,7 @@ function toDataParallel({ spec, findings, rank }: WorkerParts): DataParallelRank
   return { baseUrl: spec.url, rank, size: findings.rankCount ?? 1 }
 }
 
-/** Applies a PATCH to a worker. */
-export function patchWorker(worker: Worker, patch: WorkerPatch, config: WorkersConfig): Worker {
-  const parts = { ...worker, spec: patchSpec(worker.spec, patch) }
-  return buildWorker(parts, worker.entry.slot, worker.entry.revision + 1, config)
+/** The worker with another specification of the same engine, which it keeps its findings of. */
+export function respecifyWorker(worker: Worker, spec: WorkerSpec, config: WorkersConfig): Worker {
+  return buildWorker({ ...worker, spec }, worker.entry.slot, worker.entry.revision + 1, config)
 }
