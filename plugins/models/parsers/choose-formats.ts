@@ -14,7 +14,7 @@ export interface ModelFacts {
   readonly hasResponseTemplate?: boolean
 }
 
-/** Null where nothing is to be parsed. */
+/** Null if nothing is to be parsed. */
 export interface ChosenFormats {
   readonly tool: string | null
   readonly reasoning: string | null

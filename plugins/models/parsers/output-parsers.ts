@@ -59,7 +59,7 @@ export interface ParserSettings {
   readonly onUnknown: (kind: ParserKind, name: string, model: string) => void
   /** Called once for each model whose response template is requested and not usable. */
   readonly onTemplate: (model: string, reason: string) => void
-  /** The clock that prompts show the date of. Default: the machine's. */
+  /** Clock for the date in prompts. Default: the system clock. */
   readonly now?: () => Date
 }
 
@@ -100,7 +100,7 @@ export class OutputParsersOf implements OutputParsersService {
     return thinkingOf(request, parser.toolParser)
   }
 
-  /** Null if the tokenizer has none, or one that is not usable, which is reported. */
+  /** Null if the tokenizer has none, or an unusable one, which is reported. */
   #templateOf({ responseTemplate, model }: OutputParserRequest): ResponseTemplate | null {
     if (!responseTemplate) return null
     const template = loadResponseTemplate(responseTemplate)
@@ -123,7 +123,7 @@ export class OutputParsersOf implements OutputParsersService {
     return chosen
   }
 
-  /** A response template reads all of an answer: beside another format it is not used, by whichever half it was named. */
+  /** A response template parses the whole answer, so it is not combined with another format. */
   #chosen(
     request: OutputParserRequest,
     { tool, reasoning }: ChosenFormats,

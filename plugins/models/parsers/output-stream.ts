@@ -1,4 +1,4 @@
-/** One choice's way from decoded text through reasoning and calls to the sink. @hot */
+/** Pipeline of one choice: decoded text, then reasoning, then calls, then the sink. @hot */
 import type { OutputSink, OutputStream, ParsedOutput } from '#kernel'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'

@@ -1,4 +1,4 @@
-/** What a request demands of calls, in the form that all parsers use; ids of calls. */
+/** Requirements of a request for calls, in the form that all parsers use; ids of calls. */
 import type { OutputConstraint, OutputParser, OutputParserRequest, ParsedOutput } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { CallLimits, CallOutput } from './calls/call-output.ts'
@@ -35,7 +35,7 @@ export interface HeldTo {
   /** A grammar applies from the first token on. */
   readonly isConstrained: boolean
   readonly isJson: boolean
-  /** Calls are written as JSON, whatever the format of the model. */
+  /** Calls are JSON, independent of the format of the model. */
   readonly hasCallSchema: boolean
 }
 
@@ -44,13 +44,13 @@ export function heldTo({ constraint: ofCalls }: Demands, request: OutputParserRe
   const { constraint = null } = request
   return {
     hasCallSchema,
-    // A structural tag applies from its triggers on only.
+    // A structural tag applies only after its triggers.
     isConstrained: hasCallSchema || (constraint !== null && constraint.kind !== 'structural_tag'),
     isJson: hasCallSchema || constraint?.kind === 'json_schema' || constraint?.kind === 'json_object',
   }
 }
 
-/** Reads calls that a schema has demanded. */
+/** Reads calls that a schema requires. */
 export function openDemandedCalls(out: CallOutput, { choice }: Demands): CallReader {
   return typeof choice === 'object' ? new ForcedCallReader(out, choice.name) : json.open(out)
 }

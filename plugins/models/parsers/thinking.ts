@@ -1,8 +1,8 @@
-/** Whether a model thinks on a request, and where its output begins then. */
+/** Whether a model thinks on a request, and whether its output begins inside reasoning. */
 import type { ThinkingRequest, ThinkingState } from '#kernel'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
 
-/** Output formats whose prompts are written by the gateway, with their toggles. */
+/** Output formats whose prompts the gateway writes, with their toggles. */
 const NATIVE: ReadonlyMap<string, { readonly isOnByDefault: boolean }> = new Map([
   ['deepseek32', { isOnByDefault: false }],
   ['deepseek_v4', { isOnByDefault: false }],
@@ -12,12 +12,12 @@ const NATIVE: ReadonlyMap<string, { readonly isOnByDefault: boolean }> = new Map
 
 const OFF_EFFORTS = new Set(['none', 'minimal'])
 
-/** @param toolParser the format in use, for models whose prompt no template writes */
+/** @param toolParser the format in use, for models without a chat template */
 export function thinkingOf(request: ThinkingRequest, toolParser: string | null): ThinkingState {
   const { chatTemplate, prompt } = request
   const native = toolParser === null ? undefined : NATIVE.get(toolParser)
   const toggle = native === undefined ? toggleOf(chatTemplate ?? '') : { key: 'thinking', ...native }
-  // The end of the prompt is certain; the default of a template is a guess.
+  // The end of the prompt is known; the default of a template is a guess.
   const left = prompt === undefined ? null : isReasoningOpenAfter(prompt)
   if (toggle === null) return { key: null, requested: null, isOn: false, isReasoningOpen: left }
   const { key, isOnByDefault } = toggle
@@ -60,7 +60,7 @@ function requestedIn(request: ThinkingRequest, key: string): boolean | null {
 const TAIL_LENGTH = 256
 
 const THINK = /<(\/?)think(?::[\w-]{1,64})?>$/
-/** In formats without two marks: what opens the reasoning, and what opens the answer in its place. */
+/** In formats without two marks: what begins the reasoning, and what begins the answer instead. */
 const OTHER_MARKS = [
   { start: '<|open|>think<|sep|>', end: '<|open|>response<|sep|>' },
   { start: '<|content_thinking|>', end: '<|content_text|>' },

@@ -12,7 +12,7 @@ export interface CallDemand {
   readonly tools: readonly DeclaredTool[]
 }
 
-/** @throws tool_choice_function_not_found (400) for an allowed tool that is not there */
+/** @throws tool_choice_function_not_found (400) for an allowed tool that is not declared */
 export function callDemand(given: readonly ChatTool[], choice: ToolChoice | null): CallDemand {
   const tools = given.map(({ function: { name, parameters } }) => ({
     name,
@@ -32,7 +32,7 @@ export function callDemand(given: readonly ChatTool[], choice: ToolChoice | null
   return { choice: choice.isRequired ? 'required' : 'auto', tools: allowed }
 }
 
-/** The tools that may be called; null when none must be. */
+/** The tools that may be called; null if none must be called. */
 export function demandedTools(
   choice: CallChoice,
   tools: readonly DeclaredTool[],
@@ -62,7 +62,7 @@ export function toolConstraint(
   return { kind: 'json_schema', name: 'tool_calls', schema }
 }
 
-/** An array of at least one call of any of the tools. */
+/** An array of at least one call of the tools. */
 function callsSchema(tools: readonly DeclaredTool[]): Record<string, unknown> {
   const definitions = mergedDefinitions(tools)
   const anyOf = tools.map(({ name, parameters }) => {

@@ -7,8 +7,8 @@ export interface BodyReader {
   /** Begins with another call. */
   reset(tool: string): void
   /**
-   * Starts the call once its text is certain to be one, and writes its arguments.
-   * @returns the end of the text that is decided; the rest is fed again
+   * Starts the call once the text is certainly a call, and writes its arguments.
+   * @returns the end of the decided text; the rest is passed again
    */
   feed(text: string, from: number): number
 }

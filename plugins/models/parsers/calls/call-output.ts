@@ -1,6 +1,6 @@
 /**
- * What a reader of calls has found so far goes out through here: text, and calls as soon as they are certain. It keeps
- * the raw text of what may still turn out to be no call, and the rules about text beside calls. @hot
+ * Output of a reader of calls: text, and calls as soon as they are certain. Keeps
+ * the raw text of undecided calls, and applies the rules for text beside calls. @hot
  */
 import { isSpace } from '../scan/json-scanner.ts'
 import type { ToolTypes } from '../scan/tool-types.ts'
@@ -20,7 +20,7 @@ export interface TextRules {
   /** `prefix`: text after the first call is ignored; `verbatim`: it is part of the answer. */
   readonly trailing: 'prefix' | 'verbatim'
   /**
-   * Space at the borders: `keep`; `before-calls`: dropped before a block; `blank-line`: exactly one empty line is;
+   * Space at the borders: `keep`; `before-calls`: dropped before a block; `blank-line`: exactly one empty line is dropped;
    * `trim`: removed at both ends of the text.
    */
   readonly space: 'keep' | 'before-calls' | 'blank-line' | 'trim'
@@ -35,11 +35,11 @@ export interface CallLimits {
 export interface CallOptions {
   readonly tools: ToolTypes
   readonly limits: CallLimits
-  /** Reports an incomplete call as text too: for callers that have only complete calls and text. */
+  /** Reports an incomplete call as text too, for callers that know complete calls and text only. */
   readonly keepsCutCalls: boolean
   /** Drops text after the first call if the rule of the format is `prefix`. */
   readonly dropsTrailing: boolean
-  /** A call of an undeclared name: handed on, or left as text. */
+  /** A call of an undeclared tool: passed on, or treated as text. */
   readonly unknownTools: 'forward' | 'text'
 }
 
@@ -59,7 +59,7 @@ export class CallOutput {
   #complete = 0
   #space = ''
   #hasText = false
-  /** A call went out and no text since. */
+  /** A call was passed on, and no text since. */
   #isBehindCall = false
 
   constructor(sink: CallSink, rules: TextRules, options: CallOptions) {
@@ -73,7 +73,7 @@ export class CallOutput {
     return this.#count
   }
 
-  /** Something that may become a call is open. */
+  /** A part that may become a call is open. */
   get isOpen(): boolean {
     return this.#isOpen
   }
@@ -138,12 +138,12 @@ export class CallOutput {
     this.#isOpen = true
   }
 
-  /** Text that has been consumed inside of it. */
+  /** Text that was consumed inside the part. */
   raw(part: string): void {
     if (this.#isOpen && (this.options.keepsCutCalls || !this.#isInCall)) this.#raw += part
   }
 
-  /** @returns false when this cannot be a call; the reader then calls `fail` */
+  /** @returns false if it cannot be a call; the reader then calls `fail` */
   start(name: string): boolean {
     const { options } = this
     if (name === '' || name.length > MAX_NAME_LENGTH) return false

@@ -64,20 +64,20 @@ export abstract class CallReader {
     return true
   }
 
-  /** The part is not a call but text. */
+  /** The part is text, not a call. */
   protected fail(): boolean {
     this.out.fail()
     this.gathered = ''
     return this.enter(TEXT)
   }
 
-  /** Consumes characters of what was begun. */
+  /** Consumes characters of the open part. */
   protected consume(count: number): void {
     this.out.raw(this.input.slice(this.at, this.at + count))
     this.at += count
   }
 
-  /** Everything up to a place is text. */
+  /** Everything up to a position is text. */
   protected textUntil(place: number): void {
     if (place <= this.at) return
     this.out.text(
@@ -94,7 +94,7 @@ export abstract class CallReader {
     return isFound
   }
 
-  /** Begins something with a marker at the current place. */
+  /** Begins a part with a marker at the current position. */
   protected begin(length: number): void {
     this.out.begin()
     this.consume(length)
@@ -111,7 +111,7 @@ export abstract class CallReader {
     return marker.startsWith(this.input.slice(this.at)) ? MORE : NO
   }
 
-  /** Consumes space. @returns false when the text ends with it */
+  /** Consumes space. @returns false if the text ends with it */
   protected skipSpace(): boolean {
     let at = this.at
     while (at < this.input.length && isSpace(this.input.charCodeAt(at))) at++
@@ -120,8 +120,8 @@ export abstract class CallReader {
   }
 
   /**
-   * Gathers text up to the first of some markers and consumes that too; `search.found` says which. NO when more than
-   * `limit` characters come before it: exactly so many are consumed then.
+   * Collects text up to the first of some markers and consumes the marker; `search.found` says which. NO if more than
+   * `limit` characters precede it: then exactly that many are consumed.
    */
   protected readUntil(search: MarkerSearch, limit: number): number {
     const place = search.find(this.input, this.at)
@@ -138,7 +138,7 @@ export abstract class CallReader {
     return YES
   }
 
-  /** Gathers text up to and with the bracket that ends it. NO when it is longer than `limit` characters. */
+  /** Collects text up to and including the bracket that ends it. NO if it is longer than `limit` characters. */
   protected readBrackets(brackets: BracketScan, limit: number): number {
     const end = Math.min(this.input.length, this.at + limit - this.gathered.length)
     const stop = brackets.feed(this.input, this.at, end)

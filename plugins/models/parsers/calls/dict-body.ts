@@ -29,9 +29,9 @@ export class DictBody implements BodyReader {
   #gathered = ''
   /** Open brackets in it. */
   #depth = 0
-  /** Mark of the quoted text in it that the scan is inside of: a mark of the format or a JSON quote. */
+  /** Mark of the quoted text that the scan is in: a mark of the format or a JSON quote. */
   #quote: 'none' | 'mark' | 'json' = 'none'
-  /** The last character in it that is no space. */
+  /** Its last character that is not space. */
   #last = ''
   #left = 0
 
@@ -66,7 +66,7 @@ export class DictBody implements BodyReader {
     if (this.#state === STRING) return this.#readString(text, at)
     if (this.#state === OTHER) return this.#readOther(text, at)
     while (at < text.length && isSpace(text.charCodeAt(at))) at++
-    // A step of its own, so that the remaining text of failed arguments does not depend on chunk boundaries.
+    // A separate step, so that the remaining text of failed arguments does not depend on chunk boundaries.
     if (at > from) return at
     if (at === text.length) return -1
     if (this.#state === KEY) return this.#readKey(text, at)
@@ -122,7 +122,7 @@ export class DictBody implements BodyReader {
     return place + this.#mark.markers[0].length
   }
 
-  /** Gathers a value up to the comma or brace behind it, with those in quotes and brackets left alone. */
+  /** Collects a value up to the comma or brace after it; those in quotes and brackets belong to the value. */
   #readOther(text: string, from: number): number {
     const [mark] = this.#mark.markers
     let at = from
@@ -163,7 +163,7 @@ export class DictBody implements BodyReader {
     const value = this.#gathered + text.slice(from, at)
     const json = quotedValueToJson(value, this.#mark.markers[0], schema)
     if (json === null) {
-      // The text of the value is consumed too, because earlier chunks of it already are.
+      // The text of the value is consumed too, because earlier chunks of it were.
       this.status = FAILED
       return at
     }

@@ -79,7 +79,7 @@ export class ElementsBody implements BodyReader {
     else if (this.#key !== null) this.#gathered.push(text)
   }
 
-  /** @returns false if the tag ends the arguments, and belongs to the reader of the call */
+  /** @returns false if the tag ends the arguments; the reader of the call consumes it */
   #take({ name, isClosing }: Tag, written: string): boolean {
     const isEnd = isClosing && name === this.#parent
     if (this.#key !== null && this.#isStreamed) {

@@ -35,7 +35,7 @@ const BEHIND_VERBATIM = 16
 export class HeadedCallsReader extends CallReader {
   #format: CompiledHeads
   #isInSection = false
-  /** Calls handed out when the section began. */
+  /** Calls passed on before the section began. */
   #callsBefore = 0
   #sequenceAt = 0
   #name = ''
@@ -126,7 +126,7 @@ export class HeadedCallsReader extends CallReader {
     return this.enter(this.#format.suffix === null ? SECTION_START : SUFFIX)
   }
 
-  /** All marks of this section end in what its first one ends in. */
+  /** All marks of this section have the suffix of the first one. */
   #readSuffix(): boolean {
     const { suffix } = this.#format
     if (suffix === null) return this.fail()
@@ -185,7 +185,7 @@ export class HeadedCallsReader extends CallReader {
     return this.enter(BODY_START)
   }
 
-  /** A name without an end mark: it ends with its line, with its word, or before a tag. */
+  /** A name without an end mark ends with its line, with its word, or before a tag. */
   #readBareName(): number {
     const { nameStop } = this.#format
     if (this.gathered === '' && nameStop !== 'line' && !this.skipSpace()) return MORE
@@ -383,7 +383,7 @@ export class HeadedCallsReader extends CallReader {
     return this.#pushValue(place + mark.length) || this.fail()
   }
 
-  /** Whether a header names a declared parameter that the call lacks: the end of the value before it is missing then. */
+  /** Whether a header names a declared parameter that the call lacks; then the end mark of the value before it is missing. */
   #isDeclaredAt({ keyEnd, toKey }: CompiledPair, place: number): number {
     const { tools } = this.out.options
     if (!tools.has(this.#name)) return NO
@@ -395,7 +395,7 @@ export class HeadedCallsReader extends CallReader {
     return tools.parameter(this.#name, key.name) === undefined ? NO : YES
   }
 
-  /** A little that is neither pair nor end is passed over, as models put commas and line breaks there. */
+  /** Skips a short text that is neither pair nor end, since models write commas and line breaks there. */
   #afterPair(): boolean {
     const { behindPair } = this.#format
     const is = this.readUntil(behindPair, MAX_HEAD)
@@ -407,7 +407,7 @@ export class HeadedCallsReader extends CallReader {
     return this.#endPairs(found === 1 ? 1 : 0)
   }
 
-  /** The text is over, and of the call nothing but its last mark is missing. */
+  /** The text has ended, and only the last mark of the call is missing. */
   #endsHere(): boolean {
     const { hasOneEnd, close } = this.#format
     return hasOneEnd && close[0].startsWith(this.takeGathered().trim())
@@ -427,7 +427,7 @@ export class HeadedCallsReader extends CallReader {
     return this.enter(this.#isInSection ? BEHIND_CALL : TEXT)
   }
 
-  /** Space between the calls of a section is no text. */
+  /** Space between the calls of a section is not text. */
   #skipGap(): boolean {
     while (this.at < this.input.length && isSpace(this.input.charCodeAt(this.at))) this.at++
     return this.at < this.input.length && this.enter(TEXT)

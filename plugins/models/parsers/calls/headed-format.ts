@@ -14,14 +14,14 @@ export interface PairKey {
 export interface PairFormat {
   readonly open: string
   readonly keyEnd: string
-  /** Null when the header names no key. */
+  /** Null if the header names no key. */
   readonly toKey: (header: string) => PairKey | null
   /** Mark between key and value after `keyEnd`; null for none. */
   readonly valueOpen?: string
   readonly close: string
-  /** Marks around a value, with space at most beside them, between which a closing mark is data. */
+  /** Marks around a value; a closing mark between them is data. Only space may be beside them. */
   readonly verbatim?: readonly [open: string, close: string]
-  /** Texts in a value and what they stand for. */
+  /** Texts in a value, and their replacements. */
   readonly replaced?: ReadonlyMap<string, string>
   /** Keeps a line break at either end of a value. Default false: one is removed. */
   readonly isExact?: boolean
@@ -35,24 +35,24 @@ export interface PairFormat {
 export interface HeadedFormat {
   /** Marks around the calls, in one or more spellings. */
   readonly section?: readonly [open: readonly string[], close: readonly string[]]
-  /** A call counts outside of a section too. */
+  /** Calls outside a section count too. */
   readonly isSectionOptional?: boolean
-  /** Marks before the name; space may stand between them. */
+  /** Marks before the name; space between them is allowed. */
   readonly open: readonly string[]
-  /** The mark behind the name, or how a name without one ends: with its line, its word, or before the next tag. */
+  /** Mark after the name, or how a name without one ends: with its line, its word, or before the next tag. */
   readonly nameEnd: string | { readonly stop: 'line' | 'word' | 'tag' }
   /** Default: trimmed. */
   readonly toName?: (header: string) => string | null
   readonly body: 'json' | 'pairs' | 'either' | 'own'
   readonly json?: JsonArgumentsRules
-  /** Opens the reader of a body of the format's own. */
+  /** Opens the reader of a body with its own notation. */
   readonly openBody?: OpenBody
   readonly pair?: PairFormat
-  /** A mark that may stand before the closing ones. */
+  /** Optional mark before the closing ones. */
   readonly inner?: string
   readonly close: readonly string[]
   readonly style?: JsonStyle
-  /** Makes the format of a section whose opening mark goes on with a suffix up to `>`; null for no such suffix. */
+  /** Creates the format of a section whose opening mark has a suffix up to `>`; null if it is not a valid suffix. */
   readonly suffixed?: (suffix: string) => HeadedFormat | null
 }
 
@@ -63,7 +63,7 @@ export interface CompiledPair {
   readonly valueOpen: string | null
   /** Found: 0 the end of the value, 1 another pair, else a text that is replaced. */
   readonly value: MarkerSearch
-  /** By the place of the text in `value`. */
+  /** By index of the text in `value`. */
   readonly replacements: readonly string[]
   readonly verbatim: { readonly open: string; readonly close: MarkerSearch } | null
   readonly isExact: boolean
@@ -80,7 +80,7 @@ export interface CompiledHeads {
   readonly section: HeadedFormat['section'] | null
   readonly open: readonly string[]
   readonly isSectionOptional: boolean
-  /** Found: a call where one may stand alone, else or next a section. */
+  /** Found: a call, if one may be outside a section; then a section. */
   readonly outside: MarkerSearch
   /** Found: 0 a call, else the section's end. */
   readonly inside: MarkerSearch

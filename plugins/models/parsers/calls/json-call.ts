@@ -7,9 +7,9 @@ export interface JsonCallRules {
   /** Usual key first; a name under another key counts only once the object is complete. */
   readonly nameKeys: readonly string[]
   readonly argumentKeys: readonly string[]
-  /** The first key must be one of these or of the two lists: for formats in which any JSON of an answer may be no call. */
+  /** The first key must be one of these or of the two lists: for formats in which JSON in an answer need not be a call. */
   readonly firstKeys?: readonly string[]
-  /** Arguments must be there, and be an object. */
+  /** Arguments are required and must be an object. */
   readonly isStrict?: boolean
 }
 
@@ -37,7 +37,7 @@ export class JsonCall {
   #kind = OTHER
   #isFirstKey = true
   #name = ''
-  /** Place of the name's key in the list; its length while there is no name. */
+  /** Index of the name's key in the list; the length of the list while there is no name. */
   #rank = 0
   #hasArguments = false
   #isStarted = false
@@ -65,7 +65,7 @@ export class JsonCall {
     this.#left = maxHeld
   }
 
-  /** False while the object may still be any. */
+  /** False while the object may still be something else. */
   get isFirstKeyRead(): boolean {
     return !this.#isFirstKey
   }
@@ -125,7 +125,7 @@ export class JsonCall {
         }
         return code === 0x7d && this.#ends()
       default:
-        // An object without a key is no call.
+        // An object without keys is not a call.
         return false
     }
   }

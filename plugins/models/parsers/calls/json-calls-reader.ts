@@ -12,10 +12,10 @@ export interface JsonCallsFormat {
   readonly open: string | null
   /** Mark behind it. */
   readonly close: string | null
-  /** Marks that are dropped wherever they stand in the text. */
+  /** Marks that are dropped anywhere in the text. */
   readonly wrappers?: readonly string[]
   readonly shape: 'object' | 'array' | 'either'
-  /** Where JSON without a mark may be a call: nowhere, anywhere, or as the first thing of the text. */
+  /** Where JSON without a mark may be a call: nowhere, anywhere, or at the beginning of the text. */
   readonly bare: 'no' | 'anywhere' | 'start'
   /** Separator of objects outside an array; such a list ends with the text. */
   readonly separator?: string
@@ -117,7 +117,7 @@ export class JsonCallsReader extends CallReader {
 
   protected override fail(): boolean {
     if (!this.#isBare || this.#format.format.bare !== 'anywhere' || this.#items > 0) return super.fail()
-    // JSON of an answer is passed over as a whole, so that no object inside of it is taken for a call.
+    // JSON of an answer is skipped as a whole, so that no object in it is taken for a call.
     const { rawText } = this.out
     this.out.fail()
     this.gathered = ''
@@ -213,7 +213,7 @@ export class JsonCallsReader extends CallReader {
     return this.enter(code === COMMA ? ITEM_START : CLOSING)
   }
 
-  /** A list without brackets ends with the text; whatever else comes shows that it was an answer. */
+  /** A list without brackets ends with the text; anything else after it shows that it was an answer. */
   #behindObject(): boolean {
     const { separator } = this.#format.format
     if (separator === undefined) return this.enter(CLOSING)

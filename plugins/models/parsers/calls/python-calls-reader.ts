@@ -1,4 +1,4 @@
-/** Reads calls written as Python, in a list `[f(a=1), g()]` or one a line; a call goes out when its bracket closes. @hot */
+/** Reads calls written as Python, in a list `[f(a=1), g()]` or one per line; a call is passed on when its bracket closes. @hot */
 import { BracketScan } from '../scan/bracket-scan.ts'
 import { isSpace } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
@@ -7,11 +7,11 @@ import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
 import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
 
 export interface PythonFormat {
-  /** Mark before the calls; with `isBare` they count without it too. */
+  /** Mark before the calls; with `isBare` it is optional. */
   readonly open: string
   readonly close: string
   readonly isBare: boolean
-  /** Calls stand in a list; where it is optional, also one after the other without one. */
+  /** Calls are in a list; if it is optional, they may also follow one another without a list. */
   readonly list: 'always' | 'optional'
 }
 
@@ -80,7 +80,7 @@ export class PythonCallsReader extends CallReader {
     const { found } = marks
     const length = marks.markers[found].length
     if (found === 1) {
-      // After calls it belongs to them, elsewhere it is dropped.
+      // After calls it belongs to them; elsewhere it is dropped.
       if (this.out.count > 0) this.at += length
       else this.textUntil(this.at + length)
       return true

@@ -50,7 +50,7 @@ export class PythonDictsReader extends CallReader {
     }
   }
 
-  /** The text begins otherwise than with a list. */
+  /** The text does not begin with a list. */
   #isMarkAhead(): boolean {
     const char = this.input[this.at]
     if (char === '[' || char === '{') return false
@@ -76,7 +76,7 @@ export class PythonDictsReader extends CallReader {
     return this.enter(char === '[' ? SECOND : VALUE)
   }
 
-  /** A list holds a dict first of all, or it is prose. */
+  /** A list that does not begin with a dict is prose. */
   #readSecond(): boolean {
     let at = this.at + 1
     while (at < this.input.length && isSpace(this.input.charCodeAt(at))) at++

@@ -1,6 +1,6 @@
 /** Reads the head of a tag: its name and its attributes. */
 
-/** From the beginning of a word only: a long one without a value would be tried from each of its letters. */
+/** Only from the beginning of a word: a long word without a value would be tried from each of its letters. */
 const ATTRIBUTE = /(?<![\w-])([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g
 
 /** First word of a head; space before it is allowed. */
@@ -9,8 +9,8 @@ export function tagName(head: string): string {
 }
 
 /**
- * Value of an attribute in either kind of quotes, entities decoded; null when it is not there. What stands in another
- * attribute's value is no attribute.
+ * Value of an attribute in either kind of quotes, with entities decoded; null if it is missing. Text in the value of another
+ * attribute is not an attribute.
  */
 export function attribute(head: string, name: string): string | null {
   for (const [, key, double, single] of head.matchAll(ATTRIBUTE)) {

@@ -1,4 +1,4 @@
-/** JSON between action marks, the answer in wrappers that never show. */
+/** JSON between action marks; the wrappers of the answer are dropped. */
 import { jsonFormat } from './tool-format.ts'
 
 export const RESPONSE_WRAPPERS = [

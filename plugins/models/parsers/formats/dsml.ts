@@ -10,7 +10,7 @@ const END_OF_SENTENCE = '<｜end▁of▁sentence｜>'
 
 interface Variant {
   readonly block: string
-  /** What follows the mark inside of every tag. */
+  /** Text after the mark in every tag. */
   readonly gap: string
   readonly isBlockOptional: boolean
   readonly text: TextRules
@@ -45,7 +45,7 @@ function dsml({ block, gap, isBlockOptional, text, style }: Variant) {
   )
 }
 
-/** `string="false"` says that the value is JSON; if it is none, it is a string after all. */
+/** `string="false"` says that the value is JSON; if it is not, it is a string. */
 function toKey(header: string): PairKey | null {
   const name = attribute(header, 'name')
   if (name === null) return null

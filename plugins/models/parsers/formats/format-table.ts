@@ -1,4 +1,4 @@
-/** Every tool-call format: its name, its other names, and what its marks need. */
+/** Every tool-call format: its name, its aliases, and what its marks need. */
 import { cohere } from './cohere.ts'
 import { deepseek } from './deepseek.ts'
 import { deepseek31 } from './deepseek31.ts'

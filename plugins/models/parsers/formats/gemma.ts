@@ -1,4 +1,4 @@
-/** `call:name{key:value,…}` with strings between marks of their own. */
+/** `call:name{key:value,…}` with strings between special marks. */
 import { DictBody } from '../calls/dict-body.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { ALL_TEXT, headedFormat } from './tool-format.ts'

@@ -1,8 +1,8 @@
-/** Pairs of tags that may all end in a suffix of the section's own. */
+/** Pairs of tags that may all have the suffix of their section. */
 import type { HeadedFormat } from '../calls/headed-format.ts'
 import { ALL_TEXT, headedFormat } from './tool-format.ts'
 
-/** The marks of one suffix, which is empty or begins with a colon; null when it is no suffix. */
+/** The marks of one suffix, which is empty or begins with a colon; null if it is not a suffix. */
 function withSuffix(suffix: string): HeadedFormat | null {
   if (!/^(:[\w.-]+)?$/.test(suffix)) return null
   const close = (tag: string) => `</${tag}${suffix}>`

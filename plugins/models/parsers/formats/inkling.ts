@@ -1,4 +1,4 @@
-/** Typed frames; a call that no tool is declared for goes with its frame. */
+/** Typed frames; a call of an undeclared tool is dropped with its frame. */
 import { TypedFramesReader } from '../calls/typed-frames-reader.ts'
 import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
 

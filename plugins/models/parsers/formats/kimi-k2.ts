@@ -1,4 +1,4 @@
-/** An id that holds the name, and JSON whose text is not touched. */
+/** An id that contains the name, and JSON that is passed on unchanged. */
 import { headedFormat } from './tool-format.ts'
 
 /** Some models write the marks in the singular. */
@@ -10,7 +10,7 @@ export const KIMI_CALL = '<|tool_call_begin|>'
 export const KIMI_ARGUMENTS = '<|tool_call_argument_begin|>'
 export const KIMI_CALL_END = '<|tool_call_end|>'
 
-/** The id is `functions.name:0`; only the first such prefix goes. */
+/** The id is `functions.name:0`; only the first such prefix is removed. */
 function toName(id: string): string | null {
   return /^\s*(?:functions\.)?([\p{L}\p{N}_.-]+):\d+\s*$/u.exec(id)?.[1] ?? null
 }

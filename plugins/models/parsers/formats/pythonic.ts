@@ -13,7 +13,7 @@ export const lfm25 = pythonFormat({
   list: 'optional',
 })
 
-/** One call a line, or a list. */
+/** One call per line, or a list. */
 export const olmo3 = pythonFormat({
   open: '<function_calls>',
   close: '</function_calls>',

@@ -1,4 +1,4 @@
-/** A function tag with parameter tags inside of a call tag. */
+/** A function tag with parameter tags inside a call tag. */
 import { headedFormat } from './tool-format.ts'
 
 function functionTags(open: string, close: string, isExact = false) {

@@ -10,12 +10,12 @@ export interface ToolFormat {
   readonly text: TextRules
   /** Every call begins with a mark, and all other text is passed on. */
   readonly isMarked: boolean
-  /** A call of a tool that is not declared is neither call nor text; in other formats it is handed on. */
+  /** A call of an undeclared tool is dropped; other formats pass it on. */
   readonly dropsUndeclared?: boolean
   open(out: CallOutput): CallReader
 }
 
-/** Text before the first call is the answer; what follows is, strictly read, ignored. */
+/** Text before the first call is the answer; text after it is ignored in strict mode. */
 export const PREFIX_TEXT: TextRules = { trailing: 'prefix', space: 'keep' }
 /** Text around the calls is the answer, unchanged. */
 export const ALL_TEXT: TextRules = { trailing: 'verbatim', space: 'keep' }

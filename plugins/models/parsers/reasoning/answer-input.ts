@@ -1,4 +1,4 @@
-/** Passes on reasoning, and the answer to the reader of calls; a call in reasoning that is never closed is of the answer. @hot */
+/** Splits the output: reasoning goes to the sink, the answer to the reader of calls. A call in reasoning that never ends belongs to the answer. @hot */
 import type { OutputSink } from '#kernel'
 import { type CallOptions, CallOutput, type CallSink, type TextRules } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
@@ -32,7 +32,7 @@ export class AnswerInput implements ReasoningSink {
     else this.#probe.push(delta)
   }
 
-  /** A call in closed reasoning is one that the model only considered. */
+  /** A call in reasoning that has ended was only considered by the model. */
   reasoningEnded(): void {
     const rest = this.#probe?.pending ?? ''
     this.#probe = null
@@ -50,7 +50,7 @@ export class AnswerInput implements ReasoningSink {
   }
 }
 
-/** Reads reasoning for calls: passes on what is no call, and holds back everything from the first call on. */
+/** Looks for calls in reasoning: passes on the text before the first call, and holds back everything from there on. */
 class CallProbe implements CallSink {
   hasCall = false
   /** Text not passed on. */

@@ -1,5 +1,5 @@
 /**
- * Reasoning in a channel of `<|open|>think<|sep|>`; the answer's own tags go, the channel of tools stays. @hot
+ * Reasoning in a channel of `<|open|>think<|sep|>`; the tags of the answer are removed, the channel of tools is passed on. @hot
  */
 import { tagName } from '../calls/tag-attributes.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
@@ -11,7 +11,7 @@ const SEPARATOR = '<|sep|>'
 const OPENER = 0
 
 export class ChannelReasoningReader extends ReasoningReader {
-  /** The prompt opened the channel, perhaps not the model. */
+  /** The prompt may have opened the channel. */
   #isAssumed: boolean
   #isInTools = false
 
@@ -30,7 +30,7 @@ export class ChannelReasoningReader extends ReasoningReader {
     this.flush(found < 0 && this.isEnd ? this.input.length : place)
     if (found < 0) return false
     const headAt = place + TAGS.markers[found].length
-    // Looked for no further than a head may reach, so that a text full of openers is read once.
+    // The search is limited to the length of a head, so that a text full of openers takes linear time.
     const limit = headAt + MAX_HEAD + SEPARATOR.length
     const window = this.input.slice(headAt, limit)
     const length = window.indexOf(SEPARATOR)
@@ -43,7 +43,7 @@ export class ChannelReasoningReader extends ReasoningReader {
     return true
   }
 
-  /** @returns false when the tag is text like any other */
+  /** @returns false if the tag is text */
   #takes(tag: string, isOpening: boolean): boolean {
     if (this.isInside) return this.#takesInside(tag, isOpening)
     if (tag === 'tools' && isOpening) this.#isInTools = true
@@ -66,7 +66,7 @@ export class ChannelReasoningReader extends ReasoningReader {
       return true
     }
     if (isOpening || !this.#isAssumed || (tag !== 'response' && tag !== 'message')) return false
-    // The model answered at once: what follows is the answer.
+    // The model did not reason: the rest is the answer.
     this.inside = false
     return true
   }

@@ -1,5 +1,5 @@
 /**
- * Reasoning in typed frames: thinking is reasoning, text is text, calls stay as they are for who reads them. @hot
+ * Reasoning in typed frames: thinking frames are reasoning, text frames are text, and frames of calls are passed on unchanged. @hot
  */
 import {
   CALL_TYPE,

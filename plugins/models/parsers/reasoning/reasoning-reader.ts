@@ -48,7 +48,7 @@ export abstract class ReasoningReader {
   /** @returns false if more text is needed */
   protected abstract step(): boolean
 
-  /** Hands on everything up to a place, as what it is. */
+  /** Passes on everything up to a position, as reasoning or as text. */
   protected flush(place: number): void {
     if (place <= this.at) return
     const part = this.at === 0 && place === this.input.length ? this.input : this.input.slice(this.at, place)

@@ -11,9 +11,9 @@ export interface ReasoningFormat {
   readonly aliases: readonly string[]
   /** Output always begins inside reasoning. */
   readonly isAlwaysInside: boolean
-  /** Around the reasoning; null where it has none that are fixed. */
+  /** Marks around the reasoning; null if they are not fixed. */
   readonly marks: Pick<TaggedReasoning, 'start' | 'end'> | null
-  /** Text and reasoning stand in frames alike, which are never text. */
+  /** Text and reasoning are both in frames, which are never text. */
   readonly isFramed: boolean
   /** Its marks are special tokens, which the engine must not drop. */
   readonly needsSpecialTokens: boolean
@@ -107,7 +107,7 @@ export const reasoningFormats: readonly ReasoningFormat[] = [
   special('inkling', (sink, isInside) => new FramedReasoningReader(sink, isInside)),
 ]
 
-/** Names of formats that have no reasoning: the text is left alone. */
+/** Names of formats without reasoning: the text is not changed. */
 const WITHOUT_REASONING: ReadonlySet<string> = new Set([
   'passthrough',
   'plain',

@@ -45,7 +45,7 @@ export class SuffixedReasoningReader extends ReasoningReader {
     return true
   }
 
-  /** Where the suffix from here on is over, which there need not be one of; -1 where more of it may come. */
+  /** End of the suffix that begins here, which may be empty; -1 if it may continue. */
   #suffixEnd(from: number): number {
     const limit = Math.min(this.input.length, from + MAX_SUFFIX)
     let at = from
