@@ -15,13 +15,15 @@ type Listener<T> = (id: string, record: SharedRecord<T> | undefined) => void
 export class Records<T> implements SharedRecords<T> {
   readonly kind: string
   readonly all = new Map<string, SharedRecord<T>>()
+  /** Watchers hear of changes from then on. */
+  isLive = false
   readonly #write: WriteRecord
   readonly #onError: (error: unknown) => void
   readonly #listeners: Listener<T>[] = []
   /** Revisions of removed records, against reads that are older than the removal. */
   readonly #removed = new Map<string, number>()
 
-  /** @param onError called for exceptions of watchers */
+  /** @param onError called for exceptions of watchers, and for a record that is no JSON */
   constructor(kind: string, write: WriteRecord, onError: (error: unknown) => void) {
     this.kind = kind
     this.#write = write
@@ -63,7 +65,14 @@ export class Records<T> implements SharedRecords<T> {
       if (this.all.delete(id)) this.#tell(id, undefined)
       return
     }
-    const record: SharedRecord<T> = { value: JSON.parse(value) as T, revision }
+    let parsed: T
+    try {
+      parsed = JSON.parse(value) as T
+    } catch (error) {
+      this.#onError(error)
+      return
+    }
+    const record: SharedRecord<T> = { value: parsed, revision }
     this.#removed.delete(id)
     this.all.set(id, record)
     this.#tell(id, record)
@@ -93,6 +102,7 @@ export class Records<T> implements SharedRecords<T> {
   }
 
   #tell(id: string, record: SharedRecord<T> | undefined): void {
+    if (!this.isLive) return
     for (const listener of this.#listeners) {
       try {
         listener(id, record)

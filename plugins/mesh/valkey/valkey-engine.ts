@@ -48,8 +48,16 @@ export class ValkeyEngine implements MeshEngine {
     this.#connections = new Connections(config, MAX_WAIT_MS, onError)
   }
 
-  async connect(): Promise<void> {
+  async connect(isDurable: boolean): Promise<void> {
     await this.#connections.open()
+    if (!isDurable) return
+    try {
+      await this.#onDisk()
+    } catch (cause) {
+      const advice =
+        'use Valkey or Redis from 7.2 with `appendonly yes`, or set plugins.mesh.acknowledge to memory'
+      throw new Error(`changes cannot be confirmed on its disk (${messageOf(cause)}): ${advice}`, { cause })
+    }
   }
 
   async close(): Promise<void> {

@@ -157,6 +157,7 @@ export class SharedWorkers {
         return
       }
       const { apiKey, replacements } = record.value
+      if (workerKey(record.value.spec.url) !== key) throw new Error('the record is of another worker')
       const opened = apiKey === null ? null : this.#mesh.open(apiKey, contextOf(key))
       const spec = { ...record.value.spec, apiKey: opened }
       const known = this.#known.get(key)
