@@ -24,8 +24,8 @@ const PUBLIC_ROUTES: readonly string[] = [
   'GET /v1/models/:owner/:model',
 ]
 
-/** Excluded: the database plugin has no routes and needs a server. */
-const ROUTED = Object.keys(catalog).filter((name) => name !== 'postgres')
+/** Excluded: these have no routes and need a server. */
+const ROUTED = Object.keys(catalog).filter((name) => name !== 'postgres' && name !== 'mesh-valkey')
 
 let routes: readonly RouteDefinition[] = []
 let gateway: TestGateway
