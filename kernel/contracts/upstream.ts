@@ -90,8 +90,14 @@ export interface Upstream {
   /**
    * Request headers for a worker: the forwarded headers of the client and the worker's credentials.
    * @param own as `RelayOptions.headers`
+   * @param hasCredentials true if `own` holds the worker's credentials: none are added, and the client's are not forwarded
    */
-  headersFor(ctx: RequestContext, worker: WorkerEntry, own?: readonly string[]): HeaderList
+  headersFor(
+    ctx: RequestContext,
+    worker: WorkerEntry,
+    own?: readonly string[],
+    hasCredentials?: boolean,
+  ): HeaderList
   /**
    * The headers of a worker's response that clients receive: an allow-list, extended by
    * `kernel.upstream.forwardResponseHeaders`.

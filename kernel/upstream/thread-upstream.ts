@@ -138,8 +138,13 @@ export class ThreadUpstream implements Upstream {
     return run
   }
 
-  headersFor(ctx: RelayContext, worker: WorkerEntry, own?: readonly string[]): HeaderList {
-    return this.#parts.outgoing.of(ctx, worker, own)
+  headersFor(
+    ctx: RelayContext,
+    worker: WorkerEntry,
+    own?: readonly string[],
+    hasCredentials?: boolean,
+  ): HeaderList {
+    return this.#parts.outgoing.of(ctx, worker, own, hasCredentials)
   }
 
   clientHeaders(headers: HeaderList): HeaderList {

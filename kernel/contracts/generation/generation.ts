@@ -284,6 +284,11 @@ export interface EngineAdapter {
   readonly rank?: number
   accepts(worker: WorkerEntry): boolean
   /**
+   * The headers of `requestFor` hold the worker's credentials, such as `x-goog-api-key`: the gateway adds no `authorization`.
+   * Default false.
+   */
+  readonly sendsCredentials?: boolean
+  /**
    * Prepares the prompt once for all workers of this kind: template, tokens.
    * @throws GatewayError that the client gets
    */

@@ -233,7 +233,13 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     const attempt = new Attempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.#attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
-    return { method, path, body, headers: this.#parts.upstream.headersFor(this.ctx, worker, headers) }
+    const { upstream } = this.#parts
+    return {
+      method,
+      path,
+      body,
+      headers: upstream.headersFor(this.ctx, worker, headers, adapter.sendsCredentials),
+    }
   }
 
   /** @param worker null for engines that cannot get images */
