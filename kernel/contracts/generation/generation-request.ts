@@ -31,6 +31,8 @@ export interface CarriedPart {
 }
 
 export interface ChatToolCall {
+  /** Opaque data of the vendor whose model made the call, as in the event of the call. */
+  readonly extra_content?: NativeObject
   readonly id: string
   readonly type: 'function'
   /** `arguments` is the model's text, unchanged and not always JSON. */

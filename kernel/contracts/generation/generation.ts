@@ -87,6 +87,11 @@ export type GenerationEvent =
       readonly name: string
       /** Members of the call in the format of `GenerationRequest.native` that the other members lack. */
       readonly members?: NativeObject
+      /**
+       * Opaque data of the vendor, such as a signature, by a name that its adapter recognizes. Clients get it, and adapters get
+       * it back with the call as `ChatToolCall.extra_content`. At most 65,536 characters of JSON.
+       */
+      readonly extraContent?: NativeObject
     }
   | {
       readonly type: 'tool_arguments'

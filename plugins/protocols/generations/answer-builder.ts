@@ -7,6 +7,7 @@ import type {
   GenerationEvent,
   GenerationStarted,
   GenerationUsage,
+  NativeObject,
   TokenLogprob,
 } from '#kernel'
 
@@ -14,6 +15,7 @@ interface OpenCallText {
   id: string
   name: string
   arguments: string
+  extraContent?: NativeObject
 }
 
 class OpenChoice {
@@ -84,7 +86,12 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.annotations.push(event.annotation)
         return
       case 'tool_call':
-        choice.toolCalls[event.index] = { id: event.id, name: event.name, arguments: '' }
+        choice.toolCalls[event.index] = {
+          id: event.id,
+          name: event.name,
+          arguments: '',
+          extraContent: event.extraContent,
+        }
         return
       case 'tool_arguments':
         choice.toolCalls[event.index].arguments += event.delta

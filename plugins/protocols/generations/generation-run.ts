@@ -28,7 +28,7 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
-import { BodyExcerpt, uuidV7 } from '#shared'
+import { BodyExcerpt, isShortExtraContent, uuidV7 } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { generationErrors } from './errors.ts'
 import { fitNames, hasNameLimits } from './fitted-names.ts'
@@ -378,7 +378,10 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
+  /** @throws extra_content_too_long */
   #named(event: Extract<GenerationEvent, { type: 'tool_call' }>): GenerationEvent {
+    if (event.extraContent !== undefined && !isShortExtraContent(event.extraContent))
+      throw generationErrors.extra_content_too_long()
     const name = this.#attempt?.names.get(event.name)
     return name === undefined ? event : { ...event, name }
   }

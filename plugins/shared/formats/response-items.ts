@@ -89,6 +89,7 @@ export const FunctionCallItem = Type.Object({
   namespace: nullable(Name),
   arguments: Text,
   status: Status,
+  extra_content: nullable(AnyObject, 'Opaque data of the vendor, as in the call of the response.'),
 })
 
 export const FunctionOutputItem = Type.Object({

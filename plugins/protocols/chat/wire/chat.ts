@@ -42,6 +42,10 @@ const ToolCall = Type.Object({
   id: Type.String(),
   type: Type.Literal('function'),
   function: Type.Object({ name: Type.String(), arguments: nullable(Type.String()) }),
+  extra_content: nullable(
+    Type.Object({}),
+    'Opaque data of the vendor, such as a thought signature; send it back with the call.',
+  ),
 })
 
 export const ChatMessage = unionBy(

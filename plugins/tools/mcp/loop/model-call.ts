@@ -23,6 +23,8 @@ export interface ModelCall {
   isWhole: boolean
   /** As of the generation's event. */
   members: NativeObject | undefined
+  /** As of the generation's event. */
+  readonly extraContent: NativeObject | undefined
 }
 
 /** Output of the model in one iteration. */

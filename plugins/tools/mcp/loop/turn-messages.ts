@@ -29,10 +29,11 @@ export function currentName(origin: CallOrigin, offered: OfferedTools): string {
 }
 
 export function toAssistantMessage(turn: ModelTurn): ChatMessage {
-  const calls = turn.calls.map(({ id, name, argumentText }) => ({
+  const calls = turn.calls.map(({ id, name, argumentText, extraContent }) => ({
     id,
     type: 'function' as const,
     function: { name, arguments: argumentText === '' ? '{}' : argumentText },
+    ...(extraContent !== undefined && { extra_content: extraContent }),
   }))
   return {
     role: 'assistant',

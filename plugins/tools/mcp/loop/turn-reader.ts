@@ -12,6 +12,7 @@ import type {
   NativeObject,
   NativeSubject,
 } from '#kernel'
+import { withExtraContent } from '#shared'
 import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
 import type { TurnOutput } from './turn-output.ts'
 
@@ -120,7 +121,7 @@ export class TurnReader {
         break
       }
       case 'tool_call':
-        this.#beginCall(event.index, event.id, event.name, event.members)
+        this.#beginCall(event)
         break
       case 'tool_arguments':
         this.#addArguments(this.#calls[event.index], event.delta)
@@ -187,12 +188,23 @@ export class TurnReader {
     this.#output.emit({ type: 'item_done', index: this.#openIndex, isCut, ...(members && { members }) })
   }
 
-  #beginCall(position: number, modelId: string, name: string, members: NativeObject | undefined): void {
+  #beginCall(event: Extract<GenerationEvent, { type: 'tool_call' }>): void {
+    const { index: position, id: modelId, name, extraContent } = event
+    const members = withExtraContent(event.members, extraContent)
     this.#releaseHeld(false)
     this.#closeItem(false)
     const route = this.#routeOf(name)
     const id = this.#output.callId(modelId)
-    const call: ModelCall = { id, name, route, index: null, argumentText: '', isWhole: false, members }
+    const call: ModelCall = {
+      id,
+      name,
+      route,
+      index: null,
+      argumentText: '',
+      isWhole: false,
+      members,
+      extraContent,
+    }
     this.#calls[position] = call
     if (route.kind === 'function') {
       call.index = this.#output.nextIndex()
@@ -221,7 +233,7 @@ export class TurnReader {
   #endCall(call: ModelCall | undefined, members: NativeObject | undefined): void {
     if (call === undefined || call.isWhole) return
     this.#releaseHeld(false)
-    call.members = members
+    call.members = withExtraContent(members, call.extraContent)
     call.isWhole = true
     this.#held = call
   }

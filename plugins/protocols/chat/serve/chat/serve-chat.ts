@@ -137,10 +137,11 @@ function toWireChoice(choice: GeneratedChoice): ChatResponseChoice {
       ...(refusal !== '' && { refusal }),
       ...(annotations.length > 0 && { annotations: annotations.map(toChatAnnotation) }),
       ...(toolCalls.length > 0 && {
-        tool_calls: toolCalls.map(({ id, name, arguments: text }) => ({
+        tool_calls: toolCalls.map(({ id, name, arguments: text, extraContent }) => ({
           id,
           type: 'function',
           function: { name, arguments: text },
+          ...(extraContent !== undefined && { extra_content: extraContent }),
         })),
       }),
     },

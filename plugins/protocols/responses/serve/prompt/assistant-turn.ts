@@ -1,5 +1,6 @@
 /** One turn of the assistant: reasoning, text, calls and their results, in the order that chat templates need. */
-import type { ChatMessage, ContentPart } from '#kernel'
+import type { ChatMessage, ContentPart, NativeObject } from '#kernel'
+import { extraContentOf } from '#shared'
 import type { SealedText } from './sealed-text.ts'
 
 interface TurnCall {
@@ -9,6 +10,7 @@ interface TurnCall {
   readonly id: string
   readonly name: string
   readonly arguments: string
+  readonly extraContent: { readonly extra_content?: NativeObject }
   result: string | null
 }
 
@@ -39,12 +41,22 @@ export class AssistantTurn {
     this.#signature = signature
   }
 
-  /** @returns the id that the messages have */
-  addCall(itemId: string, name: string, args: string): string {
+  /**
+   * @param extraContent as the item has it
+   * @returns the id that the messages have
+   */
+  addCall(itemId: string, name: string, args: string, extraContent?: unknown): string {
     let id = itemId
     for (let count = 2; this.#usedIds.has(id); count += 1) id = `${itemId}_${count}`
     this.#usedIds.add(id)
-    this.#calls.push({ itemId, id, name, arguments: args, result: null })
+    this.#calls.push({
+      itemId,
+      id,
+      name,
+      arguments: args,
+      extraContent: extraContentOf(extraContent),
+      result: null,
+    })
     return id
   }
 
@@ -71,10 +83,11 @@ export class AssistantTurn {
       ...(this.#reasoning !== '' && { reasoning_content: this.#reasoning }),
       ...(this.#signature !== undefined && { reasoning_signature: this.#signature }),
       ...(this.#calls.length > 0 && {
-        tool_calls: this.#calls.map(({ id, name, arguments: args }) => ({
+        tool_calls: this.#calls.map(({ id, name, arguments: args, extraContent }) => ({
           id,
           type: 'function' as const,
           function: { name, arguments: args },
+          ...extraContent,
         })),
       }),
     })

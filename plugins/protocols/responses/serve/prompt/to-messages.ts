@@ -65,7 +65,12 @@ class MessageBuilder {
         this.#addReasoning(item)
         return
       case 'function_call':
-        this.#assistant().addCall(String(item.call_id), functionName(item), String(item.arguments))
+        this.#assistant().addCall(
+          String(item.call_id),
+          functionName(item),
+          String(item.arguments),
+          item.extra_content,
+        )
         return
       case 'custom_tool_call':
         this.#assistant().addCall(String(item.call_id), functionName(item), toArguments(item.input))
