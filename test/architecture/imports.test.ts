@@ -33,8 +33,8 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // transports may return the error class
 }
 
-/** Files of the command that read the configuration without starting a gateway. */
-const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog|public)(\.ts$|\/)/.test(file)
+/** Entries: the command, the threads, and what the package exports. */
+const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog|public|testing)(\.ts$|\/)/.test(file)
 /** Subcommands of `weir` are part of their plugin. */
 const isCommand = (file: string) => /^plugins\/.+\/commands\//.test(file)
 
@@ -80,7 +80,8 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'test/api',
     'test/usage',
   ],
-  'weir-gateway': ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
+  'weir-gateway': ['examples'],
+  'weir-gateway/testing': ['examples'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))
