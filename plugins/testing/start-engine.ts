@@ -29,13 +29,12 @@ export interface TestEngine {
   /** Requests so far, oldest first. @param path only those of the path */
   requests(path?: string): Promise<readonly ReceivedRequest[]>
   stop(): Promise<void>
-  [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
  * Starts a simulated engine in this process, which answers at once with made-up text.
  *
- * @example await using engine = await startEngine({ models: ['demo'] })
+ * @example const engine = await startEngine({ models: ['demo'] })
  */
 export async function startEngine(options: TestEngineOptions = {}): Promise<TestEngine> {
   const sim = { ttftMs: 0, itlMs: 0, tokens: 8, ...options, listen: { port: 0 } }
@@ -62,6 +61,5 @@ export async function startEngine(options: TestEngineOptions = {}): Promise<Test
       return path === undefined ? requests : requests.filter((request) => request.path === path)
     },
     stop,
-    [Symbol.asyncDispose]: stop,
   }
 }

@@ -35,14 +35,13 @@ export interface TestGateway {
   rewrite(plugins: Readonly<Record<string, unknown>>, kernel?: object): void
   /** Ends open requests and closes everything. Idempotent. */
   stop(): Promise<void>
-  [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
  * Starts a gateway in this process. Resolves when it listens and the workers of the configuration are ready.
  *
  * @throws ConfigError with every problem of the configuration, BootError; Error if the workers are not ready within 30 s
- * @example await using gateway = await startGateway({ own: [plugin], plugins: { chat: {}, workers: { urls: [engine.url] } } })
+ * @example const gateway = await startGateway({ own: [plugin], plugins: { chat: {}, workers: { urls: [engine.url] } } })
  */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { plugins = {} } = options
@@ -102,7 +101,6 @@ export async function openGateway(options: TestGatewayOptions): Promise<TestGate
       text = configText(options, { ...plugins, ...sections }, kernel)
     },
     stop,
-    [Symbol.asyncDispose]: stop,
   }
 }
 
