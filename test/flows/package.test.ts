@@ -82,6 +82,15 @@ test('npx weir --help and --version', async () => {
   expect(version.stdout.trim()).toBe(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
 })
 
+test('examples of plugins that are copied out of the package pass their tests', async () => {
+  for (const name of ['response-cache', 'external-auth']) {
+    cpSync(join(folder, 'node_modules/weir-gateway/examples', name), join(folder, name), { recursive: true })
+    // As `npm init` writes it, without a type of modules.
+    const { stdout } = await run('node', ['--test', `${name}/test.ts`], inFolder)
+    expect(stdout).toMatch(/^# fail 0$|^ℹ fail 0$/m)
+  }
+})
+
 test('weir serve relays a chat to the simulated engine, and a plugin in the folder imports the package by name', async () => {
   copyFileSync(join(ROOT, 'examples/custom-plugin/visit-counter.ts'), join(folder, 'visit-counter.ts'))
   const port = await freePort()
