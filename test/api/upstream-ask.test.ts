@@ -1,5 +1,5 @@
 /** `host.upstream.ask`: a plugin asks a model for a request, or in detached work. */
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import {
   definePlugin,
   GatewayError,
@@ -33,6 +33,7 @@ const CHAT_REPLY = {
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
+  vi.restoreAllMocks()
   for (const close of closers.splice(0).reverse()) await close()
 })
 
@@ -44,7 +45,13 @@ interface Outcome {
 /** A gateway with a hook that asks; what it was answered, and what was counted. */
 async function open(
   question: Partial<ModelQuestion>,
-  options: { readonly workers?: number; readonly plugins?: object; readonly kernel?: object } = {},
+  options: {
+    readonly workers?: number
+    readonly plugins?: object
+    readonly kernel?: object
+    /** Credential of the first request, which waits for the workers. */
+    readonly readyHeaders?: Record<string, string>
+  } = {},
 ) {
   const embedders: ScriptedWorker[] = []
   for (let count = 0; count < (options.workers ?? 1); count++)
@@ -97,7 +104,9 @@ async function open(
     },
   })
   closers.push(() => gateway.stop())
-  await expect.poll(async () => (await chat(gateway, { 'x-skip': '1' })).status).toBe(200)
+  await expect
+    .poll(async () => (await chat(gateway, { 'x-skip': '1', ...options.readyHeaders })).status)
+    .toBe(200)
   outcomes.length = 0
   return { gateway, embedders, answers, errors, outcomes, ask, host: () => host as unknown as Host }
 }
@@ -180,3 +189,46 @@ test('detached work asks without a client; a request that has ended cannot', asy
   expect(answers).toEqual([{ status: 200, body: VECTOR }])
   await expect(ask(kept as unknown as RequestContext)).rejects.toMatchObject({ code: 'ask_after_end' })
 })
+
+test('a virtual model is resolved, and the response of the request does not name its target', async () => {
+  const models = { 'any-vectors': { targets: [{ model: 'embed', parameters: { dimensions: 8 } }] } }
+  const { gateway, embedders } = await open(
+    { model: 'any-vectors' },
+    { plugins: { 'virtual-models': { models } } },
+  )
+  const response = await chat(gateway)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('x-weir-model')).toBeNull()
+  const [asked] = embedders[0].requestsTo(EMBEDDINGS)
+  expect(asked.json()).toEqual({ input: 'text', model: 'embed', dimensions: 8 })
+})
+
+test('the tokens count against the limit of the tenant, whose key need not allow the model', async () => {
+  // Buckets refill by this clock.
+  vi.spyOn(process.hrtime, 'bigint').mockReturnValue(process.hrtime.bigint())
+  const keys = [{ id: 'a', key: 'key-a', tenant: 'a', models: ['chat-model'] }]
+  const { gateway } = await open(
+    {},
+    {
+      kernel: { auth: 'required' },
+      plugins: {
+        auth: { keys, apiKey: 'root-key' },
+        limits: { tenants: { default: { tokensPerMinute: 1_000 } } },
+      },
+      readyHeaders: { authorization: 'Bearer root-key' },
+    },
+  )
+  const before = await left(gateway)
+  expect((await chat(gateway, { authorization: 'Bearer key-a' })).status).toBe(200)
+  // 5 of the embedding, 5 of the chat.
+  expect(before - (await left(gateway))).toBe(10)
+})
+
+/** Tokens that tenant a has left. */
+async function left({ url }: TestGateway): Promise<number> {
+  const response = await fetch(`${url}/limits?tenant=auth:a`, {
+    headers: { authorization: 'Bearer root-key' },
+  })
+  const { use } = (await response.json()) as { use: { tenant: { left: number }[] } | undefined }
+  return use?.tenant[0]?.left ?? 1_000
+}
