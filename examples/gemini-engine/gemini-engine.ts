@@ -49,6 +49,8 @@ const FAILED: ReadonlySet<unknown> = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPE
 interface Candidate {
   calls: number
   reason: FinishReason | null
+  /** Of the text. */
+  signature: unknown
 }
 
 /** Turns responses, whole or one chunk each, into events. */
@@ -88,12 +90,13 @@ class GeminiAnswer {
   }
 
   finish(): void {
-    for (const [choice, { calls, reason }] of this.#candidates)
+    for (const [choice, { calls, reason, signature }] of this.#candidates)
       this.#sink.emit({
         type: 'choice_done',
         choice,
         reason: reason === 'stop' && calls > 0 ? 'tool_calls' : (reason ?? 'stop'),
         matchedStop: null,
+        ...signed(signature),
       })
     const count = (name: string) => (typeof this.#usage[name] === 'number' ? this.#usage[name] : 0)
     const reasoningTokens = count('thoughtsTokenCount')
@@ -124,7 +127,7 @@ class GeminiAnswer {
   }
 
   #of(choice: number): Candidate {
-    const known = this.#candidates.get(choice) ?? { calls: 0, reason: null }
+    const known = this.#candidates.get(choice) ?? { calls: 0, reason: null, signature: undefined }
     this.#candidates.set(choice, known)
     return known
   }
@@ -140,13 +143,17 @@ class GeminiAnswer {
 
   #part(choice: number, candidate: Candidate, part: Json): void {
     const { text, thought, functionCall } = part
-    if (isObject(functionCall)) this.#call(choice, candidate, functionCall, part.thoughtSignature)
-    else if (typeof text !== 'string' || text === '') return
+    if (isObject(functionCall)) {
+      this.#call(choice, candidate, functionCall, part.thoughtSignature)
+      return
+    }
+    // The last part of a stream may have a signature and no text.
+    candidate.signature = part.thoughtSignature ?? candidate.signature
+    if (typeof text !== 'string' || text === '') return
     else if (thought === true) this.#sink.emit({ type: 'reasoning', choice, delta: text, form: 'summary' })
     else this.#sink.emit({ type: 'text', choice, delta: text })
   }
 
-  /** The signature goes to the client with the call, in the same form as in Gemini's OpenAI-compatible API. */
   #call(choice: number, candidate: Candidate, { id, name, args }: Json, signature: unknown): void {
     const index = candidate.calls++
     this.#sink.emit({
@@ -155,11 +162,16 @@ class GeminiAnswer {
       index,
       id: typeof id === 'string' && id !== '' ? id : `call_${randomUUID().replaceAll('-', '')}`,
       name: String(name),
-      ...(typeof signature === 'string' && { extraContent: { google: { thought_signature: signature } } }),
+      ...signed(signature),
     })
     this.#sink.emit({ type: 'tool_arguments', choice, index, delta: JSON.stringify(args ?? {}) })
     this.#sink.emit({ type: 'tool_call_done', choice, index })
   }
+}
+
+/** The signature goes to the client and comes back, in the same form as in Gemini's OpenAI-compatible API. */
+function signed(signature: unknown) {
+  return typeof signature === 'string' ? { extraContent: { google: { thought_signature: signature } } } : {}
 }
 
 /** The stream ends without a final event: the last chunk has the finish reason. */

@@ -57,7 +57,7 @@ function toContents(messages: readonly ChatMessage[]): Json[] {
     const parts =
       message.role === 'tool'
         ? [toResult(message, names.get(message.tool_call_id ?? '') ?? '')]
-        : [...toParts(message.content), ...(message.tool_calls ?? []).map(toCall)]
+        : [...toSignedParts(message), ...(message.tool_calls ?? []).map(toCall)]
     const last = contents.at(-1)
     if (last?.role === role) last.parts.push(...parts)
     else contents.push({ role, parts })
@@ -74,14 +74,22 @@ function toResult({ content, is_error: isError }: ChatMessage, name: string): Js
   return { functionResponse: { name, response } }
 }
 
-/** Sends the signature back that the model gave to the call: without it newer models reject the turn. */
-function toCall({ function: { name, arguments: text }, extra_content: extra }: ChatToolCall): Json {
+/** The signature that the model gave, without which newer models reject a call. */
+function signatureOf({ extra_content: extra }: ChatMessage | ChatToolCall): Json {
   const own = extra?.google
   const signature = isObject(own) ? own.thought_signature : undefined
-  return {
-    functionCall: { name, args: readJson(text) ?? {} },
-    ...(typeof signature === 'string' && { thoughtSignature: signature }),
-  }
+  return typeof signature === 'string' ? { thoughtSignature: signature } : {}
+}
+
+function toCall(call: ChatToolCall): Json {
+  const { name, arguments: text } = call.function
+  return { functionCall: { name, args: readJson(text) ?? {} }, ...signatureOf(call) }
+}
+
+function toSignedParts(message: ChatMessage): Json[] {
+  const parts = toParts(message.content)
+  const last = parts.pop()
+  return last === undefined ? parts : [...parts, { ...last, ...signatureOf(message) }]
 }
 
 function readJson(text: string): unknown {

@@ -180,6 +180,17 @@ for (const stream of [false, true])
     })
   })
 
+test('responses: the signature of a text comes back', async () => {
+  gemini.answers = [[[{ text: 'Hello.' }], [{ text: '', thoughtSignature: SIGNATURE }]]]
+  const hello = { role: 'user' as const, content: 'Hello' }
+  const first = await openai.responses.stream({ model, input: [hello], store: true }).finalResponse()
+  await openai.responses.create({ model, input: [hello], previous_response_id: first.id })
+  assert.deepEqual(last().contents[1], {
+    role: 'model',
+    parts: [{ text: 'Hello.', thoughtSignature: SIGNATURE }],
+  })
+})
+
 test('errors of Gemini keep status and message in both formats', async () => {
   gemini.error = { status: 400, message: 'API key not valid.' }
   const hello = [{ role: 'user' as const, content: 'Hello' }]

@@ -93,6 +93,46 @@ describe.each([false, true])('streamed: %s', (stream) => {
   })
 })
 
+/** Answers each request with a signed text. */
+const signsText: Script = (request) => {
+  const { stream } = request.json() as ResponseJson
+  const message = { content: 'Sunny.', extra_content: SIGNED }
+  const base = { id: 'c', created: 1, model: 'test-model' }
+  const choice = { index: 0, finish_reason: 'stop' }
+  if (stream !== true) return jsonAnswer({ ...base, choices: [{ ...choice, message }] })
+  return sseAnswer([JSON.stringify({ ...base, choices: [{ ...choice, delta: message }] }), '[DONE]'])
+}
+
+describe.each([false, true])('data about the text of a turn (streamed: %s)', (stream) => {
+  const openSigned = () => openResponses(signsText, { plugins: { chat: { chat: 'normalize' } } })
+
+  test('chat', async () => {
+    const { post, asked } = await openSigned()
+    const body = { model: 'test-model', stream }
+    const first = await (await post('/v1/chat/completions', { ...body, messages: [QUESTION] })).text()
+    const found = stream
+      ? eventsOf(first).find(({ choices }) => choices[0]?.delta.extra_content !== undefined).choices[0].delta
+      : JSON.parse(first).choices[0].message
+    expect(found.extra_content).toEqual(SIGNED)
+    const answer = { role: 'assistant', content: 'Sunny.', extra_content: SIGNED }
+    await post('/v1/chat/completions', { ...body, messages: [QUESTION, answer, QUESTION] })
+    expect(asked().at(-1).messages[1]).toEqual(answer)
+  })
+
+  test.each([false, true])('responses (stored: %s)', async (store) => {
+    const { post, asked } = await openSigned()
+    const body = { model: 'test-model', stream, store }
+    const first = await (await post('/v1/responses', { ...body, input: [QUESTION] })).text()
+    const response = stream ? eventsOf(first).at(-1).response : JSON.parse(first)
+    expect(response.output[0]).toMatchObject({ type: 'message', extra_content: SIGNED })
+    const next = store
+      ? { previous_response_id: response.id, input: [QUESTION] }
+      : { input: [QUESTION, ...response.output, QUESTION] }
+    await (await post('/v1/responses', { ...body, ...next })).text()
+    expect(asked().at(-1).messages[1]).toMatchObject({ content: 'Sunny.', extra_content: SIGNED })
+  })
+})
+
 const LONG = { google: { thought_signature: 'x'.repeat(70_000) } }
 
 test('longer data of a worker is a failure of the worker, of a client an error of the client', async () => {

@@ -162,6 +162,8 @@ export type GenerationEvent =
       readonly tokenIds?: readonly number[] | null
       /** The complete answer in the worker's format, for requests with `GenerationRequest.native`. */
       readonly native?: NativeAnswer
+      /** As of `tool_call`, about the text of the turn. Comes back as `ChatMessage.extra_content`; Messages cannot carry it. */
+      readonly extraContent?: NativeObject
     }
   | { readonly type: 'finished'; readonly usage: GenerationUsage | null }
   | { readonly type: 'failed'; readonly error: GatewayError }

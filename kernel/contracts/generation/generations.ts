@@ -38,6 +38,8 @@ export interface GeneratedChoice {
   readonly tokenIds: readonly number[] | null
   readonly reason: FinishReason
   readonly matchedStop: string | number | null
+  /** As in the event of the end. */
+  readonly extraContent?: NativeObject
 }
 
 /** A complete generation. */

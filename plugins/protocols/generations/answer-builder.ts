@@ -29,6 +29,7 @@ class OpenChoice {
   tokenIds: number[] | null = null
   reason: FinishReason | null = null
   matchedStop: string | number | null = null
+  extraContent: NativeObject | undefined
   readonly index: number
 
   constructor(index: number) {
@@ -103,6 +104,7 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.addTokens(event.tokenIds)
         choice.reason = event.reason
         choice.matchedStop = event.matchedStop
+        choice.extraContent = event.extraContent
         return
       // A whole answer does not hold these.
       case 'item_started':
@@ -132,6 +134,7 @@ export class AnswerBuilder implements GatheredAnswer {
         tokenIds: choice.tokenIds,
         reason: choice.reason ?? 'abort',
         matchedStop: choice.matchedStop,
+        extraContent: choice.extraContent,
       }))
     if (this.#started === null) throw new Error('the generation has not started')
     return { started: this.#started, choices, usage: this.#usage }

@@ -21,7 +21,7 @@ export const generationErrors = defineErrors('generations', {
   extra_content_too_long: {
     kind: 'bad_gateway',
     source: 'worker',
-    text: () => "the vendor's data of a tool call exceeds 65536 characters of JSON",
+    text: () => "the vendor's data of a call or turn exceeds 65536 characters of JSON",
   },
   engine_unreadable: {
     kind: 'bad_gateway',

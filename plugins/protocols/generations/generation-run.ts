@@ -19,6 +19,7 @@ import {
   type JoinedRelay,
   type ModelParameters,
   messageOf,
+  type NativeObject,
   type OpenCall,
   type PreparedPrompt,
   type RelayContext,
@@ -364,6 +365,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#isOver) return
     this.#hasEmitted = true
     this.#unreported?.add(event)
+    if (event.type === 'choice_done') checkExtraContent(event.extraContent)
     if (event.type === 'finished') {
       this.#count(event.usage)
       this.#hasFinished = true
@@ -380,8 +382,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   /** @throws extra_content_too_long */
   #named(event: Extract<GenerationEvent, { type: 'tool_call' }>): GenerationEvent {
-    if (event.extraContent !== undefined && !isShortExtraContent(event.extraContent))
-      throw generationErrors.extra_content_too_long()
+    checkExtraContent(event.extraContent)
     const name = this.#attempt?.names.get(event.name)
     return name === undefined ? event : { ...event, name }
   }
@@ -458,6 +459,11 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       error: this.#parts.upstream.toGatewayError(this.ctx, cause),
     })
   }
+}
+
+/** @throws extra_content_too_long (502) */
+function checkExtraContent(data: NativeObject | undefined): void {
+  if (data !== undefined && !isShortExtraContent(data)) throw generationErrors.extra_content_too_long()
 }
 
 function toUsage({ inputTokens, outputTokens, cachedTokens, reasoningTokens }: GenerationUsage): TokenUsage {

@@ -10,7 +10,7 @@ export const answerErrors = defineErrors('answer', {
   extra_content_too_long: {
     kind: 'bad_request',
     source: 'client',
-    text: (limit: number) => `extra_content of a tool call exceeds ${limit} characters of JSON`,
+    text: (limit: number) => `extra_content of a call or message exceeds ${limit} characters of JSON`,
   },
   worker_stream_failed: {
     kind: 'bad_gateway',

@@ -1,15 +1,15 @@
 /**
- * Opaque data of a vendor that belongs to a tool call, such as the thought signature of Gemini. Clients get it as the member
- * `extra_content` of the call in every format, and send it back with the call.
+ * Opaque data of a vendor that belongs to a tool call or a turn, such as the thought signature of Gemini. Clients get it as the
+ * member `extra_content` of the call or message, and send it back with it.
  */
 import { isObject, type NativeObject } from '#kernel'
 import { answerErrors } from '../answers/answer-errors.ts'
 
-/** Longest data of one call, in characters of JSON. */
+/** Longest data of one call or turn, in characters of JSON. */
 const MAX_CHARACTERS = 65_536
 
 /**
- * The member as a client sent it, to spread into the internal call; empty if there is none.
+ * The member as a client sent it, to spread into the internal call or message; empty if there is none.
  *
  * @throws extra_content_too_long (400)
  */

@@ -79,6 +79,7 @@ export const MessageItem = Type.Object({
   content: Content,
   status: Status,
   phase: nullable(Text),
+  extra_content: nullable(AnyObject, 'Opaque data of the vendor, as in the message of the response.'),
 })
 
 export const FunctionCallItem = Type.Object({

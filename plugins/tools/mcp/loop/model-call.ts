@@ -36,6 +36,8 @@ export interface ModelTurn {
   readonly calls: readonly ModelCall[]
   /** The answer in the worker's own format; null if the worker does not provide it. */
   readonly native: NativeAnswer | null
+  /** As of the event of the end. */
+  readonly extraContent: NativeObject | undefined
 }
 
 /** Result of one call, as the model receives it. */

@@ -40,6 +40,7 @@ export function toAssistantMessage(turn: ModelTurn): ChatMessage {
     content: turn.text === '' ? null : turn.text,
     ...(turn.reasoning !== '' && { reasoning_content: turn.reasoning }),
     ...(turn.signature !== null && { reasoning_signature: turn.signature }),
+    ...(turn.extraContent !== undefined && { extra_content: turn.extraContent }),
     ...(turn.refusal !== '' && { refusal: turn.refusal }),
     ...(calls.length > 0 && { tool_calls: calls }),
     ...(turn.native !== null && { native: turn.native }),

@@ -37,6 +37,7 @@ export class TurnReader {
   #reasoning = ''
   #signature: string | null = null
   #native: NativeAnswer | null = null
+  #extraContent: NativeObject | undefined
   /** The worker's format has items. */
   #hasItems = false
 
@@ -133,6 +134,9 @@ export class TurnReader {
         this.reason = event.reason
         this.matchedStop = event.matchedStop
         this.#native = event.native ?? null
+        this.#extraContent = event.extraContent
+        if (this.#openItem === 'message')
+          this.#openMembers = withExtraContent(this.#openMembers, event.extraContent)
         this.#endChoice(event.reason === 'length' || event.reason === 'content_filter')
     }
   }
@@ -145,6 +149,7 @@ export class TurnReader {
       signature: this.#signature,
       calls: this.#calls.filter((call) => call !== undefined),
       native: this.#native,
+      extraContent: this.#extraContent,
     }
   }
 

@@ -69,7 +69,7 @@ export class ChatChunks {
       case 'choice_done': {
         const stop = event.matchedStop === null ? '' : `,"matched_stop":${JSON.stringify(event.matchedStop)}`
         const { logprobs, ids } = tokenFields(event)
-        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
+        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{${extraContent(event).slice(1)}},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
       }
       case 'finished':
         this.#usage = event.usage

@@ -89,6 +89,7 @@ function toMessage(message: WireMessage): ChatMessage {
     refusal,
     tool_call_id,
     reasoning_content,
+    extra_content: data,
   } = message as Exclude<WireMessage, { role: 'function' }> & {
     name?: string | null
     tool_calls?:
@@ -100,6 +101,7 @@ function toMessage(message: WireMessage): ChatMessage {
       | null
     tool_call_id?: string
     reasoning_content?: string | null
+    extra_content?: unknown
     function_call?: { name: string; arguments?: string | null } | null
     refusal?: string | null
   }
@@ -116,12 +118,13 @@ function toMessage(message: WireMessage): ChatMessage {
     ...(name != null && { name }),
     ...(reasoning_content != null && { reasoning_content }),
     ...(tool_call_id !== undefined && { tool_call_id }),
+    ...extraContentOf(data),
     ...(calls != null && {
-      tool_calls: calls.map(({ id, function: called, extra_content: data }) => ({
+      tool_calls: calls.map(({ id, function: called, extra_content: ofCall }) => ({
         id,
         type: 'function',
         function: { name: called.name, arguments: called.arguments ?? '' },
-        ...extraContentOf(data),
+        ...extraContentOf(ofCall),
       })),
     }),
   }

@@ -130,6 +130,8 @@ export class LoopAdapter implements GenerationListener {
       case 'choice_done':
         this.#reason = event.reason
         this.#matchedStop = event.matchedStop
+        if (this.#open?.kind === 'message')
+          this.#open.members = withExtraContent(this.#open.members, event.extraContent)
         this.#endItems(event.reason === 'length' || event.reason === 'content_filter')
         return
     }

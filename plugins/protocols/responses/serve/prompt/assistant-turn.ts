@@ -21,6 +21,7 @@ export class AssistantTurn {
   readonly #pictures: ContentPart[] = []
   #reasoning = ''
   #signature: string | undefined
+  #extraContent: { readonly extra_content?: NativeObject } = {}
 
   /** @param usedIds of all turns */
   constructor(usedIds: Set<string>) {
@@ -32,8 +33,10 @@ export class AssistantTurn {
     return this.#calls.length > 0 && this.unanswered() === null
   }
 
-  addText(text: string): void {
+  /** @param extraContent as the item has it */
+  addText(text: string, extraContent?: unknown): void {
     this.#texts.push(text)
+    this.#extraContent = extraContentOf(extraContent)
   }
 
   addReasoning({ text, signature }: SealedText): void {
@@ -82,6 +85,7 @@ export class AssistantTurn {
       content,
       ...(this.#reasoning !== '' && { reasoning_content: this.#reasoning }),
       ...(this.#signature !== undefined && { reasoning_signature: this.#signature }),
+      ...this.#extraContent,
       ...(this.#calls.length > 0 && {
         tool_calls: this.#calls.map(({ id, name, arguments: args, extraContent }) => ({
           id,

@@ -132,7 +132,7 @@ class MessageBuilder {
     const content = item.content as readonly { readonly type: string }[]
     if (item.role === 'assistant') {
       const text = textOf(content)
-      if (text !== '') this.#assistant().addText(text)
+      if (text !== '') this.#assistant().addText(text, item.extra_content)
       return
     }
     const role = item.role === 'user' ? 'user' : 'system'
