@@ -140,7 +140,7 @@ test('longer data of a worker is a failure of the worker, of a client an error o
   const tools = [{ type: 'function', function: { name: 'weather', parameters: TOOL } }]
   const answered = await post('/v1/chat/completions', { model: 'test-model', tools, messages: [QUESTION] })
   expect(answered.status).toBe(502)
-  expect(await answered.json()).toMatchObject({ error: { code: 'extra_content_too_long' } })
+  expect(await answered.json()).toMatchObject({ error: { code: 'worker_extra_content_too_long' } })
   const sent = await post('/v1/chat/completions', {
     model: 'test-model',
     messages: [

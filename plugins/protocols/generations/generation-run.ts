@@ -380,7 +380,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
-  /** @throws extra_content_too_long */
+  /** @throws worker_extra_content_too_long */
   #named(event: Extract<GenerationEvent, { type: 'tool_call' }>): GenerationEvent {
     checkExtraContent(event.extraContent)
     const name = this.#attempt?.names.get(event.name)
@@ -461,9 +461,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   }
 }
 
-/** @throws extra_content_too_long (502) */
+/** @throws worker_extra_content_too_long (502) */
 function checkExtraContent(data: NativeObject | undefined): void {
-  if (data !== undefined && !isShortExtraContent(data)) throw generationErrors.extra_content_too_long()
+  if (data !== undefined && !isShortExtraContent(data)) throw generationErrors.worker_extra_content_too_long()
 }
 
 function toUsage({ inputTokens, outputTokens, cachedTokens, reasoningTokens }: GenerationUsage): TokenUsage {
