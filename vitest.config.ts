@@ -18,6 +18,10 @@ const source = {
   resolve: {
     conditions: ['weir-source'],
     alias: [
+      {
+        find: /^weir-gateway\/testing$/,
+        replacement: fileURLToPath(new URL('./plugins/testing.ts', import.meta.url)),
+      },
       { find: /^weir-gateway$/, replacement: fileURLToPath(new URL('./plugins/public.ts', import.meta.url)) },
     ],
   },

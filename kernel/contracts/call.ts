@@ -24,6 +24,11 @@ export interface Call {
    * stream, whose head the handler does not get. Default false.
    */
   readonly keepsHead?: boolean
+  /**
+   * Set if the response is not that of the request: neither the request's model and worker nor the response's headers show
+   * the call, and its model is the plugin's choice, which restrictions of the caller's key do not concern. Default false.
+   */
+  readonly isAside?: boolean
   /** The only worker to use: no policy, no hook and no retry. Null: the balance picks. */
   readonly worker: WorkerEntry | null
   /** The tokenized prompt, for policies that compare prefixes; null if the gateway has not tokenized it. */

@@ -11,7 +11,7 @@ export interface ModeControl {
   /** URL schemes of its workers, without colon, such as `http`. */
   readonly schemes: readonly string[]
   /**
-   * Writes credential headers for an external worker or one with a provider.
+   * Writes the credential headers of a worker. Called for each request to a worker of the mode, external or not.
    *
    * @param mayPassOn true if a client's authorization may be forwarded: it is no key of the gateway
    * @returns false if a bearer token is sufficient; then nothing was written

@@ -138,7 +138,10 @@ export interface RequestContext extends RequestFacts {
    * @example ctx.stream(200, ['content-type', 'application/x-ndjson']).write('{"done":1}\n')
    */
   stream(status: number, headers: ExtraHeaders, options?: StreamOptions): StreamWriter
-  /** Starts an event stream: `stream` with its content type, and a comment line as heartbeat when nothing is written. */
+  /**
+   * Starts an event stream: `stream` with its content type, and a comment line as heartbeat when nothing is written.
+   * @throws TypeError if the headers have a content type; use `stream`
+   */
   sse(status?: number, headers?: ExtraHeaders): StreamWriter
   /** Ends with the error response of the route's format; after the first byte of a stream, as its `encodeError` says. */
   fail(error: unknown): void

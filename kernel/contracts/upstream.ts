@@ -58,12 +58,47 @@ export interface JoinedRelay extends CallHandler, SinkListener {
   ): UpstreamRequest
 }
 
+/** A request of a plugin to a model. */
+export interface ModelQuestion {
+  /** Canonical id, alias or virtual model; replaced in the body by the worker's name for it. Null lets any worker answer. */
+  readonly model: string | null
+  /** Path on the worker, with a leading slash, such as `/v1/embeddings`. */
+  readonly path: string
+  /** Sent as JSON. */
+  readonly body: Readonly<Record<string, unknown>>
+  /** Format of the path, such as `embeddings`: only workers that list it are picked. Default: any worker of the model. */
+  readonly api?: string
+  /** Longer responses are an error. Default 16 MiB. */
+  readonly maxBytes?: number
+}
+
+export interface ModelAnswer {
+  /** Of the worker, once retries are over; may be an error status. */
+  readonly status: number
+  /** Parsed JSON: at most 128 levels deep. Not validated. */
+  readonly body: unknown
+}
+
 export interface Upstream {
   /**
    * Opens a call: picks a worker, sends the request of `requestFor`, and retries on others until a response is passed on.
    * The handler is never called before this returns. Never throws.
    */
   open(call: Call, handler: CallHandler): OpenCall
+  /**
+   * Asks a model for a plugin, such as for an embedding or a verdict: picks a worker, with the retries and limits of any
+   * call. The token usage counts for the request, and so for its tenant. The call is aborted when the request ends.
+   *
+   * Works for HTTP workers that serve the path. To generate with workers of every kind use `Generations.collect`, to embed
+   * with gRPC workers `Embeddings`. Without a request, call it in the work of `host.detached`.
+   *
+   * @param ctx request that is not complete
+   * @throws GatewayError: a selection error (404, 503) or an upstream error (502, 504) after all attempts,
+   *   read_response_body_failed for a long response, ask_response_invalid if it is not JSON, ask_after_end; UpstreamFailure
+   *   if the client disconnects or the request fails meanwhile
+   * @example const { status, body } = await host.upstream.ask(ctx, { model: 'embed', path: '/v1/embeddings', body: { input } })
+   */
+  ask(ctx: RequestContext, question: ModelQuestion): Promise<ModelAnswer>
   /**
    * Counts the token usage of relayed responses on this thread from now on; without a caller, and without a traffic
    * observer, relays do not look for it.
@@ -90,8 +125,14 @@ export interface Upstream {
   /**
    * Request headers for a worker: the forwarded headers of the client and the worker's credentials.
    * @param own as `RelayOptions.headers`
+   * @param hasCredentials true if `own` holds the worker's credentials: none are added, and the client's are not forwarded
    */
-  headersFor(ctx: RequestContext, worker: WorkerEntry, own?: readonly string[]): HeaderList
+  headersFor(
+    ctx: RequestContext,
+    worker: WorkerEntry,
+    own?: readonly string[],
+    hasCredentials?: boolean,
+  ): HeaderList
   /**
    * The headers of a worker's response that clients receive: an allow-list, extended by
    * `kernel.upstream.forwardResponseHeaders`.

@@ -315,6 +315,8 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   sse(status = 200, headers: ExtraHeaders = []): StreamWriter {
+    if (headerValue(headers, 'content-type') !== undefined)
+      throw new TypeError('ctx.sse sends text/event-stream; use ctx.stream for another content type')
     const own = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
     return this.stream(status, [...own, ...headers])
   }

@@ -7,6 +7,7 @@ import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { ModelParameters, TargetFailure } from '../contracts/model-targets.ts'
 import type { LegFault, PairHandler, PairLeg } from '../contracts/pair.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TokenUsage } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
 import type {
@@ -129,7 +130,8 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#attemptCount++
     try {
       const { ctx } = this.#call
-      if (!ctx.isModelAllowed) checkModel(ctx.identity, this.#call.model)
+      const isAside = this.#call.isAside === true
+      if (!isAside && !ctx.isModelAllowed) checkModel(ctx.identity, this.#call.model)
       const attempt = this.#pick()
       // An onPick hook may end the request.
       if (this.isOver) {
@@ -138,9 +140,8 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
       }
       this.#attempt = attempt
       this.#usedWorker = attempt.worker
-      ctx.workerUrl = attempt.worker.url
-      ctx.model = this.#model
-      if (this.#target !== null) ctx.showTarget(this.#target.plan.name, this.#model)
+      if (isAside) ctx.model ??= this.#model
+      else this.#showOn(ctx, attempt.worker)
       ctx.attempts++
       if (ctx.hooks.onAttempt !== null) this.#notes = openNotes(attempt)
       if (this.#call.stream) this.#watchStream()
@@ -150,6 +151,12 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     } catch (error) {
       this.#notSent(error)
     }
+  }
+
+  #showOn(ctx: RelayContext, { url }: WorkerEntry): void {
+    ctx.workerUrl = url
+    ctx.model = this.#model
+    if (this.#target !== null) ctx.showTarget(this.#target.plan.name, this.#model)
   }
 
   // As a watched stream: an attempt of a pair counts for the decode worker.

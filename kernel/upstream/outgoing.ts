@@ -28,13 +28,14 @@ export class OutgoingHeaders {
    * of the gateway.
    *
    * @param more headers that replace the client's of the same names
+   * @param hasCredentials true if `more` holds the credentials, so that none are added
    */
-  of(ctx: RelayContext, worker: WorkerEntry, more?: readonly string[]): HeaderList {
+  of(ctx: RelayContext, worker: WorkerEntry, more?: readonly string[], hasCredentials = false): HeaderList {
     const headers = ctx.forwardedHeaders.slice()
     if (more !== undefined) replace(headers, more)
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
-    if (this.#writeByMode(headers, ctx, worker)) return headers
+    if (hasCredentials || this.#writeByMode(headers, ctx, worker)) return headers
     if (worker.apiKey !== null) {
       headers.push('authorization', `Bearer ${worker.apiKey}`)
       return headers
@@ -70,7 +71,6 @@ export class OutgoingHeaders {
   }
 
   #writeByMode(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {
-    if (!worker.isExternal && worker.provider === null) return false
     const control = this.#transports.controlOf(worker.connectionMode)
     return control?.writeCredentials?.(headers, ctx, worker, this.#mayPassOn) ?? false
   }

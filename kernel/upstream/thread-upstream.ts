@@ -11,10 +11,11 @@ import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
-import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
+import type { ModelAnswer, ModelQuestion, RelayOptions, Upstream } from '../contracts/upstream.ts'
 import type { UsageEstimator } from '../contracts/usage-estimator.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { ask } from './ask.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
@@ -138,8 +139,17 @@ export class ThreadUpstream implements Upstream {
     return run
   }
 
-  headersFor(ctx: RelayContext, worker: WorkerEntry, own?: readonly string[]): HeaderList {
-    return this.#parts.outgoing.of(ctx, worker, own)
+  ask(ctx: RelayContext, question: ModelQuestion): Promise<ModelAnswer> {
+    return ask(this, ctx, question)
+  }
+
+  headersFor(
+    ctx: RelayContext,
+    worker: WorkerEntry,
+    own?: readonly string[],
+    hasCredentials?: boolean,
+  ): HeaderList {
+    return this.#parts.outgoing.of(ctx, worker, own, hasCredentials)
   }
 
   clientHeaders(headers: HeaderList): HeaderList {

@@ -85,6 +85,17 @@ export const upstreamErrors = defineErrors('upstream', {
     text: (mode: string) =>
       `no enabled plugin runs prefill/decode pairs of ${mode} workers; enable plugin pairs, or the one that reaches them`,
   },
+  ask_response_invalid: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (path: string, status: number, problem: string) =>
+      `the worker's response to ${path} (status ${status}) is not JSON: ${problem}`,
+  },
+  ask_after_end: {
+    kind: 'internal',
+    source: 'gateway',
+    text: () => 'upstream.ask needs a request that is not complete; use host.detached for work without one',
+  },
   upstream_internal_error: { kind: 'internal', source: 'gateway', text: () => 'internal server error' },
   unsupported_connection_mode: {
     kind: 'not_implemented',

@@ -1,4 +1,5 @@
 /** Helpers that several plugins use (`#shared`): no module state that outlives a caller's object, no service tokens. */
+export { parseBoundedJson, parseBoundedText } from '#kernel'
 export { answerErrors } from './answers/answer-errors.ts'
 export { type AnswerLimits, AnswerReader, WholeAnswerReader } from './answers/answer-reader.ts'
 export { BodyExcerpt } from './answers/body-excerpt.ts'
@@ -14,7 +15,7 @@ export {
   workerMessage,
 } from './answers/worker-message.ts'
 export { FileError, readRootedFile, resolveInRoots } from './files/read-rooted-file.ts'
-export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
+export { extraContentOf, isShortExtraContent, withExtraContent } from './formats/extra-content.ts'
 export { imageNote } from './formats/image-note.ts'
 export { type Include, includeNames, isInclude } from './formats/include.ts'
 export { newId, newItemId } from './formats/item-ids.ts'

@@ -33,8 +33,8 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // transports may return the error class
 }
 
-/** Files of the command that read the configuration without starting a gateway. */
-const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog|public)(\.ts$|\/)/.test(file)
+/** Entries: the command, the threads, and what the package exports. */
+const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog|public|testing)(\.ts$|\/)/.test(file)
 /** Subcommands of `weir` are part of their plugin. */
 const isCommand = (file: string) => /^plugins\/.+\/commands\//.test(file)
 
@@ -68,20 +68,23 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   commander: ['plugins', 'test/support'],
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
-  '@anthropic-ai/sdk': ['test/api', 'test/usage'],
+  '@anthropic-ai/sdk': ['examples/gemini-engine', 'test/api', 'test/usage'],
   '@ai-sdk/anthropic': ['test/usage'],
   ws: ['test/api'],
   ai: ['test/usage'],
   '@ai-sdk/openai': ['test/usage'],
   '@openai/agents': ['test/usage'],
+  ollama: ['examples/ollama-front'],
   openai: [
+    'examples/gemini-engine',
     'examples/openai-client',
     'examples/real-engine',
     'examples/real-engine-grpc',
     'test/api',
     'test/usage',
   ],
-  'weir-gateway': ['examples/custom-plugin', 'examples/custom-frontend', 'examples/custom-engine'],
+  'weir-gateway': ['examples'],
+  'weir-gateway/testing': ['examples'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))

@@ -83,6 +83,14 @@ export function responseSinkContract(
       expect(ends[0]).toMatchObject({ status: 200, errorCode: null, bytesOut: 24 })
     })
 
+    test('an event stream has no other content type', async () => {
+      const { client } = await open((ctx) => {
+        expect(() => ctx.sse(200, ['content-type', 'application/x-ndjson'])).toThrow('use ctx.stream')
+        ctx.text(200, 'sent')
+      })
+      await expect.poll(() => client.text()).toBe('sent')
+    })
+
     test('ends a stream with the error encoding of the stream', async () => {
       const { client, ends } = await open((ctx) => {
         const encodeError = ({ code }: { code: string }) => `{"error":"${code}"}\n`

@@ -31,6 +31,8 @@ export interface CarriedPart {
 }
 
 export interface ChatToolCall {
+  /** Opaque data of the vendor whose model made the call, as in the event of the call. */
+  readonly extra_content?: NativeObject
   readonly id: string
   readonly type: 'function'
   /** `arguments` is the model's text, unchanged and not always JSON. */
@@ -63,6 +65,8 @@ export interface ChatMessage {
   readonly reasoning_content?: string
   /** Assistant: the vendor's signature of `reasoning_content`; sent back to that vendor only. */
   readonly reasoning_signature?: string
+  /** Assistant: opaque data of the vendor about the text, as in the event of its end. */
+  readonly extra_content?: NativeObject
   /** Assistant: text of a refusal. */
   readonly refusal?: string
   readonly tool_calls?: readonly ChatToolCall[]

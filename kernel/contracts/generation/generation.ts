@@ -87,6 +87,11 @@ export type GenerationEvent =
       readonly name: string
       /** Members of the call in the format of `GenerationRequest.native` that the other members lack. */
       readonly members?: NativeObject
+      /**
+       * Opaque data of the vendor, such as a signature, by a name that its adapter recognizes. Clients get it, and adapters get
+       * it back with the call as `ChatToolCall.extra_content`. At most 65,536 characters of JSON.
+       */
+      readonly extraContent?: NativeObject
     }
   | {
       readonly type: 'tool_arguments'
@@ -157,6 +162,8 @@ export type GenerationEvent =
       readonly tokenIds?: readonly number[] | null
       /** The complete answer in the worker's format, for requests with `GenerationRequest.native`. */
       readonly native?: NativeAnswer
+      /** As of `tool_call`, about the text of the turn. Comes back as `ChatMessage.extra_content`; Messages cannot carry it. */
+      readonly extraContent?: NativeObject
     }
   | { readonly type: 'finished'; readonly usage: GenerationUsage | null }
   | { readonly type: 'failed'; readonly error: GatewayError }
@@ -283,6 +290,11 @@ export interface EngineAdapter {
   /** The highest rank that accepts a worker is used; among equal ones the first registered. Default 0. */
   readonly rank?: number
   accepts(worker: WorkerEntry): boolean
+  /**
+   * The headers of `requestFor` hold the worker's credentials, such as `x-goog-api-key`: the gateway adds no `authorization`.
+   * Default false.
+   */
+  readonly sendsCredentials?: boolean
   /**
    * Prepares the prompt once for all workers of this kind: template, tokens.
    * @throws GatewayError that the client gets

@@ -13,7 +13,7 @@ import type {
   GenerationUsage,
   TokenLogprob,
 } from './generation.ts'
-import type { GenerationRequest } from './generation-request.ts'
+import type { GenerationRequest, NativeObject } from './generation-request.ts'
 
 /** A complete choice. */
 export interface GeneratedChoice {
@@ -26,12 +26,20 @@ export interface GeneratedChoice {
   readonly refusal: string
   readonly annotations: readonly unknown[]
   /** In order of their index. */
-  readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[]
+  readonly toolCalls: readonly {
+    readonly id: string
+    readonly name: string
+    readonly arguments: string
+    /** As in the event of the call. */
+    readonly extraContent?: NativeObject
+  }[]
   /** Of the text; null if there are none. */
   readonly logprobs: readonly TokenLogprob[] | null
   readonly tokenIds: readonly number[] | null
   readonly reason: FinishReason
   readonly matchedStop: string | number | null
+  /** As in the event of the end. */
+  readonly extraContent?: NativeObject
 }
 
 /** A complete generation. */

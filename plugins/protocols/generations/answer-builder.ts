@@ -7,6 +7,7 @@ import type {
   GenerationEvent,
   GenerationStarted,
   GenerationUsage,
+  NativeObject,
   TokenLogprob,
 } from '#kernel'
 
@@ -14,6 +15,7 @@ interface OpenCallText {
   id: string
   name: string
   arguments: string
+  extraContent?: NativeObject
 }
 
 class OpenChoice {
@@ -27,6 +29,7 @@ class OpenChoice {
   tokenIds: number[] | null = null
   reason: FinishReason | null = null
   matchedStop: string | number | null = null
+  extraContent: NativeObject | undefined
   readonly index: number
 
   constructor(index: number) {
@@ -84,7 +87,12 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.annotations.push(event.annotation)
         return
       case 'tool_call':
-        choice.toolCalls[event.index] = { id: event.id, name: event.name, arguments: '' }
+        choice.toolCalls[event.index] = {
+          id: event.id,
+          name: event.name,
+          arguments: '',
+          extraContent: event.extraContent,
+        }
         return
       case 'tool_arguments':
         choice.toolCalls[event.index].arguments += event.delta
@@ -96,6 +104,7 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.addTokens(event.tokenIds)
         choice.reason = event.reason
         choice.matchedStop = event.matchedStop
+        choice.extraContent = event.extraContent
         return
       // A whole answer does not hold these.
       case 'item_started':
@@ -125,6 +134,7 @@ export class AnswerBuilder implements GatheredAnswer {
         tokenIds: choice.tokenIds,
         reason: choice.reason ?? 'abort',
         matchedStop: choice.matchedStop,
+        extraContent: choice.extraContent,
       }))
     if (this.#started === null) throw new Error('the generation has not started')
     return { started: this.#started, choices, usage: this.#usage }

@@ -18,6 +18,11 @@ export const generationErrors = defineErrors('generations', {
     retry: 'before-first-byte',
     text: () => "the worker's answer ended before it was complete",
   },
+  worker_extra_content_too_long: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: () => "the vendor's data of a call or turn exceeds 65536 characters of JSON",
+  },
   engine_unreadable: {
     kind: 'bad_gateway',
     source: 'worker',

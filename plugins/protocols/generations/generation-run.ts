@@ -19,6 +19,7 @@ import {
   type JoinedRelay,
   type ModelParameters,
   messageOf,
+  type NativeObject,
   type OpenCall,
   type PreparedPrompt,
   type RelayContext,
@@ -28,7 +29,7 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
-import { BodyExcerpt, uuidV7 } from '#shared'
+import { BodyExcerpt, isShortExtraContent, uuidV7 } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { generationErrors } from './errors.ts'
 import { fitNames, hasNameLimits } from './fitted-names.ts'
@@ -233,7 +234,13 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     const attempt = new Attempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.#attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
-    return { method, path, body, headers: this.#parts.upstream.headersFor(this.ctx, worker, headers) }
+    const { upstream } = this.#parts
+    return {
+      method,
+      path,
+      body,
+      headers: upstream.headersFor(this.ctx, worker, headers, adapter.sendsCredentials),
+    }
   }
 
   /** @param worker null for engines that cannot get images */
@@ -358,6 +365,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#isOver) return
     this.#hasEmitted = true
     this.#unreported?.add(event)
+    if (event.type === 'choice_done') checkExtraContent(event.extraContent)
     if (event.type === 'finished') {
       this.#count(event.usage)
       this.#hasFinished = true
@@ -372,7 +380,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
+  /** @throws worker_extra_content_too_long */
   #named(event: Extract<GenerationEvent, { type: 'tool_call' }>): GenerationEvent {
+    checkExtraContent(event.extraContent)
     const name = this.#attempt?.names.get(event.name)
     return name === undefined ? event : { ...event, name }
   }
@@ -449,6 +459,11 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       error: this.#parts.upstream.toGatewayError(this.ctx, cause),
     })
   }
+}
+
+/** @throws worker_extra_content_too_long (502) */
+function checkExtraContent(data: NativeObject | undefined): void {
+  if (data !== undefined && !isShortExtraContent(data)) throw generationErrors.worker_extra_content_too_long()
 }
 
 function toUsage({ inputTokens, outputTokens, cachedTokens, reasoningTokens }: GenerationUsage): TokenUsage {

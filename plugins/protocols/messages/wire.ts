@@ -74,7 +74,12 @@ const ToolResult = Type.Object({
   content: nullableStringOrList({ items: ResultBlock }),
   is_error: nullable(Type.Boolean()),
 })
-const ToolUse = { id: nonEmpty, name: nonEmpty, input: Type.Optional(Type.Unknown()) }
+const ToolUse = {
+  id: nonEmpty,
+  name: nonEmpty,
+  input: Type.Optional(Type.Unknown()),
+  extra_content: nullable(Type.Object({}), 'Opaque data of the vendor, as in the block of the response.'),
+}
 
 const Block = tagged({
   text: Text,
@@ -224,7 +229,12 @@ export type WireUsage = Static<typeof Usage>
 const ResponseBlock = tagged({
   thinking: Type.Object({ thinking: Type.String(), signature: Type.String() }),
   text: Type.Object({ text: Type.String(), citations: Type.Optional(Type.Array(Type.Unknown())) }),
-  tool_use: Type.Object({ id: Type.String(), name: Type.String(), input: Type.Object({}) }),
+  tool_use: Type.Object({
+    id: Type.String(),
+    name: Type.String(),
+    input: Type.Object({}),
+    extra_content: nullable(Type.Object({}), 'Opaque data of the vendor; send it back with the block.'),
+  }),
   mcp_tool_use: Type.Object({
     id: Type.String(),
     name: Type.String(),

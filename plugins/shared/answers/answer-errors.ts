@@ -7,6 +7,11 @@ export const answerErrors = defineErrors('answer', {
     source: 'client',
     text: (what: string) => `the workers of this model do not support ${what}`,
   },
+  extra_content_too_long: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (limit: number) => `extra_content of a call or message exceeds ${limit} characters of JSON`,
+  },
   worker_stream_failed: {
     kind: 'bad_gateway',
     source: 'worker',

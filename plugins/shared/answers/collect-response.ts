@@ -1,23 +1,19 @@
 /** Collects a complete worker response, for routes that transform it. */
 import {
   type Call,
-  type CallHandler,
+  collectCall,
   type HeaderList,
   headerOf,
-  type OpenCall,
+  parseBoundedJson,
   type RelayContext,
   type RelayOptions,
   type RequestContext,
   type Upstream,
-  UpstreamFailure,
   type UpstreamRequest,
-  upstreamErrors,
-  usageOfBody,
   type WorkerEntry,
   type WorkerResponse,
   withModel,
 } from '#kernel'
-import { parseBoundedJson } from '../formats/bounded-json.ts'
 
 /** Maximum size of a collected response, in bytes. */
 const MAX_COLLECTED_BYTES = 67_108_864
@@ -31,59 +27,14 @@ export type CollectingUpstream = Pick<Upstream, 'open' | 'headersFor'>
  * @throws an upstream error (502, 504) or a selection error (404, 503) after all attempts; UpstreamFailure if the client
  * disconnects or the request fails meanwhile
  */
-export function collectResponse(
+export async function collectResponse(
   upstream: CollectingUpstream,
   ctx: RequestContext,
   options: RelayOptions,
 ): Promise<WorkerResponse> {
-  if (ctx.isAborted) return Promise.reject(requestEnded())
-  return new Promise((resolve, reject) => {
-    const handler = new ResponseCollector(resolve, reject)
-    const run = upstream.open(new CollectedRequest(upstream, ctx as RelayContext, options), handler)
-    handler.call = run
-    ctx.onCancel(() => {
-      run.abort()
-      reject(requestEnded())
-    })
-  })
-}
-
-class ResponseCollector implements CallHandler {
-  call: OpenCall | null = null
-  readonly #resolve: (reply: WorkerResponse) => void
-  readonly #reject: (error: unknown) => void
-  readonly #chunks: Buffer[] = []
-  #bytes = 0
-  #status = 0
-  #headers: HeaderList = []
-
-  constructor(resolve: (reply: WorkerResponse) => void, reject: (error: unknown) => void) {
-    this.#resolve = resolve
-    this.#reject = reject
-  }
-
-  onHead(status: number, headers: HeaderList): void {
-    this.#status = status
-    this.#headers = headers
-  }
-
-  onData(chunk: Buffer): void {
-    this.#bytes += chunk.length
-    if (this.#bytes > MAX_COLLECTED_BYTES)
-      this.call?.fail(upstreamErrors.read_response_body_failed(`it exceeds ${MAX_COLLECTED_BYTES} bytes`))
-    else this.#chunks.push(Buffer.from(chunk))
-  }
-
-  onEnd(): void {
-    const body = Buffer.concat(this.#chunks)
-    const usage = this.#status < 400 ? usageOfBody(body) : null
-    if (usage !== null) this.call?.used(usage)
-    this.#resolve(toWorkerResponse(this.#status, this.#headers, body))
-  }
-
-  onFailed(error: unknown): void {
-    this.#reject(error)
-  }
+  const call = new CollectedRequest(upstream, ctx as RelayContext, options)
+  const { status, headers, body } = await collectCall(upstream, call, MAX_COLLECTED_BYTES)
+  return toWorkerResponse(status, headers, body)
 }
 
 /** The client's request as a call whose response is collected. */
@@ -120,11 +71,6 @@ class CollectedRequest implements Call {
       body: isAlias ? withModel(this.#body, ctx.peek(), model) : this.#body,
     }
   }
-}
-
-/** Failure of a call whose request has ended. */
-function requestEnded(): UpstreamFailure {
-  return new UpstreamFailure('reset', 'the request ended before the response', false)
 }
 
 /** Builds a reply from its parts. */

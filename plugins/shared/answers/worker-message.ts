@@ -1,6 +1,5 @@
 /** Words of a worker about an error: in its body, or in an event of its stream. */
-import { isObject } from '#kernel'
-import { parseBoundedText } from '../formats/bounded-json.ts'
+import { isObject, parseBoundedText } from '#kernel'
 
 /** Levels of nested error objects that are read. */
 const MAX_DEPTH = 4

@@ -79,6 +79,7 @@ export const MessageItem = Type.Object({
   content: Content,
   status: Status,
   phase: nullable(Text),
+  extra_content: nullable(AnyObject, 'Opaque data of the vendor, as in the message of the response.'),
 })
 
 export const FunctionCallItem = Type.Object({
@@ -89,6 +90,7 @@ export const FunctionCallItem = Type.Object({
   namespace: nullable(Name),
   arguments: Text,
   status: Status,
+  extra_content: nullable(AnyObject, 'Opaque data of the vendor, as in the call of the response.'),
 })
 
 export const FunctionOutputItem = Type.Object({

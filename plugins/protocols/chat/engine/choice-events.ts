@@ -1,5 +1,5 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
-import { type EngineSink, type FinishReason, isObject, type TokenLogprob } from '#kernel'
+import { type EngineSink, type FinishReason, isObject, type NativeObject, type TokenLogprob } from '#kernel'
 import { StopSearch } from '#shared'
 import { fromChatAnnotation } from '../wire/annotations.ts'
 import type { UncheckedChoice, UncheckedDelta } from '../wire/chat.ts'
@@ -11,6 +11,7 @@ export class ChoiceEvents {
   readonly #sink: EngineSink
   readonly #search: StopSearch | null
   #calls: ToolCallEvents | null = null
+  #extraContent: NativeObject | undefined
 
   /** @param stops stop strings that the worker does not know */
   constructor(index: number, sink: EngineSink, stops: readonly string[]) {
@@ -50,6 +51,7 @@ export class ChoiceEvents {
       this.#emitHeld()
       this.#sink.emit({ type: 'refusal', choice: this.#index, delta: refusal })
     }
+    if (isObject(delta.extra_content)) this.#extraContent = delta.extra_content
     if (Array.isArray(delta.tool_calls)) this.#toolCalls.add(delta.tool_calls)
     else if (isObject(delta.function_call)) this.#toolCalls.add([{ index: 0, function: delta.function_call }])
   }
@@ -109,6 +111,7 @@ export class ChoiceEvents {
       choice: this.#index,
       reason: toReason(reason, calls),
       matchedStop: stop,
+      ...(this.#extraContent !== undefined && { extraContent: this.#extraContent }),
     })
   }
 }

@@ -2,6 +2,7 @@
 import type {
   ChatMessage,
   ChatTool,
+  ChatToolCall,
   ContentPart,
   EngineAttempt,
   GenerationRequest,
@@ -65,14 +66,20 @@ function profileOf(worker: WorkerEntry): Profile {
 }
 
 function toMessage(message: ChatMessage, { isOpenAi }: Profile): Json {
-  const { role, name, tool_calls, tool_call_id, reasoning_content, refusal } = message
+  const { role, name, tool_calls, tool_call_id, reasoning_content, refusal, extra_content } = message
   const wire: Json = { role, content: toContent(message) }
   if (name !== undefined) wire.name = name
-  if (tool_calls !== undefined && tool_calls.length > 0) wire.tool_calls = tool_calls
+  if (tool_calls !== undefined && tool_calls.length > 0)
+    wire.tool_calls = isOpenAi ? tool_calls.map(withoutExtraContent) : tool_calls
   if (tool_call_id !== undefined) wire.tool_call_id = tool_call_id
   if (refusal !== undefined) wire.refusal = refusal
+  if (extra_content !== undefined && !isOpenAi) wire.extra_content = extra_content
   if (reasoning_content !== undefined && !isOpenAi) wire.reasoning_content = reasoning_content
   return wire
+}
+
+function withoutExtraContent({ extra_content: _, ...call }: ChatToolCall): ChatToolCall {
+  return call
 }
 
 /** Chat has no flag for a failed tool call, so the text states it. */

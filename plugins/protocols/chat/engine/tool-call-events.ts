@@ -4,7 +4,7 @@
  * announced once with id and name. @hot
  */
 import { randomBytes } from 'node:crypto'
-import { type EngineSink, isObject } from '#kernel'
+import { type EngineSink, isObject, type NativeObject } from '#kernel'
 import { parseBoundedText } from '#shared'
 import type { UncheckedToolCall } from '../wire/chat.ts'
 
@@ -18,6 +18,7 @@ interface OpenToolCall {
   name: string
   /** So far, including those that wait for the name. */
   arguments: string
+  extraContent: NativeObject | undefined
   isDone: boolean
 }
 
@@ -40,7 +41,8 @@ export class ToolCallEvents {
     }
   }
 
-  #addOne({ index, id, function: called }: UncheckedToolCall, position: number): void {
+  #addOne(given: UncheckedToolCall, position: number): void {
+    const { index, id, function: called } = given
     const number = typeof index === 'number' ? index : position
     let call = this.#byNumber.get(number)
     const name = called?.name
@@ -50,13 +52,14 @@ export class ToolCallEvents {
       isNamed && typeof id === 'string' && id !== '' && call !== undefined && call.id !== '' && call.id !== id
     if (call === undefined || isNew) {
       if (this.#open.length >= MAX_CALLS) return
-      call = { index: -1, id: '', name: '', arguments: '', isDone: false }
+      call = { index: -1, id: '', name: '', arguments: '', extraContent: undefined, isDone: false }
       this.#byNumber.set(number, call)
       this.#open.push(call)
     }
     if (call.index < 0) {
       if (typeof id === 'string' && id !== '') call.id = id
       if (isNamed) call.name += name
+      if (isObject(given.extra_content)) call.extraContent = given.extra_content
     }
     this.#arguments(call, called?.arguments)
   }
@@ -78,6 +81,7 @@ export class ToolCallEvents {
       index: call.index,
       id: call.id,
       name: call.name,
+      ...(call.extraContent !== undefined && { extraContent: call.extraContent }),
     })
     if (call.arguments !== '') this.#emit(call, call.arguments)
   }

@@ -38,10 +38,16 @@ const Content = stringOrList({ items: UserPart })
 const UserContent = stringOrList({ items: UserPart, minItems: 1, minLength: 1 })
 const OptionalContent = nullableStringOrList({ items: UserPart })
 
+const ExtraContent = nullable(
+  Type.Object({}),
+  'Opaque data of the vendor, such as a thought signature; send it back with the call or message.',
+)
+
 const ToolCall = Type.Object({
   id: Type.String(),
   type: Type.Literal('function'),
   function: Type.Object({ name: Type.String(), arguments: nullable(Type.String()) }),
+  extra_content: ExtraContent,
 })
 
 export const ChatMessage = unionBy(
@@ -63,6 +69,7 @@ export const ChatMessage = unionBy(
     ),
     refusal: nullable(Type.String()),
     reasoning_content: nullable(Type.String()),
+    extra_content: ExtraContent,
     name: nullable(Type.String()),
   }),
   Type.Object({ role: Type.Literal('tool'), content: Content, tool_call_id: Type.String() }),
@@ -161,6 +168,7 @@ const ResponseMessage = Type.Object({
   refusal: nullable(Type.String()),
   annotations: nullable(list(Type.Unknown())),
   tool_calls: nullable(list(ToolCall)),
+  extra_content: ExtraContent,
 })
 
 const ResponseChoice = Type.Object({

@@ -3,7 +3,7 @@
  * for another block while a call is being written waits until that call is whole.
  */
 import type { FinishReason, GenerationEvent, NativeObject } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { parseBoundedText, withExtraContent } from '#shared'
 
 /** Result of a tool that the gateway ran. */
 export interface ServerToolResult {
@@ -16,7 +16,7 @@ export interface ServerToolResult {
 export interface BlockSink {
   openThinking(index: number): void
   openText(index: number): void
-  /** @param members that the worker added to the block */
+  /** @param members further members of the block */
   openCall(index: number, id: string, name: string, members?: NativeObject): void
   /** A call that the gateway runs. */
   openServerCall(index: number, id: string, name: string, server: string): void
@@ -47,6 +47,7 @@ interface Call {
   readonly kind: 'call'
   readonly id: string
   readonly name: string
+  readonly members: NativeObject | undefined
   input: string
   readonly end: ObjectEnd
   /** Whether the input is JSON; null until it was parsed. */
@@ -98,7 +99,7 @@ export class BlockSequence {
         this.#sign(event.signature)
         return
       case 'tool_call':
-        this.#addCall(event.index, event.id, event.name)
+        this.#addCall(event.index, event.id, event.name, withExtraContent(undefined, event.extraContent))
         return
       case 'tool_arguments':
         this.#addInput(event.index, event.delta)
@@ -152,12 +153,13 @@ export class BlockSequence {
     this.#signature += signature
   }
 
-  #addCall(index: number, id: string, name: string): void {
+  #addCall(index: number, id: string, name: string, members: NativeObject | undefined): void {
     if (this.#calls.size >= this.#options.maxCalls) return
     const call: Call = {
       kind: 'call',
       id,
       name,
+      members,
       input: '',
       end: new ObjectEnd(),
       isJson: null,
@@ -172,7 +174,7 @@ export class BlockSequence {
 
   #openCall(call: Call): void {
     this.#close()
-    this.#sink.openCall(this.#count, call.id, call.name)
+    this.#sink.openCall(this.#count, call.id, call.name, call.members)
     this.#open = call
     if (call.input !== '') this.#sink.input(this.#count, call.input)
   }

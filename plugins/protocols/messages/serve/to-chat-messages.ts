@@ -1,5 +1,6 @@
 /** The conversation of a Messages request as chat messages. */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
+import { extraContentOf } from '#shared'
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest, WireBlock, WireBlockOf } from '../wire.ts'
 import { toWorkerId } from './tool-ids.ts'
@@ -170,10 +171,12 @@ function addBlock(turn: OpenTurn, block: WireBlock, path: string): void {
   }
 }
 
-function toCall({ id, name, input }: WireBlockOf<'tool_use' | 'mcp_tool_use'>): ChatToolCall {
+function toCall(block: WireBlockOf<'tool_use' | 'mcp_tool_use'>): ChatToolCall {
+  const { id, name, input, extra_content: data } = block
   return {
     id: toWorkerId(id),
     type: 'function',
     function: { name, arguments: JSON.stringify(input ?? {}) },
+    ...extraContentOf(data),
   }
 }

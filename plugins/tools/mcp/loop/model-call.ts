@@ -23,6 +23,8 @@ export interface ModelCall {
   isWhole: boolean
   /** As of the generation's event. */
   members: NativeObject | undefined
+  /** As of the generation's event. */
+  readonly extraContent: NativeObject | undefined
 }
 
 /** Output of the model in one iteration. */
@@ -34,6 +36,8 @@ export interface ModelTurn {
   readonly calls: readonly ModelCall[]
   /** The answer in the worker's own format; null if the worker does not provide it. */
   readonly native: NativeAnswer | null
+  /** As of the event of the end. */
+  readonly extraContent: NativeObject | undefined
 }
 
 /** Result of one call, as the model receives it. */

@@ -29,16 +29,18 @@ export function currentName(origin: CallOrigin, offered: OfferedTools): string {
 }
 
 export function toAssistantMessage(turn: ModelTurn): ChatMessage {
-  const calls = turn.calls.map(({ id, name, argumentText }) => ({
+  const calls = turn.calls.map(({ id, name, argumentText, extraContent }) => ({
     id,
     type: 'function' as const,
     function: { name, arguments: argumentText === '' ? '{}' : argumentText },
+    ...(extraContent !== undefined && { extra_content: extraContent }),
   }))
   return {
     role: 'assistant',
     content: turn.text === '' ? null : turn.text,
     ...(turn.reasoning !== '' && { reasoning_content: turn.reasoning }),
     ...(turn.signature !== null && { reasoning_signature: turn.signature }),
+    ...(turn.extraContent !== undefined && { extra_content: turn.extraContent }),
     ...(turn.refusal !== '' && { refusal: turn.refusal }),
     ...(calls.length > 0 && { tool_calls: calls }),
     ...(turn.native !== null && { native: turn.native }),

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent, ToolLoopEvent } from '#kernel'
 import type { CallRoute } from './model-call.ts'
+import { toAssistantMessage } from './turn-messages.ts'
 import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
 
@@ -124,4 +125,19 @@ test('text after a call is a new item, and so is reasoning after text', () => {
     '3 item_done',
   ])
   expect(emitted.at(-1)).toMatchObject({ isCut: true })
+})
+
+test('data of the vendor stays with its call: in the items, and in the message of the next request', () => {
+  const extraContent = { google: { thought_signature: 's' } }
+  const call = { choice: 0, index: 0 }
+  const { emitted, turn } = read([
+    { ...call, type: 'tool_call', id: 'c', name: 'own', extraContent },
+    { ...call, type: 'tool_call_done' },
+    { type: 'choice_done', choice: 0, reason: 'tool_calls', matchedStop: null },
+  ])
+  for (const type of ['function_started', 'function_done'])
+    expect(emitted.find((event) => event.type === type)).toMatchObject({
+      members: { extra_content: extraContent },
+    })
+  expect(toAssistantMessage(turn).tool_calls).toMatchObject([{ extra_content: extraContent }])
 })

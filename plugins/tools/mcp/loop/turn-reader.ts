@@ -12,6 +12,7 @@ import type {
   NativeObject,
   NativeSubject,
 } from '#kernel'
+import { withExtraContent } from '#shared'
 import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
 import type { TurnOutput } from './turn-output.ts'
 
@@ -36,6 +37,7 @@ export class TurnReader {
   #reasoning = ''
   #signature: string | null = null
   #native: NativeAnswer | null = null
+  #extraContent: NativeObject | undefined
   /** The worker's format has items. */
   #hasItems = false
 
@@ -120,7 +122,7 @@ export class TurnReader {
         break
       }
       case 'tool_call':
-        this.#beginCall(event.index, event.id, event.name, event.members)
+        this.#beginCall(event)
         break
       case 'tool_arguments':
         this.#addArguments(this.#calls[event.index], event.delta)
@@ -132,6 +134,9 @@ export class TurnReader {
         this.reason = event.reason
         this.matchedStop = event.matchedStop
         this.#native = event.native ?? null
+        this.#extraContent = event.extraContent
+        if (this.#openItem === 'message')
+          this.#openMembers = withExtraContent(this.#openMembers, event.extraContent)
         this.#endChoice(event.reason === 'length' || event.reason === 'content_filter')
     }
   }
@@ -144,6 +149,7 @@ export class TurnReader {
       signature: this.#signature,
       calls: this.#calls.filter((call) => call !== undefined),
       native: this.#native,
+      extraContent: this.#extraContent,
     }
   }
 
@@ -187,12 +193,23 @@ export class TurnReader {
     this.#output.emit({ type: 'item_done', index: this.#openIndex, isCut, ...(members && { members }) })
   }
 
-  #beginCall(position: number, modelId: string, name: string, members: NativeObject | undefined): void {
+  #beginCall(event: Extract<GenerationEvent, { type: 'tool_call' }>): void {
+    const { index: position, id: modelId, name, extraContent } = event
+    const members = withExtraContent(event.members, extraContent)
     this.#releaseHeld(false)
     this.#closeItem(false)
     const route = this.#routeOf(name)
     const id = this.#output.callId(modelId)
-    const call: ModelCall = { id, name, route, index: null, argumentText: '', isWhole: false, members }
+    const call: ModelCall = {
+      id,
+      name,
+      route,
+      index: null,
+      argumentText: '',
+      isWhole: false,
+      members,
+      extraContent,
+    }
     this.#calls[position] = call
     if (route.kind === 'function') {
       call.index = this.#output.nextIndex()
@@ -221,7 +238,7 @@ export class TurnReader {
   #endCall(call: ModelCall | undefined, members: NativeObject | undefined): void {
     if (call === undefined || call.isWhole) return
     this.#releaseHeld(false)
-    call.members = members
+    call.members = withExtraContent(members, call.extraContent)
     call.isWhole = true
     this.#held = call
   }

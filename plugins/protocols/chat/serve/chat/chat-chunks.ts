@@ -1,5 +1,5 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
-import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
+import type { GenerationEvent, GenerationUsage, NativeObject, TokenLogprob } from '#kernel'
 import { toChatAnnotation } from '../../wire/annotations.ts'
 import type { ChatResponseChoice } from '../../wire/chat.ts'
 import type { Usage } from '../../wire/fields.ts'
@@ -58,7 +58,7 @@ export class ChatChunks {
       case 'tool_call':
         return this.#delta(
           event.choice,
-          `"tool_calls":[{"index":${event.index},"id":${JSON.stringify(event.id)},"type":"function","function":{"name":${JSON.stringify(event.name)},"arguments":""}}]`,
+          `"tool_calls":[{"index":${event.index},"id":${JSON.stringify(event.id)},"type":"function","function":{"name":${JSON.stringify(event.name)},"arguments":""}${extraContent(event)}}]`,
         )
       case 'tool_arguments':
         return this.#delta(
@@ -69,7 +69,7 @@ export class ChatChunks {
       case 'choice_done': {
         const stop = event.matchedStop === null ? '' : `,"matched_stop":${JSON.stringify(event.matchedStop)}`
         const { logprobs, ids } = tokenFields(event)
-        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
+        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{${extraContent(event).slice(1)}},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
       }
       case 'finished':
         this.#usage = event.usage
@@ -109,6 +109,10 @@ function tokenFields({ logprobs, tokenIds }: TokenFacts): { logprobs: string; id
     logprobs: logprobs ? JSON.stringify(toWireLogprobs(logprobs)) : 'null',
     ids: tokenIds ? `,"token_ids":${JSON.stringify(tokenIds)}` : '',
   }
+}
+
+function extraContent({ extraContent: data }: { readonly extraContent?: NativeObject }): string {
+  return data === undefined ? '' : `,"extra_content":${JSON.stringify(data)}`
 }
 
 export function toWireLogprobs(logprobs: readonly TokenLogprob[]): ChatResponseChoice['logprobs'] {

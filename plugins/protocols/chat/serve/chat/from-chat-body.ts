@@ -8,7 +8,7 @@ import type {
   Sampling,
   ToolChoice,
 } from '#kernel'
-import { imageNote } from '#shared'
+import { extraContentOf, imageNote } from '#shared'
 import type { ChatRequest } from '../../wire/chat.ts'
 
 /** Members that the internal request holds, or that control the reply. */
@@ -89,17 +89,26 @@ function toMessage(message: WireMessage): ChatMessage {
     refusal,
     tool_call_id,
     reasoning_content,
+    extra_content: data,
   } = message as Exclude<WireMessage, { role: 'function' }> & {
     name?: string | null
-    tool_calls?: readonly { id: string; function: { name: string; arguments?: string | null } }[] | null
+    tool_calls?:
+      | readonly {
+          id: string
+          function: { name: string; arguments?: string | null }
+          extra_content?: unknown
+        }[]
+      | null
     tool_call_id?: string
     reasoning_content?: string | null
+    extra_content?: unknown
     function_call?: { name: string; arguments?: string | null } | null
     refusal?: string | null
   }
   const content = message.content ?? refusal
   // The older form of a call has no id: its result names the function.
-  const calls = tool_calls ?? (legacy == null ? null : [{ id: legacy.name, function: legacy }])
+  const calls =
+    tool_calls ?? (legacy == null ? null : [{ id: legacy.name, function: legacy, extra_content: null }])
   return {
     role,
     content:
@@ -109,11 +118,13 @@ function toMessage(message: WireMessage): ChatMessage {
     ...(name != null && { name }),
     ...(reasoning_content != null && { reasoning_content }),
     ...(tool_call_id !== undefined && { tool_call_id }),
+    ...extraContentOf(data),
     ...(calls != null && {
-      tool_calls: calls.map(({ id, function: called }) => ({
+      tool_calls: calls.map(({ id, function: called, extra_content: ofCall }) => ({
         id,
         type: 'function',
         function: { name: called.name, arguments: called.arguments ?? '' },
+        ...extraContentOf(ofCall),
       })),
     }),
   }

@@ -135,12 +135,14 @@ function toWireChoice(choice: GeneratedChoice): ChatResponseChoice {
       content: hasText ? text : null,
       ...(reasoning !== '' && { reasoning_content: reasoning }),
       ...(refusal !== '' && { refusal }),
+      ...(choice.extraContent !== undefined && { extra_content: choice.extraContent }),
       ...(annotations.length > 0 && { annotations: annotations.map(toChatAnnotation) }),
       ...(toolCalls.length > 0 && {
-        tool_calls: toolCalls.map(({ id, name, arguments: text }) => ({
+        tool_calls: toolCalls.map(({ id, name, arguments: text, extraContent }) => ({
           id,
           type: 'function',
           function: { name, arguments: text },
+          ...(extraContent !== undefined && { extra_content: extraContent }),
         })),
       }),
     },

@@ -12,6 +12,7 @@ import type {
   TokenLogprob,
   ToolLoopListener,
 } from '#kernel'
+import { withExtraContent } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 
 interface OpenCall {
@@ -20,6 +21,7 @@ interface OpenCall {
   readonly name: string
   arguments: string
   members: NativeObject | undefined
+  readonly extraContent: NativeObject | undefined
 }
 
 interface OpenText {
@@ -117,7 +119,7 @@ export class LoopAdapter implements GenerationListener {
         return
       }
       case 'tool_call':
-        this.#beginCall(event.index, event.id, event.name, event.members)
+        this.#beginCall(event)
         return
       case 'tool_arguments':
         this.#addArguments(event.index, event.delta)
@@ -128,6 +130,8 @@ export class LoopAdapter implements GenerationListener {
       case 'choice_done':
         this.#reason = event.reason
         this.#matchedStop = event.matchedStop
+        if (this.#open?.kind === 'message')
+          this.#open.members = withExtraContent(this.#open.members, event.extraContent)
         this.#endItems(event.reason === 'length' || event.reason === 'content_filter')
         return
     }
@@ -193,12 +197,14 @@ export class LoopAdapter implements GenerationListener {
     return of.kind === 'call' ? this.#calls.get(of.number)?.index : this.#natives.get(of.number)
   }
 
-  #beginCall(index: number, id: string, name: string, members: NativeObject | undefined): void {
+  #beginCall(event: Extract<GenerationEvent, { type: 'tool_call' }>): void {
+    const { index, id, name, extraContent } = event
+    const members = withExtraContent(event.members, extraContent)
     this.#closeAll()
     let callId = id
     for (let count = 2; this.#callIds.has(callId); count += 1) callId = `${id}_${count}`
     this.#callIds.add(callId)
-    const call: OpenCall = { index: this.#nextIndex++, callId, name, arguments: '', members }
+    const call: OpenCall = { index: this.#nextIndex++, callId, name, arguments: '', members, extraContent }
     this.#calls.set(index, call)
     this.#out.onEvent({
       type: 'function_started',
@@ -220,7 +226,7 @@ export class LoopAdapter implements GenerationListener {
     const call = this.#calls.get(index)
     if (call === undefined) return
     this.#calls.delete(index)
-    call.members = members
+    call.members = withExtraContent(members, call.extraContent)
     this.#releaseCall(false)
     this.#ended = call
   }

@@ -1,5 +1,6 @@
 /** One turn of the assistant: reasoning, text, calls and their results, in the order that chat templates need. */
-import type { ChatMessage, ContentPart } from '#kernel'
+import type { ChatMessage, ContentPart, NativeObject } from '#kernel'
+import { extraContentOf } from '#shared'
 import type { SealedText } from './sealed-text.ts'
 
 interface TurnCall {
@@ -9,6 +10,7 @@ interface TurnCall {
   readonly id: string
   readonly name: string
   readonly arguments: string
+  readonly extraContent: { readonly extra_content?: NativeObject }
   result: string | null
 }
 
@@ -19,6 +21,7 @@ export class AssistantTurn {
   readonly #pictures: ContentPart[] = []
   #reasoning = ''
   #signature: string | undefined
+  #extraContent: { readonly extra_content?: NativeObject } = {}
 
   /** @param usedIds of all turns */
   constructor(usedIds: Set<string>) {
@@ -30,8 +33,10 @@ export class AssistantTurn {
     return this.#calls.length > 0 && this.unanswered() === null
   }
 
-  addText(text: string): void {
+  /** @param extraContent as the item has it */
+  addText(text: string, extraContent?: unknown): void {
     this.#texts.push(text)
+    this.#extraContent = extraContentOf(extraContent)
   }
 
   addReasoning({ text, signature }: SealedText): void {
@@ -39,12 +44,22 @@ export class AssistantTurn {
     this.#signature = signature
   }
 
-  /** @returns the id that the messages have */
-  addCall(itemId: string, name: string, args: string): string {
+  /**
+   * @param extraContent as the item has it
+   * @returns the id that the messages have
+   */
+  addCall(itemId: string, name: string, args: string, extraContent?: unknown): string {
     let id = itemId
     for (let count = 2; this.#usedIds.has(id); count += 1) id = `${itemId}_${count}`
     this.#usedIds.add(id)
-    this.#calls.push({ itemId, id, name, arguments: args, result: null })
+    this.#calls.push({
+      itemId,
+      id,
+      name,
+      arguments: args,
+      extraContent: extraContentOf(extraContent),
+      result: null,
+    })
     return id
   }
 
@@ -70,11 +85,13 @@ export class AssistantTurn {
       content,
       ...(this.#reasoning !== '' && { reasoning_content: this.#reasoning }),
       ...(this.#signature !== undefined && { reasoning_signature: this.#signature }),
+      ...this.#extraContent,
       ...(this.#calls.length > 0 && {
-        tool_calls: this.#calls.map(({ id, name, arguments: args }) => ({
+        tool_calls: this.#calls.map(({ id, name, arguments: args, extraContent }) => ({
           id,
           type: 'function' as const,
           function: { name, arguments: args },
+          ...extraContent,
         })),
       }),
     })

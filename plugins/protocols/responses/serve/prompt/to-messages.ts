@@ -65,7 +65,12 @@ class MessageBuilder {
         this.#addReasoning(item)
         return
       case 'function_call':
-        this.#assistant().addCall(String(item.call_id), functionName(item), String(item.arguments))
+        this.#assistant().addCall(
+          String(item.call_id),
+          functionName(item),
+          String(item.arguments),
+          item.extra_content,
+        )
         return
       case 'custom_tool_call':
         this.#assistant().addCall(String(item.call_id), functionName(item), toArguments(item.input))
@@ -127,7 +132,7 @@ class MessageBuilder {
     const content = item.content as readonly { readonly type: string }[]
     if (item.role === 'assistant') {
       const text = textOf(content)
-      if (text !== '') this.#assistant().addText(text)
+      if (text !== '') this.#assistant().addText(text, item.extra_content)
       return
     }
     const role = item.role === 'user' ? 'user' : 'system'

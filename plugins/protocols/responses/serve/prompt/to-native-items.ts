@@ -84,7 +84,8 @@ function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
     : [{ type: 'reasoning', summary, encrypted_content: signature }]
 }
 
+/** Also without the data of another vendor, which a worker of this format may reject. */
 function withoutOwn(item: HistoryItem): Json {
-  const { id: _, status: __, ...rest } = item
+  const { id: _, status: __, extra_content: ___, ...rest } = item
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !name.startsWith('_')))
 }

@@ -1,5 +1,5 @@
 /** Parses untrusted JSON with bounds on nesting and on the number of objects, which cost far more memory than bytes. */
-import { JsonScan } from '#kernel'
+import { JsonScan } from './json-scan.ts'
 
 const MAX_DEPTH = 128
 /** Maximum objects and arrays. */
