@@ -68,7 +68,8 @@ export default definePlugin({
     host.onCommand(LeaveMesh, () => {
       isLeaving = true
       mesh.membership.renewNow()
-      host.shutdown('POST /ha/shutdown')
+      // Not before the response is written: without a settle time connections are closed at once.
+      setImmediate(() => host.shutdown('POST /ha/shutdown'))
     })
     host.onCommand(RestoreMesh, () => mesh.restore())
     return {
