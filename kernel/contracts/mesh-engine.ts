@@ -64,8 +64,12 @@ export interface Followed {
 export interface MeshEngine {
   /** Such as `valkey`. */
   readonly kind: string
-  /** Opens connections; later breaks are repaired in the background. @throws Error if the engine cannot be used at all */
-  connect(): Promise<void>
+  /**
+   * Opens connections; later breaks are repaired in the background.
+   * @param isDurable durable writes will be asked for
+   * @throws Error if the engine cannot be used at all, or not for durable writes
+   */
+  connect(isDurable: boolean): Promise<void>
   close(): Promise<void>
   /**
    * Takes a name whose last holder is gone: silent for `goneMs`, or left.

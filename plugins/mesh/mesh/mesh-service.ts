@@ -152,7 +152,7 @@ export class SharedMesh implements MeshService {
     const { engine, config, isShared } = this.#parts
     if (isShared && config.secret === null) throw meshErrors.mesh_secret_missing()
     try {
-      await engine.connect()
+      await engine.connect(this.#isDurable)
     } catch (cause) {
       throw meshErrors.mesh_engine_unreachable.with({ cause }, engine.kind, messageOf(cause))
     }
@@ -209,12 +209,15 @@ export class SharedMesh implements MeshService {
     return records.length
   }
 
+  get #isDurable(): boolean {
+    return this.isShared && this.#parts.config.acknowledge === 'disk'
+  }
+
   async #write(
     change: Parameters<MeshEngine['write']>[0],
   ): Promise<Awaited<ReturnType<MeshEngine['write']>>> {
     if (this.#isDiverged) throw meshErrors.mesh_diverged.with(retryAfter(RETRY_AFTER_SEC))
-    const isDurable = this.isShared && this.#parts.config.acknowledge === 'disk'
-    const done = await this.#changing(() => this.#parts.engine.write(change, isDurable))
+    const done = await this.#changing(() => this.#parts.engine.write(change, this.#isDurable))
     if ('conflict' in done) this.conflicts++
     return done
   }

@@ -48,8 +48,17 @@ export class ValkeyEngine implements MeshEngine {
     this.#connections = new Connections(config, MAX_WAIT_MS, onError)
   }
 
-  async connect(): Promise<void> {
+  async connect(isDurable: boolean): Promise<void> {
     await this.#connections.open()
+    if (!isDurable) return
+    try {
+      await this.#onDisk()
+    } catch (cause) {
+      const problem = `it cannot confirm changes on its disk (${messageOf(cause)})`
+      throw new Error(`${problem}: set appendonly yes there, or plugins.mesh.acknowledge: memory here`, {
+        cause,
+      })
+    }
   }
 
   async close(): Promise<void> {
