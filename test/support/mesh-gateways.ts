@@ -77,12 +77,17 @@ export class MeshProcess {
 
   /** Of a configuration key; undefined without one. */
   async read(key: string): Promise<string | undefined> {
-    return ((await (await this.gateway.get(`/ha/config/${key}`)).json()) as { value?: string }).value
+    const response = await fetch(`${this.gateway.url}/ha/config/${key}`)
+    return ((await response.json()) as { value?: string }).value
   }
 
   /** @returns status of the response */
   async write(key: string, value: string): Promise<number> {
-    const response = await this.gateway.send('POST', '/ha/config', { key, value })
+    const response = await fetch(`${this.gateway.url}/ha/config`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ key, value }),
+    })
     await response.text()
     return response.status
   }

@@ -10,6 +10,7 @@ import {
   type MeshMember,
   messageOf,
 } from '#kernel'
+import { configDifferences } from './config-differences.ts'
 import { meshErrors } from './errors.ts'
 
 const RENEWAL_MS = 1_000
@@ -26,7 +27,11 @@ export type About = Omit<MeshMember, 'name' | 'incarnation' | 'status'> & {
   readonly status: 'Init' | 'Alive' | 'Leaving'
   /** Versions of the records that it understands. */
   readonly protocols: readonly number[]
+  /** The same for the same secret. */
+  readonly secretCheck: string
 }
+
+type Member = MeshMember & Pick<About, 'protocols' | 'secretCheck'>
 
 export interface MembershipParts {
   readonly engine: MeshEngine
@@ -41,7 +46,8 @@ export interface MembershipParts {
 export class Membership {
   readonly #parts: MembershipParts
   readonly #listeners: ((members: readonly MeshMember[]) => void)[] = []
-  #members: readonly MeshMember[] = []
+  #members: readonly Member[] = []
+  #differences = ''
   #incarnation = 0
   #isHeld = false
   #problem: string | null = 'not started'
@@ -72,7 +78,10 @@ export class Membership {
     this.#listeners.push(listener)
   }
 
-  /** @throws mesh_name_taken if a living gateway has the name */
+  /**
+   * @throws mesh_name_taken if a living gateway has the name; mesh_other_secret, mesh_other_protocol if a living gateway does
+   *   not understand this one
+   */
   async join(): Promise<void> {
     const { name, mesh } = this.#parts
     const endsAtMs = performance.now() + NAME_WAIT_MS
@@ -81,6 +90,12 @@ export class Membership {
       await new Promise((resolve) => setTimeout(resolve, NAME_RETRY_MS))
     }
     await this.#renew()
+    try {
+      this.#checkOthers()
+    } catch (error) {
+      await this.leave()
+      throw error
+    }
     this.#timer = setInterval(() => this.renewNow(), RENEWAL_MS)
   }
 
@@ -101,6 +116,16 @@ export class Membership {
     this.#isHeld = false
     const { engine, name } = this.#parts
     await engine.leave(name, this.#incarnation, DOWN_MS).catch(() => undefined)
+  }
+
+  #checkOthers(): void {
+    const own = this.#parts.about()
+    for (const { name, status, secretCheck, protocols, software } of this.#members) {
+      if (name === this.#parts.name || status === 'Down') continue
+      if (secretCheck !== '' && secretCheck !== own.secretCheck) throw meshErrors.mesh_other_secret(name)
+      if (protocols.length > 0 && !protocols.some((version) => own.protocols.includes(version)))
+        throw meshErrors.mesh_other_protocol(name, software, protocols.join(', '), own.protocols.join(', '))
+    }
   }
 
   async #takeName(): Promise<boolean> {
@@ -137,10 +162,18 @@ export class Membership {
     }
   }
 
-  #setMembers(members: readonly MeshMember[]): void {
+  #reportDifferences(sections: readonly string[]): void {
+    const text = sections.join(', ')
+    if (text !== this.#differences && text !== '')
+      this.#parts.log.warn({ sections }, 'gateways of the mesh have different configurations')
+    this.#differences = text
+  }
+
+  #setMembers(members: readonly Member[]): void {
     const before = new Map(this.#members.map((member) => [member.name, member]))
     const sorted = members.toSorted((a, b) => (a.name < b.name ? -1 : 1))
     this.#members = sorted
+    this.#reportDifferences(configDifferences(sorted))
     const isSame = (a: MeshMember, b: MeshMember | undefined) =>
       a.status === b?.status && a.incarnation === b.incarnation && a.address === b.address
     if (sorted.length === before.size && sorted.every((member) => isSame(member, before.get(member.name))))
@@ -152,8 +185,12 @@ export class Membership {
   }
 }
 
+/** Longest texts of another gateway, and the most sections of its configuration. */
+const MAX_TEXT = 256
+const MAX_SECTIONS = 256
+
 /** The text of another gateway is untrusted: it may be of another release. */
-function toMember({ name, incarnation, about, ageMs }: EngineNode): MeshMember {
+function toMember({ name, incarnation, about, ageMs }: EngineNode): Member {
   const said = readAbout(about)
   const isSilent = ageMs >= SUSPECTED_MS && said.status !== 'Leaving'
   const status = ageMs >= DOWN_MS ? 'Down' : isSilent ? 'Suspected' : said.status
@@ -161,14 +198,27 @@ function toMember({ name, incarnation, about, ageMs }: EngineNode): MeshMember {
 }
 
 function readAbout(text: string): About {
-  const said = JSON.parse(text) as Partial<About>
-  const isStatus = said.status === 'Init' || said.status === 'Leaving'
+  const { address, software, status, protocols, secretCheck, inFlight, config } = parseObject(text)
+  const isNumber = (value: unknown) => typeof value === 'number' && Number.isFinite(value)
+  const isText = (value: unknown) => typeof value === 'string' && value.length <= MAX_TEXT
+  const digests = Object.entries(typeof config === 'object' && config !== null ? config : {})
   return {
-    address: String(said.address ?? ''),
-    software: String(said.software ?? ''),
-    protocols: Array.isArray(said.protocols) ? said.protocols.map(Number) : [],
-    inFlight: Number(said.inFlight ?? 0),
-    config: typeof said.config === 'object' && said.config !== null ? said.config : {},
-    status: isStatus ? (said.status ?? 'Alive') : 'Alive',
+    address: isText(address) ? String(address) : '',
+    software: isText(software) ? String(software) : '',
+    secretCheck: isText(secretCheck) ? String(secretCheck) : '',
+    protocols: Array.isArray(protocols) ? protocols.slice(0, MAX_SECTIONS).filter(isNumber) : [],
+    inFlight: isNumber(inFlight) ? Number(inFlight) : 0,
+    config: Object.fromEntries(digests.slice(0, MAX_SECTIONS).filter((pair) => pair.every(isText))),
+    status: status === 'Init' || status === 'Leaving' ? status : 'Alive',
+  }
+}
+
+/** Empty for anything else. */
+function parseObject(text: string): Partial<Record<keyof About, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
   }
 }

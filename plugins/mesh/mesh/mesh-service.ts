@@ -77,6 +77,8 @@ export class SharedMesh implements MeshService {
   #reading: Promise<void> | null = null
   /** Revision of the engine at the last renewal that the change log had not reached. */
   #behindSince: number | null = null
+  /** Of the engine, at the last renewal. */
+  #engineRevision = 0
   conflicts = 0
   messages = { sent: 0, received: 0, dropped: 0 }
 
@@ -102,6 +104,11 @@ export class SharedMesh implements MeshService {
 
   get revision(): number {
     return this.#positions.revision
+  }
+
+  /** Changes that the engine has and this gateway has not, at the last renewal. */
+  get lag(): number {
+    return Math.max(0, this.#engineRevision - this.#positions.revision)
   }
 
   get isDiverged(): boolean {
@@ -172,6 +179,11 @@ export class SharedMesh implements MeshService {
     return this.#changing(() => this.#parts.engine.grant(requests))
   }
 
+  /** Key of digests that all gateways of the mesh compute alike; null without a secret. */
+  digestKey(purpose: string): Buffer | null {
+    return this.#parts.config.secret === null ? null : this.#sealing.keyFor(purpose)
+  }
+
   seal(secret: string, context: string): string {
     return this.#sealing.seal(secret, context)
   }
@@ -232,6 +244,7 @@ export class SharedMesh implements MeshService {
 
   /** @param isNew this gateway has joined, for the first time or anew */
   #onState(state: EngineState, isNew: boolean): void {
+    this.#engineRevision = state.revision
     const known = this.#dataSet
     const isKnown = known === null || state.dataSet === known
     const isRestored = known !== null && state.earlierDataSets.includes(known)
