@@ -20,8 +20,10 @@ export class Records<T> implements SharedRecords<T> {
   readonly #listeners: Listener<T>[] = []
   /** Revisions of removed records, against reads that are older than the removal. */
   readonly #removed = new Map<string, number>()
+  /** Revisions of records of the engine that are not JSON: as if they were not there, until they are written anew. */
+  readonly #unreadable = new Map<string, number>()
 
-  /** @param onError called for exceptions of watchers */
+  /** @param onError called for exceptions of watchers, and for records that are not JSON */
   constructor(kind: string, write: WriteRecord, onError: (error: unknown) => void) {
     this.kind = kind
     this.#write = write
@@ -40,7 +42,8 @@ export class Records<T> implements SharedRecords<T> {
       const bytes = json === null ? 0 : Buffer.byteLength(json)
       if (bytes > MAX_RECORD_BYTES) throw meshErrors.mesh_record_too_large(bytes, MAX_RECORD_BYTES)
       const { kind } = this
-      const done = await this.#write({ kind, id, expected: present?.revision ?? 0, value: json })
+      const expected = present?.revision ?? this.#unreadable.get(id) ?? 0
+      const done = await this.#write({ kind, id, expected, value: json })
       if ('conflict' in done) {
         this.#correct(id, done.conflict)
         continue
@@ -58,12 +61,15 @@ export class Records<T> implements SharedRecords<T> {
   apply({ id, revision, value }: EngineRecord): void {
     const known = this.all.get(id)?.revision ?? this.#removed.get(id) ?? 0
     if (revision <= known) return
-    if (value === null) {
+    const present = value === null ? undefined : this.#parse(value)
+    if (value !== null && present === undefined) this.#unreadable.set(id, revision)
+    else this.#unreadable.delete(id)
+    if (present === undefined) {
       this.#removed.set(id, revision)
       if (this.all.delete(id)) this.#tell(id, undefined)
       return
     }
-    const record: SharedRecord<T> = { value: JSON.parse(value) as T, revision }
+    const record: SharedRecord<T> = { value: present, revision }
     this.#removed.delete(id)
     this.all.set(id, record)
     this.#tell(id, record)
@@ -82,6 +88,7 @@ export class Records<T> implements SharedRecords<T> {
       else this.apply({ kind: this.kind, id, revision: known.revision + 1, value: null })
     }
     this.#removed.clear()
+    this.#unreadable.clear()
     for (const record of records) this.apply(record)
   }
 
@@ -90,6 +97,15 @@ export class Records<T> implements SharedRecords<T> {
     if (present.value !== null) this.apply(present)
     // Removed elsewhere, and the change log has not said so yet.
     else if (this.all.delete(id)) this.#tell(id, undefined)
+  }
+
+  #parse(value: string): T | undefined {
+    try {
+      return JSON.parse(value) as T
+    } catch (error) {
+      this.#onError(error)
+      return undefined
+    }
   }
 
   #tell(id: string, record: SharedRecord<T> | undefined): void {

@@ -142,7 +142,8 @@ export class ValkeyEngine implements MeshEngine {
     const names = [...channels.keys()]
     const keys = ['log', ...names.map((name) => `channel:${name}`)].map((key) => this.#prefix + key)
     const ids = [log, ...channels.values()]
-    const reply = await this.#measured(
+    // Not measured: it waits for changes of others.
+    const reply = await this.#explained(
       this.#connections.streams.xreadBuffer(
         'COUNT',
         READ_ENTRIES,
@@ -251,19 +252,27 @@ export class ValkeyEngine implements MeshEngine {
     return this.#measured(scripts[name].run(connection, this.#prefix, args))
   }
 
-  /** @throws Error in words of an operator; the library's words for a broken connection say nothing */
   async #measured<T>(command: Promise<T>): Promise<T> {
     const startedAtMs = performance.now()
     this.commands.count++
     try {
-      return await command
+      return await this.#explained(command)
     } catch (error) {
       this.commands.errors++
+      throw error
+    } finally {
+      this.commands.seconds += (performance.now() - startedAtMs) / 1000
+    }
+  }
+
+  /** @throws Error in words of an operator; the library's words for a broken connection say nothing */
+  async #explained<T>(command: Promise<T>): Promise<T> {
+    try {
+      return await command
+    } catch (error) {
       const message = messageOf(error)
       const isBroken = /closed|writeable|max retries|timeout/i.test(message)
       throw new Error(isBroken ? 'the server does not answer' : message, { cause: error })
-    } finally {
-      this.commands.seconds += (performance.now() - startedAtMs) / 1000
     }
   }
 }

@@ -78,7 +78,9 @@ function problemsOf(
   else if (problem !== null) problems.push(`${problem}\n  changes are rejected until it answers again`)
   for (const { name, status, address } of nodes)
     if (status === 'Suspected' || status === 'Down')
-      problems.push(`${name} (${address}) is ${status}\n  check its process and its connection to the engine`)
+      problems.push(
+        `${name} (${address}) is ${status}\n  unless it was ended on purpose, check its process and its connection to the engine`,
+      )
   if (differences.length > 0)
     problems.push(
       `the configurations of the gateways differ in: ${differences.join(', ')}\n  compare them with: weir config show`,
