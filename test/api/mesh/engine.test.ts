@@ -1,4 +1,5 @@
 /** A mesh whose engine stops, restarts, loses its data or is cut off: M11, M46, M47 and M49 of the mesh specification. */
+import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { jsonAnswer, startScriptedWorker } from '../../support/scripted-worker.ts'
 import { startValkey, type ValkeyServer, valkeySkipReason } from '../../support/valkey-server.ts'
@@ -141,6 +142,20 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
   it('M49 With wrong credentials the gateway does not start', async () => {
     const server = await startServer('--requirepass', 'right')
     await expect(openGateway('gw-1', server, { mesh: newMesh() })).rejects.toThrow(/mesh engine valkey/)
+  })
+
+  it('a user with the rights of the guide is enough', async () => {
+    const guide = readFileSync(new URL('../../../docs/guide/mesh.md', import.meta.url), 'utf8')
+    const rights = guide.match(/^ACL SETUSER (weir on .*)$/m)?.[1].replaceAll('{prod}', '{acl}')
+    // Everything else is closed.
+    const server = await startServer('--user', `${rights}`, '--user', 'default off')
+    const [one, two] = await openMesh(server, { mesh: 'acl', user: 'weir:PASSWORD' })
+    expect((await write(one, 'a', '01')).status).toBe(200)
+    await eventually(2_000, async () => (await readKey(two, 'a')) === '01')
+    expect((await one.call('POST', '/ha/restore')).status).toBe(200)
+    await expect(openGateway('gw-1', server, { mesh: 'other', user: 'weir:PASSWORD' })).rejects.toThrow(
+      /permission/i,
+    )
   })
 
   it('M49 Without an engine at the address the gateway does not start', async () => {

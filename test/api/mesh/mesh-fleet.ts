@@ -47,6 +47,8 @@ export interface MeshOptions {
   readonly plugins?: Record<string, unknown>
   readonly kernel?: Record<string, unknown>
   readonly settings?: Record<string, unknown>
+  /** Name and password for the engine. */
+  readonly user?: string
 }
 
 const open: MeshGateway[] = []
@@ -83,7 +85,7 @@ export function newMesh(): string {
 export async function openGateway(
   name: string,
   server: ValkeyServer | null,
-  { mesh = newMesh(), plugins = {}, kernel, settings }: MeshOptions = {},
+  { mesh = newMesh(), plugins = {}, kernel, settings, user }: MeshOptions = {},
 ): Promise<MeshGateway> {
   const proxy = server === null ? null : await openByteProxy(server.port)
   const gateway = await startGateway({
@@ -97,7 +99,12 @@ export async function openGateway(
       limits: {},
       workers: { health: { disable_health_check: true } },
       mesh: { name, mesh, ...(server !== null && { secret: SECRET }), ...settings },
-      ...(proxy !== null && { 'mesh-valkey': { url: `redis://127.0.0.1:${proxy.port}`, timeoutMs: 1_000 } }),
+      ...(proxy !== null && {
+        'mesh-valkey': {
+          url: `redis://${user === undefined ? '' : `${user}@`}127.0.0.1:${proxy.port}`,
+          timeoutMs: 1_000,
+        },
+      }),
       ...plugins,
     },
   })
