@@ -9,13 +9,13 @@ const DIGEST_CHARACTERS = 12
 /** @returns by section: `kernel` and the enabled plugins */
 export function configDigests({ kernel, plugins }: LoadedConfig, key: Buffer): Record<string, string> {
   const sections = Object.entries({ kernel, ...plugins })
-  return Object.fromEntries(sections.map(([name, section]) => [name, digestOf(section, key)]))
+  return Object.fromEntries(sections.map(([name, section]) => [name, digestOf(name, section, key)]))
 }
 
-function digestOf(section: object, key: Buffer): string {
-  const shared = Object.entries(section).filter(([name]) => !OWN.has(name))
+function digestOf(name: string, section: object, key: Buffer): string {
+  const shared = Object.entries(section).filter(([setting]) => !OWN.has(setting))
   const text = JSON.stringify(sorted(Object.fromEntries(shared)))
-  return createHmac('sha256', key).update(text).digest('base64url').slice(0, DIGEST_CHARACTERS)
+  return createHmac('sha256', key).update(`${name} ${text}`).digest('base64url').slice(0, DIGEST_CHARACTERS)
 }
 
 /** The order of members in a file means nothing. */

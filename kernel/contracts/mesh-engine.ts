@@ -66,8 +66,8 @@ export interface MeshEngine {
   readonly kind: string
   /**
    * Opens connections; later breaks are repaired in the background.
-   * @param isDurable durable writes will be asked for
-   * @throws Error if the engine cannot be used at all, or not for durable writes
+   * @param isDurable writes must be able to wait for the engine's disk
+   * @throws Error if the engine cannot be used
    */
   connect(isDurable: boolean): Promise<void>
   close(): Promise<void>

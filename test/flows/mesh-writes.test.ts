@@ -8,7 +8,8 @@ import { startValkey, type ValkeyServer, valkeySkipReason } from '../support/val
 const KILLS = Number(process.env.WEIR_TEST_MESH_KILLS ?? 8)
 const WRITES = KILLS * 100
 const BETWEEN_KILLS_MS = 1_500
-const LANES = 12
+const KEY_LANES = 8
+const WORKER_LANES = 4
 
 let server: ValkeyServer
 beforeAll(async () => {
@@ -87,30 +88,76 @@ describe.skipIf(valkeySkipReason !== null)('changes', () => {
       isOver = true
     })
     const expected = new Map<string, string>()
+    const workers = new Set<string>()
     let acknowledged = 0
     let refused = 0
 
-    /** Writes one change after the other, each until it is acknowledged: half of the lanes change one key only. */
-    const lane = async (number: number) => {
-      for (let count = 0; !isOver || acknowledged < WRITES; count += 1) {
+    /** Sends a change until it is acknowledged, each time to the next gateway. */
+    const change = async (
+      number: number,
+      send: (gateway: MeshProcess) => Promise<number>,
+      isDone: (status: number, tries: number) => boolean,
+    ): Promise<void> => {
+      for (let tries = 0; ; tries += 1) {
+        const { running } = killer
+        const gateway = running.at((number + tries) % Math.max(1, running.length))
+        const status = gateway === undefined ? 0 : await send(gateway).catch(() => 0)
+        if (isDone(status, tries)) break
+        expect(status).toBeOneOf([0, 503, 404])
+        refused += 1
+        await pause(50)
+      }
+      acknowledged += 1
+      // The load is even over the whole time.
+      if (acknowledged > (WRITES / KILLS) * (killer.kills + 1)) await pause(100)
+    }
+    const isGoing = () => !isOver || acknowledged < WRITES
+
+    /** Half of these lanes change one key only. */
+    const keyLane = async (number: number) => {
+      for (let count = 0; isGoing(); count += 1) {
         const key = number % 2 === 0 ? `lane-${number}` : `lane-${number}-${count}`
         const value = count.toString(16).padStart(8, '0')
-        for (let tries = 0; ; tries += 1) {
-          const { running } = killer
-          const gateway = running.at((number + count + tries) % Math.max(1, running.length))
-          const status = await gateway?.write(key, value).catch(() => 0)
-          if (status === 200) break
-          expect(status).toBeOneOf([undefined, 0, 503])
-          refused += 1
-          await pause(50)
-        }
+        await change(
+          number + count,
+          (gateway) => gateway.write(key, value),
+          (status) => status === 200,
+        )
         expected.set(key, value)
-        acknowledged += 1
-        // The load is even over the whole time.
-        if (acknowledged > (WRITES / KILLS) * (killer.kills + 1)) await pause(100)
       }
     }
-    await Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)))
+    /** Adds workers, and removes all but every third of them. */
+    const workerLane = async (number: number) => {
+      for (let count = 0; isGoing(); count += 1) {
+        const url = `http://127.0.0.1:${10_000 + number * 1_000 + count}`
+        const spec = { url, runtime_type: 'sglang', models: [{ id: 'demo' }] }
+        let id = ''
+        await change(
+          number + count,
+          async (gateway) => {
+            const { status, text } = await gateway.call('POST', '/workers', spec)
+            if (status === 202) id = JSON.parse(text).worker_id
+            // Of an attempt whose response was lost.
+            if (status === 409) id = text.match(/[0-9a-f]{8}-[0-9a-f-]{27}/)?.[0] ?? ''
+            return status
+          },
+          (status, tries) => status === 202 || (status === 409 && tries > 0),
+        )
+        workers.add(url)
+        if (count % 3 === 0) continue
+        await pause(500)
+        await change(
+          number + count + 1,
+          async (gateway) => (await gateway.call('DELETE', `/workers/${id}`)).status,
+          (status, tries) => status === 202 || (status === 404 && tries > 0),
+        )
+        workers.delete(url)
+      }
+    }
+    await Promise.all([
+      ...Array.from({ length: KEY_LANES }, (_, number) => keyLane(number)),
+      ...Array.from({ length: WORKER_LANES }, (_, number) => workerLane(number)),
+    ])
     await killing
 
     const endedAtMs = performance.now()
@@ -127,9 +174,16 @@ describe.skipIf(valkeySkipReason !== null)('changes', () => {
         if (present !== value) wrong.push(`${one.name} ${key}: ${present}, acknowledged ${value}`)
       }
     expect(wrong).toEqual([])
+    const sorted = [...workers].sort()
+    for (const one of all) {
+      const urlsOf = async () => Object.keys(await one.gateway.loads()).sort()
+      // Removed workers stay listed for a moment.
+      await until(async () => (await urlsOf()).length === sorted.length, 20_000).catch(() => undefined)
+      expect(await urlsOf()).toEqual(sorted)
+    }
     expect(acknowledged).toBeGreaterThanOrEqual(WRITES)
     console.log(
-      `${acknowledged} acknowledged, ${refused} refused, ${killer.kills} kills, equal after ${Math.round(equalMs)} ms`,
+      `${acknowledged} acknowledged (${workers.size} workers left), ${refused} refused, ${killer.kills} kills, equal after ${Math.round(equalMs)} ms`,
     )
   })
 

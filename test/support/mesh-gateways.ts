@@ -83,13 +83,16 @@ export class MeshProcess {
 
   /** @returns status of the response */
   async write(key: string, value: string): Promise<number> {
-    const response = await fetch(`${this.gateway.url}/ha/config`, {
-      method: 'POST',
+    return (await this.call('POST', '/ha/config', { key, value })).status
+  }
+
+  async call(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> {
+    const response = await fetch(this.gateway.url + path, {
+      method,
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ key, value }),
+      body: body === undefined ? undefined : JSON.stringify(body),
     })
-    await response.text()
-    return response.status
+    return { status: response.status, text: await response.text() }
   }
 }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import {
   type EngineState,
+  GatewayError,
   type Grant,
   type GrantRequest,
   type Logger,
@@ -72,6 +73,7 @@ export class SharedMesh implements MeshService {
   #dataSet: string | null = null
   #dataSets: readonly string[] = []
   #isDiverged = false
+  #isStarted = false
   #isStopped = false
   #following: Promise<void> | null = null
   #reading: Promise<void> | null = null
@@ -135,6 +137,7 @@ export class SharedMesh implements MeshService {
         (change) => this.#write(change),
         (err) => this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
       )
+      records.isLive = this.#isStarted
       this.#kinds.set(kind, records)
     }
     return records
@@ -159,12 +162,16 @@ export class SharedMesh implements MeshService {
     const { engine, config, isShared } = this.#parts
     if (isShared && config.secret === null) throw meshErrors.mesh_secret_missing()
     try {
-      await engine.connect(this.#isDurable)
+      await engine.connect(isShared && config.acknowledge === 'disk')
+      await this.membership.join()
+      await this.#reading
+      if (this.#dataSet === null) await this.#readAll()
     } catch (cause) {
+      if (cause instanceof GatewayError) throw cause
       throw meshErrors.mesh_engine_unreachable.with({ cause }, engine.kind, messageOf(cause))
     }
-    await this.membership.join()
-    await this.#reading
+    this.#isStarted = true
+    for (const records of this.#kinds.values()) records.isLive = true
     this.#following = this.#follow()
   }
 
@@ -221,15 +228,12 @@ export class SharedMesh implements MeshService {
     return records.length
   }
 
-  get #isDurable(): boolean {
-    return this.isShared && this.#parts.config.acknowledge === 'disk'
-  }
-
   async #write(
     change: Parameters<MeshEngine['write']>[0],
   ): Promise<Awaited<ReturnType<MeshEngine['write']>>> {
     if (this.#isDiverged) throw meshErrors.mesh_diverged.with(retryAfter(RETRY_AFTER_SEC))
-    const done = await this.#changing(() => this.#parts.engine.write(change, this.#isDurable))
+    const isDurable = this.isShared && this.#parts.config.acknowledge === 'disk'
+    const done = await this.#changing(() => this.#parts.engine.write(change, isDurable))
     if ('conflict' in done) this.conflicts++
     return done
   }

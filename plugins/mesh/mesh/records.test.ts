@@ -37,6 +37,7 @@ class Gateway {
         throw error
       },
     )
+    this.records.isLive = true
     this.records.watch((id, record) => this.seen.push([id, record?.value]))
   }
 
@@ -122,6 +123,7 @@ describe('records', () => {
       (error) => errors.push(error),
     )
     const seen: string[] = []
+    records.isLive = true
     records.watch(() => {
       throw new Error('broken')
     })

@@ -15,6 +15,8 @@ type Listener<T> = (id: string, record: SharedRecord<T> | undefined) => void
 export class Records<T> implements SharedRecords<T> {
   readonly kind: string
   readonly all = new Map<string, SharedRecord<T>>()
+  /** Watchers hear of changes from then on. */
+  isLive = false
   readonly #write: WriteRecord
   readonly #onError: (error: unknown) => void
   readonly #listeners: Listener<T>[] = []
@@ -23,7 +25,7 @@ export class Records<T> implements SharedRecords<T> {
   /** Revisions of records of the engine that are not JSON: as if they were not there, until they are written anew. */
   readonly #unreadable = new Map<string, number>()
 
-  /** @param onError called for exceptions of watchers, and for records that are not JSON */
+  /** @param onError called for exceptions of watchers, and for a record that is no JSON */
   constructor(kind: string, write: WriteRecord, onError: (error: unknown) => void) {
     this.kind = kind
     this.#write = write
@@ -109,6 +111,7 @@ export class Records<T> implements SharedRecords<T> {
   }
 
   #tell(id: string, record: SharedRecord<T> | undefined): void {
+    if (!this.isLive) return
     for (const listener of this.#listeners) {
       try {
         listener(id, record)

@@ -28,7 +28,7 @@ export const routeErrors = defineErrors('mesh', {
     source: 'client',
     text: (id: string) => `no worker has id ${id}`,
   },
-  unknown_policy: {
+  policy_not_found: {
     kind: 'not_found',
     source: 'client',
     text: (model: string) => `no worker serves the model ${model}, so it has no policy`,

@@ -126,7 +126,7 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       handler: async (ctx) => {
         const model = ctx.param('model_id')
         const policy = (await host.command(ReadPolicies, null)).find((one) => one.model_id === model)
-        if (policy === undefined) throw routeErrors.unknown_policy(model)
+        if (policy === undefined) throw routeErrors.policy_not_found(model)
         send(ctx, 200, policy)
       },
       docs: {

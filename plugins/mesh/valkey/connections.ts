@@ -40,13 +40,23 @@ export class Connections {
       ...(caFile !== null && { tls: { ca: await readFile(caFile) } }),
     }
     // A server that does not answer is as good as gone: the connection may be half open.
+    let cause: Error | null = null
     const open = (socketTimeout: number) => {
       const connection = new Redis(url, { ...options, socketTimeout })
-      connection.on('error', this.#onError)
+      connection.on('error', (error) => {
+        cause = error
+        this.#onError(error)
+      })
       return connection
     }
     this.#all = [open(timeoutMs), open(timeoutMs + this.#waitMs), open(timeoutMs)]
-    await Promise.all(this.#all.map((connection) => connection.connect()))
+    try {
+      await Promise.all(this.#all.map((connection) => connection.connect()))
+    } catch (error) {
+      this.close()
+      // The library rejects with `Connection is closed`; the reason is in the event before.
+      throw cause ?? error
+    }
   }
 
   close(): void {

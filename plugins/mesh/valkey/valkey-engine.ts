@@ -34,6 +34,12 @@ const scripts = {
   grant: new Script(lua.GRANT),
 }
 
+interface LoggedChange {
+  readonly kind: string
+  readonly id: string
+  readonly revision: number
+}
+
 export class ValkeyEngine implements MeshEngine {
   readonly kind = 'valkey'
   readonly commands = { count: 0, errors: 0, seconds: 0 }
@@ -54,10 +60,9 @@ export class ValkeyEngine implements MeshEngine {
     try {
       await this.#onDisk()
     } catch (cause) {
-      const problem = `it cannot confirm changes on its disk (${messageOf(cause)})`
-      throw new Error(`${problem}: set appendonly yes there, or plugins.mesh.acknowledge: memory here`, {
-        cause,
-      })
+      const advice =
+        'use Valkey or Redis from 7.2 with `appendonly yes`, or set plugins.mesh.acknowledge to memory'
+      throw new Error(`changes cannot be confirmed on its disk (${messageOf(cause)}): ${advice}`, { cause })
     }
   }
 
@@ -232,14 +237,16 @@ export class ValkeyEngine implements MeshEngine {
       throw new Error(`the server did not confirm within ${timeoutMs} ms that the change is on its disk`)
   }
 
-  async #readChanged(changes: readonly { kind: string; id: string }[]): Promise<EngineRecord[]> {
+  async #readChanged(changes: readonly LoggedChange[]): Promise<EngineRecord[]> {
     const byKind = Map.groupBy(changes, ({ kind }) => kind)
     const lists = [...byKind].map(async ([kind, ofKind]) => {
-      const ids = [...new Set(ofKind.map(({ id }) => id))]
+      // The last change of each id: what is not there now was removed by it.
+      const last = new Map(ofKind.map((change) => [change.id, change]))
+      const ids = [...last.keys()]
       const rows = await this.#measured(
         this.#connections.commands.hmget(`${this.#prefix}records:${kind}`, ...ids),
       )
-      return ids.map((id, at) => toRecord(kind, id, rows[at] ?? ''))
+      return [...last.values()].map(({ id, revision }, at) => toRecord(kind, id, rows[at] ?? '', revision))
     })
     return (await Promise.all(lists)).flat()
   }
@@ -282,14 +289,17 @@ function toState(revision: number, dataSets: string): EngineState {
   return { revision, dataSet, earlierDataSets }
 }
 
-/** @param row revision and JSON; empty for a removed record */
-function toRecord(kind: string, id: string, row: string): EngineRecord {
+/**
+ * @param row revision and JSON; empty for a removed record
+ * @param removedAt revision of the removal, if it is known
+ */
+function toRecord(kind: string, id: string, row: string, removedAt = 0): EngineRecord {
   const space = row.indexOf(' ')
-  if (space < 0) return { kind, id, revision: 0, value: null }
+  if (space < 0) return { kind, id, revision: removedAt, value: null }
   return { kind, id, revision: Number(row.slice(0, space)), value: row.slice(space + 1) }
 }
 
-function toChange(fields: readonly Buffer[]): { kind: string; id: string; revision: number } {
+function toChange(fields: readonly Buffer[]): LoggedChange {
   return { kind: String(fields[1]), id: String(fields[3]), revision: Number(String(fields[5])) }
 }
 

@@ -148,7 +148,7 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
     const guide = readFileSync(new URL('../../../docs/guide/mesh.md', import.meta.url), 'utf8')
     const rights = guide.match(/^ACL SETUSER (weir on .*)$/m)?.[1].replaceAll('{prod}', '{acl}')
     // Everything else is closed.
-    const server = await startServer('--user', `${rights}`, '--user', 'default off')
+    const server = await startServer(...`--user ${rights} --user default off`.split(' '))
     const [one, two] = await openMesh(server, { mesh: 'acl', user: 'weir:PASSWORD' })
     expect((await write(one, 'a', '01')).status).toBe(200)
     await eventually(2_000, async () => (await readKey(two, 'a')) === '01')
@@ -166,7 +166,7 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
 
   it('M49 An engine without an append-only file is refused, unless changes are acknowledged in memory', async () => {
     const server = await startServer('--appendonly', 'no')
-    await expect(openGateway('gw-1', server)).rejects.toThrow(/appendonly yes.*acknowledge: memory/)
+    await expect(openGateway('gw-1', server)).rejects.toThrow(/appendonly yes.*acknowledge to memory/)
     const one = await openGateway('gw-1', server, { settings: { acknowledge: 'memory' } })
     expect((await write(one, 'a', '01')).status).toBe(200)
   })
