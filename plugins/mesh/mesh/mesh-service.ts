@@ -186,17 +186,17 @@ export class SharedMesh implements MeshService {
     return this.#changing(() => this.#parts.engine.grant(requests))
   }
 
-  /** Key of digests that all gateways of the mesh compute alike; null without a secret. */
-  digestKey(purpose: string): Buffer | null {
-    return this.#parts.config.secret === null ? null : this.#sealing.keyFor(purpose)
-  }
-
   seal(secret: string, context: string): string {
     return this.#sealing.seal(secret, context)
   }
 
   open(sealed: string, context: string): string {
     return this.#sealing.open(sealed, context)
+  }
+
+  /** Key of digests that all gateways of the mesh compute alike; null without a secret. */
+  digestKey(purpose: string): Buffer | null {
+    return this.#parts.config.secret === null ? null : this.#sealing.keyFor(purpose)
   }
 
   async putBlob(bytes: Buffer): Promise<string> {

@@ -34,12 +34,6 @@ const scripts = {
   grant: new Script(lua.GRANT),
 }
 
-interface LoggedChange {
-  readonly kind: string
-  readonly id: string
-  readonly revision: number
-}
-
 export class ValkeyEngine implements MeshEngine {
   readonly kind = 'valkey'
   readonly commands = { count: 0, errors: 0, seconds: 0 }
@@ -237,16 +231,22 @@ export class ValkeyEngine implements MeshEngine {
       throw new Error(`the server did not confirm within ${timeoutMs} ms that the change is on its disk`)
   }
 
-  async #readChanged(changes: readonly LoggedChange[]): Promise<EngineRecord[]> {
+  async #readChanged(
+    changes: readonly { kind: string; id: string; revision: number }[],
+  ): Promise<EngineRecord[]> {
     const byKind = Map.groupBy(changes, ({ kind }) => kind)
     const lists = [...byKind].map(async ([kind, ofKind]) => {
-      // The last change of each id: what is not there now was removed by it.
-      const last = new Map(ofKind.map((change) => [change.id, change]))
-      const ids = [...last.keys()]
+      const revisions = new Map(ofKind.map(({ id, revision }) => [id, revision]))
+      const ids = [...revisions.keys()]
       const rows = await this.#measured(
         this.#connections.commands.hmget(`${this.#prefix}records:${kind}`, ...ids),
       )
-      return [...last.values()].map(({ id, revision }, at) => toRecord(kind, id, rows[at] ?? '', revision))
+      return ids.map((id, at): EngineRecord => {
+        const row = rows[at]
+        // A removed record has no row, so its revision is that of the change.
+        if (row === null) return { kind, id, revision: revisions.get(id) ?? 0, value: null }
+        return toRecord(kind, id, row)
+      })
     })
     return (await Promise.all(lists)).flat()
   }
@@ -289,17 +289,14 @@ function toState(revision: number, dataSets: string): EngineState {
   return { revision, dataSet, earlierDataSets }
 }
 
-/**
- * @param row revision and JSON; empty for a removed record
- * @param removedAt revision of the removal, if it is known
- */
-function toRecord(kind: string, id: string, row: string, removedAt = 0): EngineRecord {
+/** @param row revision and JSON; empty for a removed record */
+function toRecord(kind: string, id: string, row: string): EngineRecord {
   const space = row.indexOf(' ')
-  if (space < 0) return { kind, id, revision: removedAt, value: null }
+  if (space < 0) return { kind, id, revision: 0, value: null }
   return { kind, id, revision: Number(row.slice(0, space)), value: row.slice(space + 1) }
 }
 
-function toChange(fields: readonly Buffer[]): LoggedChange {
+function toChange(fields: readonly Buffer[]): { kind: string; id: string; revision: number } {
   return { kind: String(fields[1]), id: String(fields[3]), revision: Number(String(fields[5])) }
 }
 
