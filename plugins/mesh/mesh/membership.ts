@@ -54,8 +54,9 @@ export class Membership {
   #timer: NodeJS.Timeout | null = null
   #running: Promise<void> | null = null
   #isStopped = false
-  /** Seconds without the engine, for metrics. */
+  /** Seconds without the engine, for metrics; counted until `#reachedAtMs`. */
   degradedSeconds = 0
+  #reachedAtMs = performance.now()
 
   constructor(parts: MembershipParts) {
     this.#parts = parts
@@ -144,22 +145,32 @@ export class Membership {
     try {
       const renewal = await engine.renew(name, this.#incarnation, about, DOWN_MS, FORGET_MS)
       if (this.#isStopped) return
-      if (this.#problem !== null) log.info({ mesh: this.#parts.mesh }, 'mesh engine reached')
-      this.#problem = null
+      this.#reachedAtMs = performance.now()
       onState(renewal, false)
       this.#setMembers(renewal.nodes.map(toMember))
-      if (renewal.isHeld) return
-      // This process or the engine was frozen: what it held has passed.
-      log.warn({ name, incarnation: this.#incarnation }, 'name in the mesh has expired; joining again')
-      this.#isHeld = false
-      if (!(await this.#takeName())) this.#problem = `another gateway has taken the name ${name}`
+      const isTaken = !renewal.isHeld && !(await this.#joinAgain())
+      const problem = isTaken ? `another gateway has taken the name ${name}` : null
+      if (this.#problem !== null && problem === null)
+        log.info({ mesh: this.#parts.mesh }, 'mesh engine reached')
+      this.#problem = problem
     } catch (error) {
       if (this.#isStopped) return
       if (this.#problem === null)
         log.warn({ err: error }, 'mesh engine unreachable; serving with what is known')
       this.#problem = `mesh engine unreachable: ${messageOf(error)}`
-      this.degradedSeconds += RENEWAL_MS / 1000
+      const nowMs = performance.now()
+      this.degradedSeconds += (nowMs - this.#reachedAtMs) / 1000
+      this.#reachedAtMs = nowMs
     }
+  }
+
+  /** This process or the engine was frozen: what it held has passed. */
+  async #joinAgain(): Promise<boolean> {
+    const { log, name } = this.#parts
+    if (this.#isHeld)
+      log.warn({ name, incarnation: this.#incarnation }, 'name in the mesh has expired; joining again')
+    this.#isHeld = false
+    return this.#takeName()
   }
 
   #reportDifferences(sections: readonly string[]): void {

@@ -1,8 +1,10 @@
 /** Records of three mesh services on one Valkey: concurrent changes and removals, seen by the watchers of all. */
+import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Logger } from '#kernel'
 import { SharedMesh } from '../../../plugins/mesh/mesh/mesh-service.ts'
 import { ValkeyEngine } from '../../../plugins/mesh/valkey/valkey-engine.ts'
+import { openByteProxy } from '../../support/byte-proxy.ts'
 import { valkeySkipReason } from '../../support/valkey-server.ts'
 import { eventually, newMesh, SECRET, useValkey } from './mesh-fleet.ts'
 
@@ -24,7 +26,7 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
     readonly seen: Map<string, number | undefined>
   }
 
-  async function join(mesh: string, name: string): Promise<Member> {
+  async function join(mesh: string, name: string, port = valkey.server.port): Promise<Member> {
     const config = {
       name,
       mesh,
@@ -43,7 +45,7 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
       inFlight: 0,
       config: {},
     } as const
-    const url = `redis://127.0.0.1:${valkey.server.port}`
+    const url = `redis://127.0.0.1:${port}`
     const engine = new ValkeyEngine(
       { url, caFile: null, timeoutMs: 2_000 },
       `weir:{${mesh}}:`,
@@ -74,6 +76,26 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
     expect([a.seen.get('x'), c.seen.get('x')]).toEqual([undefined, undefined])
     await c.records.change('x', (value = 40) => value + 2)
     await eventually(1_000, () => a.records.all.get('x')?.value === 42 && b.seen.get('x') === 42)
+  })
+
+  it('a gateway that was away reads everything again if the log was trimmed meanwhile', async () => {
+    const mesh = newMesh()
+    const proxy = await openByteProxy(valkey.server.port)
+    const a = await join(mesh, 'a')
+    const b = await join(mesh, 'b', proxy.port)
+    await a.records.change('removed', () => 1)
+    await eventually(1_000, () => b.records.all.has('removed'))
+    proxy.cut()
+    await a.records.change('removed', () => undefined)
+    for (let value = 0; value < 10; value += 1) await a.records.change('changed', () => value)
+    const redis = new Redis(valkey.server.port)
+    await redis.xtrim(`weir:{${mesh}}:log`, 'MAXLEN', 2)
+    redis.disconnect()
+    proxy.heal()
+    await eventually(12_000, () => b.records.all.get('changed')?.value === 9)
+    expect(valuesOf(b)).toEqual({ changed: 9 })
+    expect([b.seen.get('removed'), b.seen.get('changed')]).toEqual([undefined, 9])
+    await proxy.close()
   })
 
   it('of 600 concurrent additions none is lost', async () => {
