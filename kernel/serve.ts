@@ -1,6 +1,7 @@
 /** Runs the gateway: control on the main thread, data on the others. Imported by entry files only. */
 import { Counters, createCounters } from './balance/counters.ts'
 import type { GatewayThread, PluginListener } from './boot.ts'
+import { configDigests } from './config/config-digests.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import type { ConfigSource } from './config/reload.ts'
@@ -15,6 +16,7 @@ import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
   PlanReload,
+  ReadConfigDigests,
   ReadConfigHistory,
   ReadMetrics,
   ReloadConfig,
@@ -239,6 +241,9 @@ class Control {
     this.#link.onCommand(ReadConfigHistory.name, () => {
       return this.#options.source?.history?.() ?? { file: this.#config.file, saved: [] }
     })
+    this.#link.onCommand(ReadConfigDigests.name, (key) =>
+      configDigests(this.#config, Buffer.from(key as string, 'base64')),
+    )
     this.#link.onCommand(ReadMetrics.name, async () => mergeSnapshots(await this.#collect()))
   }
 

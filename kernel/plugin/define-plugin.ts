@@ -283,6 +283,11 @@ export interface Host {
   /** Configurations applied before, on the machine of the gateway. */
   configHistory(): Promise<ConfigHistory>
   /**
+   * A short digest of each section of the running configuration, to compare gateways. Without what each gateway has of its
+   * own, such as its port; secrets cannot be found from it without the key.
+   */
+  configDigests(key: Buffer): Promise<Readonly<Record<string, string>>>
+  /**
    * Counts work that runs without a request; drain waits for it within the grace period, then calls its `cancel`.
    */
   background(work: Promise<unknown> | BackgroundWork): void

@@ -22,6 +22,10 @@ export interface RunningConfigState {
   /** Plugins whose section changed. */
   readonly plugins: readonly string[]
 }
+/** Digests of the sections of the running configuration, by the key in base64. */
+export const ReadConfigDigests = defineCommand<string, Readonly<Record<string, string>>>(
+  'kernel.config-digests',
+)
 /** Sums over all threads. */
 export const ReadMetrics = defineCommand<null, MetricsSnapshot>('kernel.read-metrics')
 

@@ -36,6 +36,7 @@ import type {
 } from './define-plugin.ts'
 import {
   PlanReload,
+  ReadConfigDigests,
   ReadConfigHistory,
   ReadMetrics,
   ReloadConfig,
@@ -211,6 +212,10 @@ export class PluginHost implements Host {
 
   planReload(text: string | null): Promise<ReloadPlan> {
     return this.command(PlanReload, text)
+  }
+
+  configDigests(key: Buffer): Promise<Readonly<Record<string, string>>> {
+    return this.command(ReadConfigDigests, key.toString('base64'))
   }
 
   configHistory(): Promise<ConfigHistory> {

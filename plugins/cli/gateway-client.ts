@@ -112,7 +112,8 @@ function readError(text: string): { message: string; code: string | null } {
 function routeMissing(path: string): string {
   if (path.startsWith('/config'))
     return 'its reload plugin is not enabled (`reload: {}` under plugins); SIGHUP works without it'
-  return `its ${path.split(/[/?]/)[1]} plugin is not enabled, or this is not the address of its API`
+  const segment = path.split(/[/?]/)[1]
+  return `its ${segment === 'ha' ? 'mesh' : segment} plugin is not enabled, or this is not the address of its API`
 }
 
 function nextStep(status: number, hasKey: boolean): string {

@@ -57,6 +57,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => (await import('../access/usage/commands/usage.ts')).defineUsage,
   },
   {
+    name: 'mesh',
+    summary: 'show the gateways of a mesh, leave it, and restore its records',
+    load: async () => (await import('../mesh/mesh/commands/mesh.ts')).defineMesh,
+  },
+  {
     name: 'wasm',
     summary: 'write, check, test and register middleware modules in WebAssembly',
     load: async () => (await import('../wasm/commands/wasm.ts')).defineWasm,

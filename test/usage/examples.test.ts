@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { endChildren, endsWithTest } from '../support/child-processes.ts'
 import { freePort } from '../support/free-port.ts'
+import { valkeySkipReason } from '../support/valkey-server.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -119,6 +120,21 @@ test('two-workers: round robin gives each engine half of the requests', async ()
   const { stdout } = await run(process.execPath, [example('two-workers/run.mjs')], { env })
   expect(stdout.match(/: 10 of 20 requests$/gm)).toHaveLength(2)
 })
+
+test.skipIf(valkeySkipReason !== null)(
+  'mesh: gateways share a key, and one is killed under load',
+  async () => {
+    const ports = await Promise.all(Array.from({ length: 9 }, freePort))
+    const env = { ...process.env, PORTS: ports.join() }
+    const { stdout } = await run(process.execPath, [example('mesh/run.mjs')], { env })
+    expect(stdout).toMatch(/^gw-3 reads: written on gw-1$/m)
+    expect(stdout).toMatch(/^answered while gw-2 was away: 60 of 60$/m)
+    expect(stdout).toMatch(
+      /^members: gw-1 Alive, gw-2 Down, gw-3 Alive\nmembers: gw-1 Alive, gw-2 Alive, gw-3 Alive$/m,
+    )
+    expect(stdout).toMatch(/^gw-2 reads: written on gw-1$/m)
+  },
+)
 
 test.each(['20.20.2', '24.1.0'])('two-workers: Node %s is reported in one line', async (version) => {
   const pretend = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'${version}'})`

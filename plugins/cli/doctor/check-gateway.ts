@@ -48,6 +48,23 @@ export async function checkReadiness(config: LoadedConfig, url: string): Promise
   }
 }
 
+/** Nothing without the mesh plugin. */
+export async function checkMesh({ plugins }: LoadedConfig, client: GatewayClient): Promise<Finding[]> {
+  if (plugins.mesh === undefined) return []
+  const advice = 'see what to do: weir mesh status'
+  try {
+    const health = (await client.call('GET', '/ha/health')) as {
+      cluster_size: number
+      problem: string | null
+    }
+    const text = `${health.cluster_size} gateways in the mesh`
+    if (health.problem !== null) return [fail('mesh', `${text}: ${printable(health.problem)}`, advice)]
+    return [ok('mesh', text)]
+  } catch (error) {
+    return [fail('mesh', messageOf(error).split('\n')[0], advice)]
+  }
+}
+
 /** One finding per worker, and one about the clock. */
 export async function checkWorkers(client: GatewayClient): Promise<Finding[]> {
   let workers: readonly WorkerRecord[]

@@ -63,6 +63,7 @@ async function examine(
     checkStores(config),
     checks.checkReadiness(config, url),
     checkMetrics(config),
+    checks.checkMesh(config, new GatewayClient({ url, apiKey })),
     checks.checkWorkers(new GatewayClient({ url, apiKey })),
   ])
   return groups.flat()

@@ -36,6 +36,18 @@ export const meshErrors = defineErrors('mesh', {
     text: () =>
       'a record of the mesh was sealed with another secret: plugins.mesh.secret must be the same everywhere',
   },
+  mesh_other_secret: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (name: string) =>
+      `plugins.mesh.secret is not that of the gateway ${name}: it must be the same on every gateway of the mesh`,
+  },
+  mesh_other_protocol: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (name: string, software: string, theirs: string, ours: string) =>
+      `this release shares no record format with the gateway ${name} (release ${software}): it reads ${theirs}, this one ${ours}; upgrade by a release between the two`,
+  },
   mesh_record_too_large: {
     kind: 'too_large',
     source: 'client',

@@ -13,12 +13,16 @@ import {
   RestoreMesh,
   WriteConfigKey,
 } from './mesh-commands.ts'
+import { declareMeshMetrics } from './mesh-metrics.ts'
 import { SharedMesh } from './mesh-service.ts'
 import { CONFIG_KEYS, showPolicies, showStatus, showWorkers } from './mesh-view.ts'
 import { meshRoutes } from './routes.ts'
 
 /** Versions of the records that this release reads and writes. */
 const PROTOCOLS = [1]
+const SECRET_CHECK_CHARACTERS = 12
+/** A reload changes the configuration. */
+const DIGESTS_MS = 5_000
 
 export default definePlugin({
   manifest: {
@@ -34,6 +38,8 @@ export default definePlugin({
     for (const route of meshRoutes(host)) host.route(route)
     if (!host.isControl) return
     let isLeaving = false
+    let digests: Readonly<Record<string, string>> = {}
+    let digesting: NodeJS.Timeout | undefined
     const open = host.find(MeshEngine)
     const engine = open?.(config.mesh) ?? new LocalEngine(host.find(Store))
     const mesh = new SharedMesh({
@@ -47,11 +53,18 @@ export default definePlugin({
         protocols: PROTOCOLS,
         status: isLeaving || host.isDraining ? 'Leaving' : 'Alive',
         inFlight: host.balance.workers.reduce((sum, { slot }) => sum + host.balance.inFlight(slot), 0),
-        config: {},
+        config: digests,
+        secretCheck:
+          mesh.digestKey('secret check')?.toString('base64url').slice(0, SECRET_CHECK_CHARACTERS) ?? '',
       }),
       log: host.log,
     })
     host.provide(Mesh, mesh)
+    declareMeshMetrics(host, mesh, engine)
+    const readDigests = async () => {
+      const key = mesh.digestKey('configuration')
+      if (key !== null) digests = await host.configDigests(key)
+    }
     const keys = mesh.records<string>(CONFIG_KEYS)
     host.onCommand(ReadStatus, () => showStatus(mesh, engine.kind, host.balance))
     host.onCommand(ReadHealth, () => ({
@@ -68,12 +81,20 @@ export default definePlugin({
     host.onCommand(LeaveMesh, () => {
       isLeaving = true
       mesh.membership.renewNow()
-      host.shutdown('POST /ha/shutdown')
+      // Not before the response is written: without a settle time connections are closed at once.
+      setImmediate(() => host.shutdown('POST /ha/shutdown'))
     })
     host.onCommand(RestoreMesh, () => mesh.restore())
     return {
-      start: () => mesh.start(),
-      stop: () => mesh.stop(),
+      start: async () => {
+        await readDigests()
+        await mesh.start()
+        digesting = setInterval(() => void readDigests().catch(() => undefined), DIGESTS_MS)
+      },
+      stop: () => {
+        clearInterval(digesting)
+        return mesh.stop()
+      },
     }
   },
 })

@@ -10,6 +10,7 @@ import {
   type MeshMember,
   messageOf,
 } from '#kernel'
+import { configDifferences } from './config-differences.ts'
 import { meshErrors } from './errors.ts'
 
 const RENEWAL_MS = 1_000
@@ -26,7 +27,11 @@ export type About = Omit<MeshMember, 'name' | 'incarnation' | 'status'> & {
   readonly status: 'Init' | 'Alive' | 'Leaving'
   /** Versions of the records that it understands. */
   readonly protocols: readonly number[]
+  /** The same for the same secret. */
+  readonly secretCheck: string
 }
+
+type Member = MeshMember & Pick<About, 'protocols' | 'secretCheck'>
 
 export interface MembershipParts {
   readonly engine: MeshEngine
@@ -41,15 +46,17 @@ export interface MembershipParts {
 export class Membership {
   readonly #parts: MembershipParts
   readonly #listeners: ((members: readonly MeshMember[]) => void)[] = []
-  #members: readonly MeshMember[] = []
+  #members: readonly Member[] = []
+  #differences = ''
   #incarnation = 0
   #isHeld = false
   #problem: string | null = 'not started'
   #timer: NodeJS.Timeout | null = null
   #running: Promise<void> | null = null
   #isStopped = false
-  /** Seconds without the engine, for metrics. */
+  /** Seconds without the engine, for metrics; counted until `#reachedAtMs`. */
   degradedSeconds = 0
+  #reachedAtMs = performance.now()
 
   constructor(parts: MembershipParts) {
     this.#parts = parts
@@ -72,7 +79,10 @@ export class Membership {
     this.#listeners.push(listener)
   }
 
-  /** @throws mesh_name_taken if a living gateway has the name */
+  /**
+   * @throws mesh_name_taken if a living gateway has the name; mesh_other_secret, mesh_other_protocol if a living gateway does
+   *   not understand this one
+   */
   async join(): Promise<void> {
     const { name, mesh } = this.#parts
     const endsAtMs = performance.now() + NAME_WAIT_MS
@@ -81,6 +91,12 @@ export class Membership {
       await new Promise((resolve) => setTimeout(resolve, NAME_RETRY_MS))
     }
     await this.#renew()
+    try {
+      this.#checkOthers()
+    } catch (error) {
+      await this.leave()
+      throw error
+    }
     this.#timer = setInterval(() => this.renewNow(), RENEWAL_MS)
   }
 
@@ -103,6 +119,16 @@ export class Membership {
     await engine.leave(name, this.#incarnation, DOWN_MS).catch(() => undefined)
   }
 
+  #checkOthers(): void {
+    const own = this.#parts.about()
+    for (const { name, status, secretCheck, protocols, software } of this.#members) {
+      if (name === this.#parts.name || status === 'Down') continue
+      if (secretCheck !== '' && secretCheck !== own.secretCheck) throw meshErrors.mesh_other_secret(name)
+      if (protocols.length > 0 && !protocols.some((version) => own.protocols.includes(version)))
+        throw meshErrors.mesh_other_protocol(name, software, protocols.join(', '), own.protocols.join(', '))
+    }
+  }
+
   async #takeName(): Promise<boolean> {
     const { engine, name, onState } = this.#parts
     const taken = await engine.takeName(name, JSON.stringify(this.#parts.about()), DOWN_MS)
@@ -119,28 +145,46 @@ export class Membership {
     try {
       const renewal = await engine.renew(name, this.#incarnation, about, DOWN_MS, FORGET_MS)
       if (this.#isStopped) return
-      if (this.#problem !== null) log.info({ mesh: this.#parts.mesh }, 'mesh engine reached')
-      this.#problem = null
+      this.#reachedAtMs = performance.now()
       onState(renewal, false)
       this.#setMembers(renewal.nodes.map(toMember))
-      if (renewal.isHeld) return
-      // This process or the engine was frozen: what it held has passed.
-      log.warn({ name, incarnation: this.#incarnation }, 'name in the mesh has expired; joining again')
-      this.#isHeld = false
-      if (!(await this.#takeName())) this.#problem = `another gateway has taken the name ${name}`
+      const isTaken = !renewal.isHeld && !(await this.#joinAgain())
+      const problem = isTaken ? `another gateway has taken the name ${name}` : null
+      if (this.#problem !== null && problem === null)
+        log.info({ mesh: this.#parts.mesh }, 'mesh engine reached')
+      this.#problem = problem
     } catch (error) {
       if (this.#isStopped) return
       if (this.#problem === null)
         log.warn({ err: error }, 'mesh engine unreachable; serving with what is known')
       this.#problem = `mesh engine unreachable: ${messageOf(error)}`
-      this.degradedSeconds += RENEWAL_MS / 1000
+      const nowMs = performance.now()
+      this.degradedSeconds += (nowMs - this.#reachedAtMs) / 1000
+      this.#reachedAtMs = nowMs
     }
   }
 
-  #setMembers(members: readonly MeshMember[]): void {
+  /** This process or the engine was frozen: what it held has passed. */
+  async #joinAgain(): Promise<boolean> {
+    const { log, name } = this.#parts
+    if (this.#isHeld)
+      log.warn({ name, incarnation: this.#incarnation }, 'name in the mesh has expired; joining again')
+    this.#isHeld = false
+    return this.#takeName()
+  }
+
+  #reportDifferences(sections: readonly string[]): void {
+    const text = sections.join(', ')
+    if (text !== this.#differences && text !== '')
+      this.#parts.log.warn({ sections }, 'gateways of the mesh have different configurations')
+    this.#differences = text
+  }
+
+  #setMembers(members: readonly Member[]): void {
     const before = new Map(this.#members.map((member) => [member.name, member]))
     const sorted = members.toSorted((a, b) => (a.name < b.name ? -1 : 1))
     this.#members = sorted
+    this.#reportDifferences(configDifferences(sorted))
     const isSame = (a: MeshMember, b: MeshMember | undefined) =>
       a.status === b?.status && a.incarnation === b.incarnation && a.address === b.address
     if (sorted.length === before.size && sorted.every((member) => isSame(member, before.get(member.name))))
@@ -152,8 +196,12 @@ export class Membership {
   }
 }
 
+/** Longest texts of another gateway, and the most sections of its configuration. */
+const MAX_TEXT = 256
+const MAX_SECTIONS = 256
+
 /** The text of another gateway is untrusted: it may be of another release. */
-function toMember({ name, incarnation, about, ageMs }: EngineNode): MeshMember {
+function toMember({ name, incarnation, about, ageMs }: EngineNode): Member {
   const said = readAbout(about)
   const isSilent = ageMs >= SUSPECTED_MS && said.status !== 'Leaving'
   const status = ageMs >= DOWN_MS ? 'Down' : isSilent ? 'Suspected' : said.status
@@ -161,14 +209,27 @@ function toMember({ name, incarnation, about, ageMs }: EngineNode): MeshMember {
 }
 
 function readAbout(text: string): About {
-  const said = JSON.parse(text) as Partial<About>
-  const isStatus = said.status === 'Init' || said.status === 'Leaving'
+  const { address, software, status, protocols, secretCheck, inFlight, config } = parseObject(text)
+  const isNumber = (value: unknown) => typeof value === 'number' && Number.isFinite(value)
+  const isText = (value: unknown) => typeof value === 'string' && value.length <= MAX_TEXT
+  const digests = Object.entries(typeof config === 'object' && config !== null ? config : {})
   return {
-    address: String(said.address ?? ''),
-    software: String(said.software ?? ''),
-    protocols: Array.isArray(said.protocols) ? said.protocols.map(Number) : [],
-    inFlight: Number(said.inFlight ?? 0),
-    config: typeof said.config === 'object' && said.config !== null ? said.config : {},
-    status: isStatus ? (said.status ?? 'Alive') : 'Alive',
+    address: isText(address) ? String(address) : '',
+    software: isText(software) ? String(software) : '',
+    secretCheck: isText(secretCheck) ? String(secretCheck) : '',
+    protocols: Array.isArray(protocols) ? protocols.slice(0, MAX_SECTIONS).filter(isNumber) : [],
+    inFlight: isNumber(inFlight) ? Number(inFlight) : 0,
+    config: Object.fromEntries(digests.slice(0, MAX_SECTIONS).filter((pair) => pair.every(isText))),
+    status: status === 'Init' || status === 'Leaving' ? status : 'Alive',
+  }
+}
+
+/** Empty for anything else. */
+function parseObject(text: string): Partial<Record<keyof About, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
   }
 }

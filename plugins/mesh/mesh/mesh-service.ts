@@ -79,6 +79,8 @@ export class SharedMesh implements MeshService {
   #reading: Promise<void> | null = null
   /** Revision of the engine at the last renewal that the change log had not reached. */
   #behindSince: number | null = null
+  /** Of the engine, at the last renewal. */
+  #engineRevision = 0
   conflicts = 0
   messages = { sent: 0, received: 0, dropped: 0 }
 
@@ -104,6 +106,11 @@ export class SharedMesh implements MeshService {
 
   get revision(): number {
     return this.#positions.revision
+  }
+
+  /** Changes that the engine has and this gateway has not, at the last renewal. */
+  get lag(): number {
+    return Math.max(0, this.#engineRevision - this.#positions.revision)
   }
 
   get isDiverged(): boolean {
@@ -187,6 +194,11 @@ export class SharedMesh implements MeshService {
     return this.#sealing.open(sealed, context)
   }
 
+  /** Key of digests that all gateways of the mesh compute alike; null without a secret. */
+  digestKey(purpose: string): Buffer | null {
+    return this.#parts.config.secret === null ? null : this.#sealing.keyFor(purpose)
+  }
+
   async putBlob(bytes: Buffer): Promise<string> {
     if (bytes.length > MAX_BLOB_BYTES) throw meshErrors.mesh_record_too_large(bytes.length, MAX_BLOB_BYTES)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
@@ -236,6 +248,7 @@ export class SharedMesh implements MeshService {
 
   /** @param isNew this gateway has joined, for the first time or anew */
   #onState(state: EngineState, isNew: boolean): void {
+    this.#engineRevision = state.revision
     const known = this.#dataSet
     const isKnown = known === null || state.dataSet === known
     const isRestored = known !== null && state.earlierDataSets.includes(known)

@@ -1,5 +1,6 @@
 /** What the routes show of the mesh: its members, and the workers and policies of this gateway. */
-import type { MeshMember, WorkerBalance, WorkerEntry } from '#kernel'
+import type { WorkerBalance, WorkerEntry } from '#kernel'
+import { configDifferences } from './config-differences.ts'
 import type { SharedMesh } from './mesh-service.ts'
 import type { PolicyStateWire, StatusWire, WorkerStateWire } from './wire.ts'
 
@@ -30,17 +31,8 @@ export function showStatus(mesh: SharedMesh, engineKind: string, balance: Balanc
       app_count: mesh.count(CONFIG_KEYS),
     },
     engine: { kind: engineKind, state, revision: mesh.revision },
-    config_differences: [...configDifferences(members)],
+    config_differences: configDifferences(members),
   }
-}
-
-/** Sections that are not the same on every living gateway. */
-export function configDifferences(members: readonly MeshMember[]): ReadonlySet<string> {
-  const living = members.filter(({ status }) => status !== 'Down')
-  const sections = new Set(living.flatMap(({ config }) => Object.keys(config)))
-  return new Set(
-    [...sections].filter((section) => new Set(living.map(({ config }) => config[section])).size > 1),
-  )
 }
 
 export function showWorkers(balance: Balance): WorkerStateWire[] {

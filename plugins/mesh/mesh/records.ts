@@ -22,6 +22,8 @@ export class Records<T> implements SharedRecords<T> {
   readonly #listeners: Listener<T>[] = []
   /** Revisions of removed records, against reads that are older than the removal. */
   readonly #removed = new Map<string, number>()
+  /** Revisions of records of the engine that are not JSON: as if they were not there, until they are written anew. */
+  readonly #unreadable = new Map<string, number>()
 
   /** @param onError called for exceptions of watchers, and for a record that is no JSON */
   constructor(kind: string, write: WriteRecord, onError: (error: unknown) => void) {
@@ -42,7 +44,8 @@ export class Records<T> implements SharedRecords<T> {
       const bytes = json === null ? 0 : Buffer.byteLength(json)
       if (bytes > MAX_RECORD_BYTES) throw meshErrors.mesh_record_too_large(bytes, MAX_RECORD_BYTES)
       const { kind } = this
-      const done = await this.#write({ kind, id, expected: present?.revision ?? 0, value: json })
+      const expected = present?.revision ?? this.#unreadable.get(id) ?? 0
+      const done = await this.#write({ kind, id, expected, value: json })
       if ('conflict' in done) {
         this.#correct(id, done.conflict)
         continue
@@ -60,19 +63,15 @@ export class Records<T> implements SharedRecords<T> {
   apply({ id, revision, value }: EngineRecord): void {
     const known = this.all.get(id)?.revision ?? this.#removed.get(id) ?? 0
     if (revision <= known) return
-    if (value === null) {
+    const present = value === null ? undefined : this.#parse(value)
+    if (value !== null && present === undefined) this.#unreadable.set(id, revision)
+    else this.#unreadable.delete(id)
+    if (present === undefined) {
       this.#removed.set(id, revision)
       if (this.all.delete(id)) this.#tell(id, undefined)
       return
     }
-    let parsed: T
-    try {
-      parsed = JSON.parse(value) as T
-    } catch (error) {
-      this.#onError(error)
-      return
-    }
-    const record: SharedRecord<T> = { value: parsed, revision }
+    const record: SharedRecord<T> = { value: present, revision }
     this.#removed.delete(id)
     this.all.set(id, record)
     this.#tell(id, record)
@@ -91,6 +90,7 @@ export class Records<T> implements SharedRecords<T> {
       else this.apply({ kind: this.kind, id, revision: known.revision + 1, value: null })
     }
     this.#removed.clear()
+    this.#unreadable.clear()
     for (const record of records) this.apply(record)
   }
 
@@ -99,6 +99,15 @@ export class Records<T> implements SharedRecords<T> {
     if (present.value !== null) this.apply(present)
     // Removed elsewhere, and the change log has not said so yet.
     else if (this.all.delete(id)) this.#tell(id, undefined)
+  }
+
+  #parse(value: string): T | undefined {
+    try {
+      return JSON.parse(value) as T
+    } catch (error) {
+      this.#onError(error)
+      return undefined
+    }
   }
 
   #tell(id: string, record: SharedRecord<T> | undefined): void {

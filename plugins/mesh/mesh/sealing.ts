@@ -1,5 +1,5 @@
 /** Encrypts secrets of records with the secret of the mesh: AES-256-GCM, bound to what they belong to. */
-import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, scryptSync } from 'node:crypto'
 import { meshErrors } from './errors.ts'
 
 const ALGORITHM = 'aes-256-gcm'
@@ -38,6 +38,11 @@ export class Sealing {
     } catch (cause) {
       throw meshErrors.mesh_secret_mismatch.with({ cause })
     }
+  }
+
+  /** A key of its own for another purpose. */
+  keyFor(purpose: string): Buffer {
+    return createHmac('sha256', this.#derive()).update(purpose).digest()
   }
 
   /** Derived once, about 50 ms. */

@@ -73,6 +73,8 @@ export const PolicyStateSchema = Type.Object({
 })
 export type PolicyStateWire = Static<typeof PolicyStateSchema>
 
+export type HealthWire = Static<typeof HealthSchema>
+
 /** Unknown members are ignored, as the API asks for. */
 export const ConfigEntrySchema = Type.Object({
   key: Type.String({

@@ -141,7 +141,8 @@ export class ValkeyEngine implements MeshEngine {
     const names = [...channels.keys()]
     const keys = ['log', ...names.map((name) => `channel:${name}`)].map((key) => this.#prefix + key)
     const ids = [log, ...channels.values()]
-    const reply = await this.#measured(
+    // Not measured: it waits for changes of others.
+    const reply = await this.#explained(
       this.#connections.streams.xreadBuffer(
         'COUNT',
         READ_ENTRIES,
@@ -230,14 +231,22 @@ export class ValkeyEngine implements MeshEngine {
       throw new Error(`the server did not confirm within ${timeoutMs} ms that the change is on its disk`)
   }
 
-  async #readChanged(changes: readonly { kind: string; id: string }[]): Promise<EngineRecord[]> {
+  async #readChanged(
+    changes: readonly { kind: string; id: string; revision: number }[],
+  ): Promise<EngineRecord[]> {
     const byKind = Map.groupBy(changes, ({ kind }) => kind)
     const lists = [...byKind].map(async ([kind, ofKind]) => {
-      const ids = [...new Set(ofKind.map(({ id }) => id))]
+      const revisions = new Map(ofKind.map(({ id, revision }) => [id, revision]))
+      const ids = [...revisions.keys()]
       const rows = await this.#measured(
         this.#connections.commands.hmget(`${this.#prefix}records:${kind}`, ...ids),
       )
-      return ids.map((id, at) => toRecord(kind, id, rows[at] ?? ''))
+      return ids.map((id, at): EngineRecord => {
+        const row = rows[at]
+        // A removed record has no row, so its revision is that of the change.
+        if (row === null) return { kind, id, revision: revisions.get(id) ?? 0, value: null }
+        return toRecord(kind, id, row)
+      })
     })
     return (await Promise.all(lists)).flat()
   }
@@ -250,19 +259,27 @@ export class ValkeyEngine implements MeshEngine {
     return this.#measured(scripts[name].run(connection, this.#prefix, args))
   }
 
-  /** @throws Error in words of an operator; the library's words for a broken connection say nothing */
   async #measured<T>(command: Promise<T>): Promise<T> {
     const startedAtMs = performance.now()
     this.commands.count++
     try {
-      return await command
+      return await this.#explained(command)
     } catch (error) {
       this.commands.errors++
+      throw error
+    } finally {
+      this.commands.seconds += (performance.now() - startedAtMs) / 1000
+    }
+  }
+
+  /** @throws Error in words of an operator; the library's words for a broken connection say nothing */
+  async #explained<T>(command: Promise<T>): Promise<T> {
+    try {
+      return await command
+    } catch (error) {
       const message = messageOf(error)
       const isBroken = /closed|writeable|max retries|timeout/i.test(message)
       throw new Error(isBroken ? 'the server does not answer' : message, { cause: error })
-    } finally {
-      this.commands.seconds += (performance.now() - startedAtMs) / 1000
     }
   }
 }

@@ -1,0 +1,134 @@
+/** Records of several gateways on one engine: any interleaving of changes, lost notices and reads ends the same everywhere. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { EngineRecord } from '#kernel'
+import { LocalEngine } from './local-engine.ts'
+import { Records } from './records.ts'
+
+/** An engine for several gateways: the records of the local one, and the log of its changes. */
+class SharedEngine {
+  readonly log: EngineRecord[] = []
+  readonly #engine = new LocalEngine(undefined)
+
+  async write(change: Parameters<LocalEngine['write']>[0]) {
+    const done = await this.#engine.write(change)
+    if ('revision' in done) this.log.push({ ...change, revision: done.revision })
+    return done
+  }
+
+  async readAll() {
+    const { records, revision } = await this.#engine.readAll()
+    return { records, revision }
+  }
+}
+
+class Gateway {
+  readonly records: Records<number>
+  readonly seen: [string, number | undefined][] = []
+  readonly #engine: SharedEngine
+  #position = 0
+
+  constructor(engine: SharedEngine) {
+    this.#engine = engine
+    this.records = new Records<number>(
+      'kind',
+      (change) => engine.write(change),
+      (error) => {
+        throw error
+      },
+    )
+    this.records.isLive = true
+    this.records.watch((id, record) => this.seen.push([id, record?.value]))
+  }
+
+  /** Reads some of the log. */
+  follow(count: number): void {
+    for (const change of this.#engine.log.slice(this.#position, this.#position + count))
+      this.records.apply(change)
+    this.#position = Math.min(this.#engine.log.length, this.#position + count)
+  }
+
+  async readAll(): Promise<void> {
+    const { records, revision } = await this.#engine.readAll()
+    this.records.replace(records, revision)
+  }
+
+  get values(): Record<string, number> {
+    return Object.fromEntries([...this.records.all].map(([id, { value }]) => [id, value]).sort())
+  }
+}
+
+const id = fc.constantFrom('a', 'b', 'c')
+const at = fc.nat(2)
+const step = fc.oneof(
+  fc.record({ do: fc.constant('add' as const), at, id, by: fc.integer({ min: 1, max: 9 }) }),
+  fc.record({ do: fc.constant('remove' as const), at, id }),
+  fc.record({ do: fc.constant('follow' as const), at, count: fc.nat(5) }),
+  fc.record({ do: fc.constant('readAll' as const), at }),
+)
+
+describe('records', () => {
+  test('no change is lost, whatever each gateway has read before, and all gateways end equal', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        const engine = new SharedEngine()
+        const gateways = [new Gateway(engine), new Gateway(engine), new Gateway(engine)]
+        const expected = new Map<string, number>()
+        for (const one of steps) {
+          const gateway = gateways[one.at]
+          if (one.do === 'follow') gateway.follow(one.count)
+          else if (one.do === 'readAll') await gateway.readAll()
+          else if (one.do === 'remove') {
+            await gateway.records.change(one.id, () => undefined)
+            // A gateway that does not know the record has nothing to remove.
+            if (!engine.log.some((change) => change.id === one.id)) expected.delete(one.id)
+            const last = engine.log.findLast((change) => change.id === one.id)
+            if (last?.value === null) expected.delete(one.id)
+          } else {
+            await gateway.records.change(one.id, (current = 0) => current + one.by)
+            expected.set(one.id, (expected.get(one.id) ?? 0) + one.by)
+          }
+        }
+        for (const gateway of gateways) {
+          gateway.follow(Number.POSITIVE_INFINITY)
+          expect(gateway.values).toEqual(Object.fromEntries([...expected].sort()))
+          // Watchers have seen the same.
+          const last = new Map(gateway.seen)
+          for (const [name, value] of last) expect(value).toBe(expected.get(name))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('a change that changes nothing is not written, and an exception cancels it', async () => {
+    const engine = new SharedEngine()
+    const { records } = new Gateway(engine)
+    await records.change('a', () => 1)
+    await records.change('a', (current) => current)
+    await expect(
+      records.change('a', () => {
+        throw new Error('no')
+      }),
+    ).rejects.toThrow('no')
+    expect(engine.log).toHaveLength(1)
+  })
+
+  test('a watcher that throws does not keep others from the change', async () => {
+    const engine = new SharedEngine()
+    const errors: unknown[] = []
+    const records = new Records<number>(
+      'kind',
+      (change) => engine.write(change),
+      (error) => errors.push(error),
+    )
+    const seen: string[] = []
+    records.isLive = true
+    records.watch(() => {
+      throw new Error('broken')
+    })
+    records.watch((name) => seen.push(name))
+    await records.change('a', () => 1)
+    expect([seen, errors.length]).toEqual([['a'], 1])
+  })
+})

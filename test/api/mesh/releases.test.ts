@@ -1,0 +1,146 @@
+/** Gateways beside those of other releases: what they publish and write is untrusted, and is kept. */
+import { afterEach, describe, expect, it } from 'vitest'
+import type { valkeyConfig } from '../../../plugins/mesh/valkey/config.ts'
+import { ValkeyEngine } from '../../../plugins/mesh/valkey/valkey-engine.ts'
+import { startValkey, valkeySkipReason } from '../../support/valkey-server.ts'
+import {
+  eventually,
+  type MeshGateway,
+  newMesh,
+  openGateway,
+  openMesh,
+  SECRET,
+  stopMesh,
+  useValkey,
+} from './mesh-fleet.ts'
+
+const GONE_MS = 5_000
+
+describe.skipIf(valkeySkipReason !== null)('another release', () => {
+  const valkey = useValkey()
+  const engines: ValkeyEngine[] = []
+  afterEach(async () => {
+    for (const engine of engines.splice(0)) await engine.close()
+  })
+
+  /** What a gateway of another release does with the engine. */
+  async function openOther(mesh: string, port = valkey.server.port): Promise<ValkeyEngine> {
+    const config = { url: `redis://127.0.0.1:${port}`, caFile: null, timeoutMs: 1_000 } satisfies Record<
+      keyof typeof valkeyConfig.properties,
+      unknown
+    >
+    const engine = new ValkeyEngine(config, `weir:{${mesh}}:`, () => undefined)
+    engines.push(engine)
+    await engine.connect(false)
+    return engine
+  }
+  const join = (engine: ValkeyEngine, name: string, about: unknown) =>
+    engine.takeName(name, typeof about === 'string' ? about : JSON.stringify(about), GONE_MS)
+  const readKey = async (one: MeshGateway, key: string) =>
+    (await one.call('GET', `/ha/config/${key}`)).body?.value
+
+  it('kinds and fields that this release does not know are kept, also by restore', async () => {
+    const server = await startValkey()
+    const mesh = newMesh()
+    const [one, two] = await openMesh(server, { mesh })
+    const other = await openOther(mesh, server.port)
+    await join(other, 'newer', { software: '9.0.0', protocols: [1, 2], status: 'Alive', sparkle: { a: 1 } })
+    const value = JSON.stringify({ future: ['field', { deep: null }], __proto__: 'x' })
+    const written = await other.write({ kind: 'future-kind', id: 'f-1', expected: 0, value }, false)
+    expect(written).toMatchObject({ revision: expect.any(Number) })
+    for (let n = 0; n < 30; n += 1) {
+      expect((await one.call('POST', '/ha/config', { key: `own-${n}`, value: '01' })).status).toBe(200)
+      const id = `theirs-${n}`
+      await other.write({ kind: 'config-keys', id, expected: 0, value: JSON.stringify('02') }, false)
+    }
+    for (const gateway of [one, two])
+      await eventually(2_000, async () => (await readKey(gateway, 'theirs-29')) === '02')
+    const before = await other.readAll([])
+    expect(before.records.find(({ kind }) => kind === 'future-kind')?.value).toBe(value)
+    await server.kill()
+    server.eraseData()
+    await server.start()
+    await eventually(10_000, async () => (await one.status()).engine.state === 'diverged')
+    await one.call('POST', '/ha/restore')
+    const reader = await openOther(mesh, server.port)
+    const { records } = await reader.readAll([])
+    expect(records).toHaveLength(61)
+    expect(JSON.parse(records.find(({ kind }) => kind === 'future-kind')?.value ?? '')).toEqual(
+      JSON.parse(value),
+    )
+    await stopMesh()
+    await server.remove()
+  })
+
+  it.each([
+    'not JSON',
+    '',
+    'null',
+    '7',
+    '[]',
+    '{"status":"Explode","address":{},"config":{"__proto__":"x","constructor":7},"inFlight":"many","protocols":"1"}',
+    JSON.stringify({ address: 'x'.repeat(100_000), config: { chat: 'y'.repeat(100_000) } }),
+  ])('a gateway that says %.40j about itself is listed and disturbs no other', async (about) => {
+    const mesh = newMesh()
+    const other = await openOther(mesh)
+    await join(other, 'odd', about)
+    const one = await openGateway('gw-1', valkey.server, { mesh })
+    await eventually(3_000, async () => (await one.status()).node_count === 2)
+    const { nodes, engine } = await one.status()
+    expect(nodes[1]).toMatchObject({ name: 'odd', in_flight: 0, status: 'Alive' })
+    expect(JSON.stringify(nodes).length).toBeLessThan(10_000)
+    expect(engine.state).toBe('connected')
+    expect((await one.call('POST', '/ha/config', { key: 'a', value: '01' })).status).toBe(200)
+  })
+
+  it.each(['not JSON', '{', ''])(
+    'a record whose value is %j does not stop the changes after it',
+    async (value) => {
+      const mesh = newMesh()
+      const one = await openGateway('gw-1', valkey.server, { mesh })
+      const other = await openOther(mesh)
+      await other.write({ kind: 'config-keys', id: 'odd', expected: 0, value }, false)
+      await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' }, false)
+      await eventually(2_000, async () => (await readKey(one, 'after')) === '03')
+      const late = await openGateway('gw-2', valkey.server, { mesh })
+      expect(await readKey(late, 'after')).toBe('03')
+      expect((await one.call('POST', '/ha/config', { key: 'odd', value: '04' })).status).toBe(200)
+      await eventually(2_000, async () => (await readKey(late, 'odd')) === '04')
+    },
+  )
+
+  it('a gateway does not join one that reads none of its record formats', async () => {
+    const mesh = newMesh()
+    await join(await openOther(mesh), 'future', { software: '9.0.0', protocols: [7], status: 'Alive' })
+    await expect(openGateway('gw-1', valkey.server, { mesh })).rejects.toThrow(/no record format.*future/)
+  })
+
+  it('a gateway with another secret does not join', async () => {
+    const mesh = newMesh()
+    const [one] = await openMesh(valkey.server, { mesh })
+    const settings = { secret: `${SECRET}-other` }
+    await expect(openGateway('gw-9', valkey.server, { mesh, settings })).rejects.toThrow(
+      /plugins.mesh.secret.*gw-1/,
+    )
+    const { nodes } = await one.status()
+    expect(nodes.filter(({ status }) => status === 'Alive')).toHaveLength(3)
+  })
+
+  it('gateways whose configurations differ name the sections, without what is in them', async () => {
+    const mesh = newMesh()
+    const one = await openGateway('gw-1', valkey.server, { mesh, plugins: { limits: { tenants: {} } } })
+    await openGateway('gw-2', valkey.server, {
+      mesh,
+      plugins: {
+        limits: { queueTimeoutMs: 1_234 },
+        auth: { apiKey: 'another-key', controlPlaneKeys: ['ops:Ops:admin:root'] },
+      },
+    })
+    await eventually(3_000, async () => (await one.status()).nodes.length === 2)
+    const { config_differences: differences, nodes } = await one.status()
+    expect(differences).toEqual(expect.arrayContaining(['auth', 'limits']))
+    expect(differences).not.toContain('chat')
+    expect(differences).not.toContain('mesh')
+    for (const digest of Object.values(nodes[0].config as object)) expect(digest).toMatch(/^[\w-]{12}$/)
+  })
+})
