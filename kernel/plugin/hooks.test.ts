@@ -24,7 +24,7 @@ const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown 
   onError: { args: [error], passOn: error },
 }
 const OBSERVERS: readonly HookName[] = ['onAttempt', 'onDone']
-const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onGeneration', 'onChunk', 'onAttempt']
+const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onChunk', 'onAttempt']
 
 interface FakeRequest {
   isDone: boolean

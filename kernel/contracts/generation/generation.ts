@@ -183,7 +183,8 @@ export interface GenerationStarted {
   readonly promptLogprobs?: readonly PromptLogprob[] | null
   /** The worker got the tools of `NativeRequest.tools` too. Default false. */
   readonly hasNativeTools?: boolean
-  readonly worker: WorkerEntry
+  /** Null if a hook gave the answer. */
+  readonly worker: WorkerEntry | null
 }
 
 /** Receives the events of one generation. Must not throw: an exception ends the generation with an internal error. */
