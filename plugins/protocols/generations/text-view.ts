@@ -24,6 +24,8 @@ interface OpenText {
   readonly editor: TextEditor
   /** The last delta: the text that is passed on has its other members. */
   last: TextEvent
+  /** First half of a character that the worker cut in two; empty for none. */
+  half: string
   /** Text that was given to the editor, and neither passed on nor changed yet. */
   unpassed: string
 }
@@ -187,7 +189,7 @@ export class TextView {
 
   #open(stream: TextStream, last: TextEvent): OpenText | null {
     const editor = this.#openEditor(stream)
-    return editor === null ? null : { editor, last, unpassed: '' }
+    return editor === null ? null : { editor, last, half: '', unpassed: '' }
   }
 
   #openEditor(stream: TextStream): TextEditor | null {
@@ -276,7 +278,14 @@ export class TextView {
     })
   }
 
-  #runEdit(choice: OpenChoice, text: OpenText, delta: string, isLast: boolean): void {
+  #runEdit(choice: OpenChoice, text: OpenText, piece: string, isLast: boolean): void {
+    let delta = text.half + piece
+    text.half = ''
+    if (!isLast && endsInHalf(delta)) {
+      text.half = delta.slice(-1)
+      delta = delta.slice(0, -1)
+      if (delta === '') return
+    }
     text.unpassed += delta
     const { last } = text
     this.#settle(text.editor.edit(delta, isLast), (passed) => {
@@ -344,6 +353,12 @@ export class TextView {
     this.close()
     this.#options.onError(error)
   }
+}
+
+/** True for a text that ends in the first of two surrogates (UTF-16). */
+function endsInHalf(text: string): boolean {
+  const unit = text.charCodeAt(text.length - 1)
+  return unit >= 0xd800 && unit <= 0xdbff
 }
 
 /** Notes whether the text differs from the worker's so far. */
