@@ -180,7 +180,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       model,
       stream,
       request,
-      mapEvents: (map) => maps.push(map),
+      mapEvents: (map) => {
+        maps.push(map)
+      },
     }
     const goOn = (answer: GenerationAnswer | undefined | void) => {
       if (this.#isOver) return
