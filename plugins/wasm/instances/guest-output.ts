@@ -6,6 +6,7 @@ import {
   MAX_ENTRIES,
   type ModifyAction,
   type PickAction,
+  type TextAction,
 } from '../../../wasm-sdk/abi.ts'
 import { applyEdits, EditList } from '../hooks/header-edits.ts'
 import type { PhaseItem, PhaseResult, StreamEvent } from '../threads/guest-task.ts'
@@ -192,9 +193,9 @@ export function readTextOutput(output: Uint8Array | null): TextOutput {
 /** @throws BadOutput */
 export function readTextHead(head: Record<string, unknown>, body: Buffer): TextOutput {
   if (head.action === 'fetch') throw new BadOutput('the action fetch is not available in OnText')
-  const { held_bytes: heldBytes = 0 } = head
+  const { held_bytes: heldBytes = 0 } = head as TextAction
   if (heldBytes === 0) return { text: body.toString('utf8'), held: '' }
-  const end = Number.isSafeInteger(heldBytes) ? body.length - Number(heldBytes) : -1
+  const end = Number.isSafeInteger(heldBytes) ? body.length - heldBytes : -1
   if (end < 0 || end > body.length)
     throw new BadOutput('held_bytes must be the length of the end of the body')
   if (body.length - end > MAX_STATE_BYTES)
