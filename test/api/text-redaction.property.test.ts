@@ -220,13 +220,13 @@ function checkSocket(kind: WorkerKind): Promise<void> {
 
 const fragments = fc.array(
   fc.constantFrom(...SECRETS, 'sk-live-4', 'sk-', 'Zü"', ' a ', 'größe ', '😀', '\n', '\\'),
-  { minLength: 1, maxLength: 8 },
+  { minLength: 1, maxLength: 4 },
 )
 const wholeText = fragments.map((parts) => `${parts.join('')} ${SECRETS[0]}.`)
 /** Cut anywhere, also within a character of two units. */
 const pieces = (text: fc.Arbitrary<string>) =>
   fc
-    .tuple(text, fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 12 }))
+    .tuple(text, fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 8 }))
     .map(([all, sizes]) => {
       const cut: string[] = []
       for (let at = 0, turn = 0; at < all.length; turn++) {

@@ -4,9 +4,9 @@
  * converters.
  */
 import type { GatewayError } from '../../errors/gateway-error.ts'
+import type { RelayOptions } from '../relay-options.ts'
 import type { RequestContext } from '../request.ts'
 import type { HeaderList, UpstreamRequest } from '../transport.ts'
-import type { RelayOptions } from '../upstream.ts'
 import type { WorkerEntry } from '../worker.ts'
 import type { GenerationRequest, NativeAnswer, NativeObject } from './generation-request.ts'
 
