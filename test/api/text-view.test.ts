@@ -1,8 +1,9 @@
 /** Edits of texts by `onText` hooks: every format, every place where the text appears. */
 import { describe, expect, test } from 'vitest'
+import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { MASK, redactorPlugin, SECRET } from '../support/redactor.ts'
 import { openSse } from '../support/sse-client.ts'
-import { chatAnswer, openResponses } from './responses/responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
 describe.each([false, true])('asynchronous: %s', (isAsynchronous) => {
   const open = () =>
@@ -49,4 +50,39 @@ describe.each([false, true])('asynchronous: %s', (isAsynchronous) => {
     expect(text).not.toContain('SECRET-')
     expect(text).toContain('masked')
   })
+})
+
+test('a tool that the gateway runs, and the next turn of the model, get the edited arguments', async () => {
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  try {
+    const { create, workers, asked } = await openResponses(undefined, {
+      own: [redactorPlugin(true)],
+      plugins: { mcp: { clientServers: { allowsPrivate: true } } },
+    })
+    const call = { id: 'c0', name: 'echo', arguments: JSON.stringify({ text: SECRET }) }
+    workers[0].once(CHAT, chatAnswer({ tool_calls: [call] }))
+    workers[0].once(CHAT, chatAnswer('done'))
+    const tool = { type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }
+    const reply = await create({ input: 'go', tools: [tool] })
+    expect(reply.output[1]).toMatchObject({ arguments: `{"text":"${MASK}"}`, output: `you said ${MASK}` })
+    expect(JSON.stringify(asked()[1].messages)).not.toContain(SECRET)
+  } finally {
+    await server.close()
+  }
+})
+
+test('a request of the Messages format that cannot be translated is refused, and goes to no worker unread', async () => {
+  const { post, workers } = await openResponses(undefined, {
+    workers: [{ spec: { apis: ['messages'] } }],
+    own: [redactorPlugin()],
+    plugins: { messages: {} },
+  })
+  const content = [{ type: 'unknown_block', text: 'x' }]
+  const reply = await post('/v1/messages', {
+    model: 'test-model',
+    max_tokens: 9,
+    messages: [{ role: 'user', content }],
+  })
+  expect(reply.status).toBe(400)
+  expect(workers[0].requestsTo('POST /v1/messages')).toEqual([])
 })

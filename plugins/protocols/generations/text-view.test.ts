@@ -219,6 +219,13 @@ test('what repeats an edited text in the form of the worker is removed', async (
       of: { kind: 'native', number: 0 },
       event: { type: 'response.custom_tool_call_input.delta', delta: 'secret' },
     },
+    {
+      type: 'native_event',
+      choice: 0,
+      engine: 'responses',
+      of: { kind: 'answer' },
+      event: { type: 'response.unknown.done', text: 'a secret' },
+    },
     { type: 'native_item', choice: 0, number: 0, engine: 'responses', item },
     {
       type: 'choice_done',

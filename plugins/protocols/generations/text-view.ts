@@ -256,9 +256,12 @@ export class TextView {
     this.#pass(event)
   }
 
-  /** An edited input has no deltas, since it is edited as a whole at its end. */
+  /**
+   * Drops events of an edited input, which is edited as a whole at its end, and events that the gateway does not know of a
+   * message, of a call or of the answer, since they may repeat texts.
+   */
   #passNative(event: EventOf<'native_event'>): void {
-    if (event.of.kind !== 'native' || !this.#customCalls.has(event.of.number)) this.#pass(event)
+    if (event.of.kind === 'native' && !this.#customCalls.has(event.of.number)) this.#pass(event)
   }
 
   #endNative(event: EventOf<'native_item'>): void {
