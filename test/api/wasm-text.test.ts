@@ -8,6 +8,7 @@ import { buildModule } from '../../plugins/wasm/project/build.ts'
 import { withSection } from '../fixtures/wasm/guest-build.ts'
 import { tinyModule } from '../fixtures/wasm/tiny-module.ts'
 import { CHAT, chatAnswer } from '../support/chat-script.ts'
+import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const SETUP_MS = 300_000
@@ -103,4 +104,17 @@ test('other requests of a matched route keep their text', async () => {
   await redact(fleet, 'b', { match: { models: ['other-*'] } })
   expect(await said(fleet, false)).toBe('abc')
   expect((await fleet.list()).metrics.total_executions).toBe(0)
+})
+
+test('a native generation that names no model is edited too', async () => {
+  const fleet = await openWasmFleet()
+  const choice = { index: 0, text: 'abcdef', finish_reason: 'stop', logprobs: null }
+  fleet.workers[0].script(
+    'POST /v1/completions',
+    jsonAnswer({ id: 'c', object: 'text_completion', created: 1, model: 'm', choices: [choice] }),
+  )
+  await redact(fleet, 'abc')
+  const reply = await fleet.post('/generate', { text: 'hi' })
+  expect(reply.status).toBe(200)
+  expect(await reply.json()).toMatchObject([{ text: '[redacted]def' }])
 })

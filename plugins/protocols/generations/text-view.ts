@@ -3,53 +3,62 @@
  * what the editors return into the events. Client formats and the store are written from the events, so that an edit reaches
  * every place where a text appears. What would repeat an edited text in the worker's own form is removed. @hot
  */
-import type {
-  GenerationEvent,
-  HookSignatures,
-  NativeObject,
-  RequestContext,
-  TextEditor,
-  TextStream,
-} from '#kernel'
+import type { GenerationEvent, HookSignatures, RequestContext, TextEditor, TextStream } from '#kernel'
+import { type ChoiceChanges, type TextEvent, withoutRepeats, withoutTokens } from './edited-events.ts'
 
 /** Steps that may wait for an editor before the worker is paused. */
 const MAX_WAITING = 64
 const CUSTOM_CALL = 'custom_tool_call'
 
 type EventOf<Type extends GenerationEvent['type']> = Extract<GenerationEvent, { type: Type }>
-type TextEvent = EventOf<'text' | 'reasoning' | 'refusal' | 'tool_arguments'>
 
-/** A text that has not ended. */
-interface OpenText {
+/** A text that has not ended, and what its editor has made of it. */
+class OpenText {
   readonly editor: TextEditor
   /** The last delta: the text that is passed on has its other members. */
   last: TextEvent
   /** First half of a character that the worker cut in two; empty for none. */
-  half: string
-  /** Text that was given to the editor, and neither passed on nor changed yet. */
-  unpassed: string
+  half = ''
+  #isChanged = false
+  /** Text that was given to the editor and not passed on yet; not kept once the text is changed. */
+  #unpassed = ''
+
+  constructor(editor: TextEditor, last: TextEvent) {
+    this.editor = editor
+    this.last = last
+  }
+
+  /** @returns true if the text differs from the worker's */
+  note(given: string, passed: string, isLast: boolean): boolean {
+    if (this.#isChanged) return true
+    const unpassed = this.#unpassed + given
+    this.#isChanged = !unpassed.startsWith(passed) || (isLast && passed !== unpassed)
+    this.#unpassed = this.#isChanged ? '' : unpassed.slice(passed.length)
+    return this.#isChanged
+  }
 }
 
-interface OpenChoice {
+interface OpenChoice extends ChoiceChanges {
   /** Text, reasoning or refusal; null if there is none, or no editor wants it. */
   text: OpenText | null
   kind: TextStream['kind'] | null
   form: 'text' | 'summary' | undefined
   /** By index of the call. */
   readonly calls: Map<number, OpenText>
-  /** An edited text differs from the worker's. */
-  isChanged: boolean
-  isReasoningChanged: boolean
+}
+
+interface EditStep {
+  readonly kind: 'edit'
+  readonly text: OpenText
+  readonly choice: OpenChoice
+  /** The last of its deltas; null for the end of the text. */
+  event: TextEvent | null
+  delta: string
+  readonly isLast: boolean
 }
 
 type Step =
-  | {
-      readonly kind: 'edit'
-      readonly text: OpenText
-      readonly choice: OpenChoice
-      delta: string
-      isLast: boolean
-    }
+  | EditStep
   | { readonly kind: 'pass'; readonly event: GenerationEvent }
   | { readonly kind: 'custom'; readonly event: EventOf<'native_item'>; readonly editor: TextEditor }
 
@@ -189,7 +198,7 @@ export class TextView {
 
   #open(stream: TextStream, last: TextEvent): OpenText | null {
     const editor = this.#openEditor(stream)
-    return editor === null ? null : { editor, last, half: '', unpassed: '' }
+    return editor === null ? null : new OpenText(editor, last)
   }
 
   #openEditor(stream: TextStream): TextEditor | null {
@@ -199,15 +208,16 @@ export class TextView {
 
   #edit(choice: OpenChoice, text: OpenText, event: TextEvent): void {
     const { delta } = event
-    text.last = event
     if (!this.#isBusy) {
-      this.#guard(() => this.#runEdit(choice, text, delta, false))
+      this.#guard(() => this.#runEdit({ kind: 'edit', text, choice, event, delta, isLast: false }))
       return
     }
     // Several pieces of one text become one call.
     const before = this.#waiting.at(-1)
-    if (before?.kind === 'edit' && before.text === text && !before.isLast) before.delta += delta
-    else this.#wait({ kind: 'edit', text, choice, delta, isLast: false })
+    if (before?.kind === 'edit' && before.text === text && !before.isLast) {
+      before.event = event
+      before.delta += delta
+    } else this.#wait({ kind: 'edit', text, choice, event, delta, isLast: false })
   }
 
   #endText(choice: OpenChoice): void {
@@ -224,8 +234,9 @@ export class TextView {
   }
 
   #end(choice: OpenChoice, text: OpenText): void {
-    if (this.#isBusy) this.#wait({ kind: 'edit', text, choice, delta: '', isLast: true })
-    else this.#guard(() => this.#runEdit(choice, text, '', true))
+    const step: EditStep = { kind: 'edit', text, choice, event: null, delta: '', isLast: true }
+    if (this.#isBusy) this.#wait(step)
+    else this.#guard(() => this.#runEdit(step))
   }
 
   #endChoice(index: number): void {
@@ -281,18 +292,21 @@ export class TextView {
     })
   }
 
-  #runEdit(choice: OpenChoice, text: OpenText, piece: string, isLast: boolean): void {
+  #runEdit({ choice, text, event, delta: piece, isLast }: EditStep): void {
     let delta = text.half + piece
     text.half = ''
+    text.last = event ?? text.last
     if (!isLast && endsInHalf(delta)) {
       text.half = delta.slice(-1)
       delta = delta.slice(0, -1)
       if (delta === '') return
     }
-    text.unpassed += delta
     const { last } = text
     this.#settle(text.editor.edit(delta, isLast), (passed) => {
-      note(choice, text, passed, isLast)
+      if (text.note(delta, passed, isLast)) {
+        choice.isChanged = true
+        if (last.type === 'reasoning') choice.isReasoningChanged = true
+      }
       if (passed === '') return
       if (passed === delta && last.delta === delta) this.#deliver(last)
       else this.#deliver({ ...withoutTokens(last), delta: passed })
@@ -328,7 +342,7 @@ export class TextView {
       step = this.#waiting.shift()
       if (step === undefined) break
       if (step.kind === 'pass') this.#deliver(step.event)
-      else if (step.kind === 'edit') this.#runEdit(step.choice, step.text, step.delta, step.isLast)
+      else if (step.kind === 'edit') this.#runEdit(step)
       else this.#runCustom(step.event, step.editor)
     }
     if (!this.#isFull || this.#waiting.length > 0 || this.#isClosed) return
@@ -362,48 +376,4 @@ export class TextView {
 function endsInHalf(text: string): boolean {
   const unit = text.charCodeAt(text.length - 1)
   return unit >= 0xd800 && unit <= 0xdbff
-}
-
-/** Notes whether the text differs from the worker's so far. */
-function note(choice: OpenChoice, text: OpenText, passed: string, isLast: boolean): void {
-  const isSame = text.unpassed.startsWith(passed)
-  text.unpassed = isSame ? text.unpassed.slice(passed.length) : text.unpassed
-  if (isSame && !(isLast && text.unpassed !== '')) return
-  choice.isChanged = true
-  if (text.last.type === 'reasoning') choice.isReasoningChanged = true
-}
-
-/** The tokens of a text that is not passed on as it came would show it. */
-function withoutTokens(event: TextEvent): TextEvent {
-  if (event.type === 'refusal' || (event.logprobs == null && event.tokenIds == null)) return event
-  return { ...event, logprobs: null, tokenIds: null }
-}
-
-type ChoiceEvent = Extract<GenerationEvent, { choice: number }>
-
-/** Removes what the worker's own form of an edited text would show. @returns null for nothing left */
-function withoutRepeats(event: ChoiceEvent, choice: OpenChoice): GenerationEvent | null {
-  if (!choice.isChanged) return event
-  switch (event.type) {
-    case 'part_done':
-      return { ...event, part: withoutMembers(event.part, PART_TEXTS) }
-    case 'reasoning_signature': {
-      // The vendor refuses its signature with another text.
-      const { isReasoningChanged } = choice
-      choice.isReasoningChanged = false
-      return isReasoningChanged ? null : event
-    }
-    case 'choice_done': {
-      const { native: _, ...end } = event
-      return { ...end, logprobs: null, tokenIds: null }
-    }
-    default:
-      return event
-  }
-}
-
-const PART_TEXTS: ReadonlySet<string> = new Set(['text', 'refusal', 'logprobs'])
-
-function withoutMembers(object: NativeObject, names: ReadonlySet<string>): NativeObject {
-  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.has(name)))
 }

@@ -60,7 +60,7 @@ export function toFirstInput(step: CaseStep, needs: ModuleNeeds): CallInput {
   return { head: { ...input.head, event, state: '' }, body: toBytes(first.data) }
 }
 
-/** Of the last piece, without new text: `textHead` and `text` of other pieces replace it. */
+/** The whole text as its last piece; `runCase` sends the pieces one by one. */
 function toTextInput({ request = {}, text }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
   return {
     head: {
