@@ -83,9 +83,14 @@ test('members of the description are those of abi.ts', () => {
 
 test('members of the actions are all there', () => {
   const section = document.split(/^## /m).find((part) => part.startsWith('Output')) ?? ''
-  const actions = ['RejectAction', 'ModifyAction', 'FetchAction', 'StreamAction', 'PickAction'].flatMap(
-    membersOf,
-  )
+  const actions = [
+    'RejectAction',
+    'ModifyAction',
+    'FetchAction',
+    'StreamAction',
+    'TextAction',
+    'PickAction',
+  ].flatMap(membersOf)
   const fetched = membersOf('FetchedHead').map((name) => `fetched.${name}`)
   for (const name of [...actions, ...fetched]) expect(section).toContain(`\`${name}\``)
 })

@@ -11,6 +11,8 @@ export const EXPORT_OF_ATTACH_POINT = Object.freeze({
   OnError: 'on_error',
   /** Extension: each complete event of a streamed response. */
   OnStreamEvent: 'on_stream_event',
+  /** Extension: each piece of the text of an answer, in every format, streamed or not. */
+  OnText: 'on_text',
   /** Extension: before each tool call that the gateway runs. */
   OnToolCall: 'on_tool_call',
   /** Extension: each pick of a worker with the policy `wasm`. */
@@ -65,7 +67,7 @@ export type HostFunctionName = keyof typeof HOST_FUNCTIONS
 export const FRAME_HEAD_BYTES = 4
 
 export type HeaderPair = readonly [name: string, value: string]
-export type Phase = 'request' | 'response' | 'error' | 'stream_event' | 'tool_call' | 'pick'
+export type Phase = 'request' | 'response' | 'error' | 'stream_event' | 'text' | 'tool_call' | 'pick'
 
 /** What is passed to a module. */
 export interface ModuleNeeds {
@@ -139,6 +141,23 @@ export interface GuestInput {
     readonly name: string | null
     /** The stream has ended: there is no data, but events may be added. */
     readonly is_end: boolean
+  }
+  /**
+   * Text phase; the body of the frame is the text that the module held back, followed by the new text. `request` is as in other
+   * phases; there is no response yet.
+   */
+  readonly text?: {
+    /** `tool_arguments` is JSON text as the model wrote it; the others are decoded. */
+    readonly kind: 'text' | 'reasoning' | 'refusal' | 'tool_arguments'
+    /** Index of the choice, 0-based. */
+    readonly choice: number
+    /** Of tool arguments; null otherwise. */
+    readonly call_id: string | null
+    readonly call_name: string | null
+    /** The text ends here: what is held back is passed on. There may be no new text. */
+    readonly is_last: boolean
+    /** Length of the held-back text at the beginning of the body. */
+    readonly held_bytes: number
   }
   /** Tool phase; the body of the frame is the arguments, a JSON object. `request` has only id and tenant. */
   readonly tool?: {
@@ -260,6 +279,12 @@ export interface StreamAction {
   readonly events?: readonly ActionEvent[]
   /** Passed to the next call of this stream; if absent, the state is kept. At most 64 KiB. */
   readonly state?: string
+}
+
+/** Text phase: the body of the frame replaces the whole text. Without output the whole text is passed on. */
+export interface TextAction {
+  /** Bytes at the end of the body that are held back, at most 64 KiB: the next call of this text gets them first. Default 0. */
+  readonly held_bytes?: number
 }
 
 /** The data, or its length in the body of the frame, which avoids JSON within JSON. */

@@ -23,6 +23,7 @@ import { toolTurn } from './tool-turn.ts'
 import { wasmLoop } from './wasm-loop.ts'
 import { wasmBody4k, wasmChain3, wasmHeaders, wasmNone } from './wasm-modules.ts'
 import { wasmStreamEvent } from './wasm-stream-event.ts'
+import { wasmText } from './wasm-text.ts'
 
 export const SCENARIOS: readonly Scenario[] = [
   boot,
@@ -56,5 +57,6 @@ export const SCENARIOS: readonly Scenario[] = [
   wasmBody4k,
   wasmChain3,
   wasmStreamEvent,
+  wasmText,
   wasmLoop,
 ]

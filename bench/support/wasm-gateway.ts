@@ -4,7 +4,7 @@ import type { GuestName, Guests } from './guests.ts'
 
 export interface ModuleUse {
   readonly guest: GuestName
-  readonly point: 'OnRequest' | 'OnStreamEvent'
+  readonly point: 'OnRequest' | 'OnStreamEvent' | 'OnText'
   readonly instance: 'reuse' | 'fresh'
   readonly timeoutMs?: number
   readonly placement?: 'pool' | 'inline' | 'auto'

@@ -1,5 +1,8 @@
 /** The hooks of a request. */
 import type { GatewayError } from '../errors/gateway-error.ts'
+import type { GenerationEvent } from './generation/generation.ts'
+import type { GenerationRequest } from './generation/generation-request.ts'
+import type { TextEditor, TextStream } from './generation/text-stream.ts'
 import type { RequestContext, WholeResponse } from './request.ts'
 import type { RouteDefinition } from './route.ts'
 import type { HeaderList, UpstreamFailureKind } from './transport.ts'
@@ -50,13 +53,28 @@ export interface WorkerErrorText {
   readonly text: string
 }
 
-/** A generation before it starts. A relayed request has none; one with tools may have many. */
-export interface GenerationNotice {
+/**
+ * A generation before it starts, in one form for every client format. A request whose bytes pass through to a worker has none
+ * unless a hook `needsGenerations`; one with tools may have many.
+ */
+export interface OpeningGeneration {
   /** Number of the generation in its request, 1-based. */
   readonly number: number
   /** As the client sent it; null for any. */
   readonly model: string | null
+  /** The client receives a stream. */
+  readonly stream: boolean
+  /** May be replaced: the worker gets the new one. */
+  request: GenerationRequest
+  /**
+   * Passes every event of the answer through a function: it returns the event, another one in its place, or null to drop it.
+   * Functions run in the order of their calls, before `onText` hooks. Only for generations that the gateway reads.
+   */
+  mapEvents(map: (event: GenerationEvent) => GenerationEvent | null): void
 }
+
+/** The whole answer, from `started` to `finished`; a `started` that is kept beyond its request has `worker: null`. */
+export type GenerationAnswer = readonly GenerationEvent[]
 
 export interface CandidateReport {
   readonly workerId: string
@@ -75,8 +93,19 @@ export interface HookSignatures {
   ) => WholeResponse | undefined | void | Promise<WholeResponse | undefined | void>
   /** First: a worker slot, 0-based. Once per upstream attempt. */
   onPick: (ctx: RequestContext, model: string) => number | undefined | void
-  /** Series: each generation of a request before its worker is picked; an exception rejects the generation. */
-  onGeneration: (ctx: RequestContext, generation: GenerationNotice) => void
+  /**
+   * First: each generation of a request before its worker is picked. May change it; an answer is sent in place of a worker's; an
+   * exception rejects it.
+   */
+  onGeneration: (
+    ctx: RequestContext,
+    generation: OpeningGeneration,
+  ) => GenerationAnswer | undefined | void | Promise<GenerationAnswer | undefined | void>
+  /**
+   * Series: text to text. Called once for each text of an answer; the editor that it returns receives the pieces. Requests of
+   * routes with such a hook are always generations, so that the gateway reads every answer.
+   */
+  onText: (ctx: RequestContext, stream: TextStream) => TextEditor | null | undefined | void
   /** Series: may change the headers. Before each upstream attempt. */
   onUpstreamRequest: (ctx: RequestContext, attempt: OutgoingAttempt) => void | Promise<void>
   /** Series: may change status, headers and an unstreamed body. Before the client's first byte. */
@@ -118,6 +147,11 @@ export interface HookOptions {
    * only. Longer responses and event streams reach the hook with `body` null. Default 1 MiB.
    */
   readonly maxResponseBytes?: number
+  /**
+   * onGeneration only: requests of the routes whose bytes would pass through to workers become generations as well, which costs
+   * the reading of each answer. Default false.
+   */
+  readonly needsGenerations?: boolean
   /** The hook reads `ctx.requestHeaders`, so its routes keep every header while it is on. */
   readonly readsAllHeaders?: boolean
   /**
@@ -138,4 +172,6 @@ export type RouteHooks = { readonly [Name in HookName]: HookSignatures[Name] | n
   readonly maxResponseBytes: number
   /** True keeps every request header, not only the declared ones. */
   readonly readsAllHeaders: boolean
+  /** True if answers must be read: no bytes pass through. */
+  readonly needsGenerations: boolean
 }

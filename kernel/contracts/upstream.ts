@@ -4,48 +4,11 @@ import type { Call, CallHandler, OpenCall } from './call.ts'
 import type { ModeControl } from './mode-control.ts'
 import type { ModelParameters } from './model-targets.ts'
 import type { SinkListener } from './relay-context.ts'
+import type { RelayOptions } from './relay-options.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { UsageEstimator } from './usage-estimator.ts'
 import type { WorkerEntry } from './worker.ts'
-
-/**
- * How the worker reports token usage in a response of the route: in `usage`, in event streams only if `stream_options` asks
- * for it (chat and completions); in `usage` always (Responses, Messages, embeddings); or in `meta_info` (SGLang's `/generate`).
- */
-export type UsageReport = 'on_request' | 'always' | 'meta_info'
-
-export interface RelayOptions {
-  /** Model that the client sent; aliases are resolved and replaced in the body. Null accepts any worker. Default: the body's `model`. */
-  readonly model?: string | null
-  /**
-   * Label of metrics; the worker's content type decides how the response is relayed. If true, a response of any other type than
-   * a stream is a failure of the worker. Default: the label is the body's `stream`, and any type is relayed.
-   */
-  readonly stream?: boolean
-  /** Path on the worker, with a leading slash. */
-  readonly path: string
-  /** Default POST. */
-  readonly method?: string
-  /** The only worker to use: no policy, no hook and no retry. Default: the balance picks by `model`. */
-  readonly worker?: WorkerEntry
-  /** Replace the client's headers of the same names: [name, value, …], names lower-case. */
-  readonly headers?: readonly string[]
-  /** Creates the completion check of an event stream. Default: a stream that ends in order by HTTP is complete. */
-  readonly checkCompletion?: () => StreamCompletionCheck
-  /** Default: the response reports no token usage. */
-  readonly usage?: UsageReport
-}
-
-/** Completion check of an event stream: whether the stream reached the last event of its format. */
-export interface StreamCompletionCheck {
-  /** A view, valid during the call. @hot */
-  take(chunk: Buffer): void
-  /** Called when the worker has ended the stream in order; an incomplete stream fails as a broken connection does. */
-  isWhole(): boolean
-  /** Releases the check. */
-  leave(): void
-}
 
 /** Relay of an open call; the owner of the call passes on its events, from the head on. */
 export interface JoinedRelay extends CallHandler, SinkListener {

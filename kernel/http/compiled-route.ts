@@ -24,6 +24,7 @@ export const NO_HOOKS: RouteHooks = Object.freeze({
   onRequest: null,
   onPick: null,
   onGeneration: null,
+  onText: null,
   onAttempt: null,
   onEvents: null,
   onUpstreamRequest: null,
@@ -33,6 +34,7 @@ export const NO_HOOKS: RouteHooks = Object.freeze({
   onDone: null,
   maxResponseBytes: 0,
   readsAllHeaders: false,
+  needsGenerations: false,
 })
 
 export interface RouteParts {

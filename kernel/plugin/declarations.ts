@@ -32,6 +32,7 @@ const HOOKS: Readonly<Record<HookName, true>> = {
   onRequest: true,
   onPick: true,
   onGeneration: true,
+  onText: true,
   onUpstreamRequest: true,
   onAttempt: true,
   onResponse: true,

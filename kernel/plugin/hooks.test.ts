@@ -1,6 +1,7 @@
 /** Chains of hooks: none continues for a request that is over, and none waits without a timeout. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { TextStream } from '../contracts/generation/text-stream.ts'
 import type { HookName, HookSignatures } from '../contracts/hook.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
@@ -11,6 +12,7 @@ import { compileHooks, declareHook } from './hooks.ts'
 const route = { access: 'api' } as unknown as RouteDefinition
 const BYTES = Buffer.from('data: 1\n\n')
 const error = httpErrors.internal_error()
+const TEXT: TextStream = { kind: 'text', choice: 0, call: null }
 
 /** Arguments of each chain, and the result that lets the next hook run. */
 const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown } } = {
@@ -24,7 +26,7 @@ const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown 
   onError: { args: [error], passOn: error },
 }
 const OBSERVERS: readonly HookName[] = ['onAttempt', 'onDone']
-const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onGeneration', 'onChunk', 'onAttempt']
+const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onChunk', 'onAttempt']
 
 interface FakeRequest {
   isDone: boolean
@@ -104,6 +106,56 @@ test.each(OBSERVERS)('%s runs every hook, whatever the state of the request', as
   expect(started).toEqual([0, 1, 2])
 })
 
+describe('onText', () => {
+  const request = { isDone: false, isFailing: false } as RequestContext
+  const chain = (...hooks: HookSignatures['onText'][]) =>
+    compileHooks(
+      hooks.map((hook) => declareHook('p', 'onText', hook, {})),
+      'p',
+      route,
+    )
+  const adding = (mark: string, isLate = false): HookSignatures['onText'] => {
+    return () => ({
+      edit: (text, isLast) => {
+        const edited = `${text}${mark}${isLast ? '.' : ''}`
+        return isLate ? Promise.resolve(edited) : edited
+      },
+    })
+  }
+
+  test('editors run in order, and a text that none wants has no editor', async () => {
+    const unwanted = () => undefined
+    expect(chain(unwanted, unwanted).onText?.(request, TEXT)).toBeUndefined()
+    expect(chain(unwanted, adding('a')).onText?.(request, TEXT)?.edit('x', false)).toBe('xa')
+    const editor = chain(adding('a'), unwanted, adding('b', true)).onText?.(request, TEXT)
+    expect(await editor?.edit('x', false)).toBe('xab')
+    expect(await editor?.edit('', true)).toBe('a.b.')
+  })
+
+  test('what one editor holds back does not reach the next, except at the end', () => {
+    const seen: string[] = []
+    const holding: HookSignatures['onText'] = () => ({ edit: (_, isLast) => (isLast ? 'held' : '') })
+    const seeing: HookSignatures['onText'] = () => ({
+      edit: (text) => {
+        seen.push(text)
+        return text
+      },
+    })
+    const editor = chain(holding, seeing).onText?.(request, TEXT)
+    expect([editor?.edit('a', false), editor?.edit('', true)]).toEqual(['', 'held'])
+    expect(seen).toEqual(['held'])
+  })
+
+  test('only such hooks, and those that ask for it, keep bytes from passing through', () => {
+    expect(chain(adding('a')).needsGenerations).toBe(true)
+    expect(compileHooks([declareHook('p', 'onGeneration', () => {}, {})], 'p', route).needsGenerations).toBe(
+      false,
+    )
+    const needing = declareHook('p', 'onGeneration', () => {}, { needsGenerations: true })
+    expect(compileHooks([needing], 'p', route).needsGenerations).toBe(true)
+  })
+})
+
 describe('a hook that never settles', () => {
   beforeEach(() => {
     vi.useFakeTimers()
@@ -114,7 +166,16 @@ describe('a hook that never settles', () => {
   const never = () => new Promise<never>(() => {})
   const request = { isDone: false, isFailing: false } as RequestContext
 
-  test.each(['onRequest', 'onUpstreamRequest', 'onResponse', 'onEvents', 'onError'] as const)(
+  test('an editor of onText has the timeout for each piece', async () => {
+    const declared = declareHook('slow-plugin', 'onText', () => ({ edit: never }), { timeoutMs: 500 })
+    const editor = compileHooks([declared], 'slow-plugin', route).onText?.(request, TEXT)
+    const outcome = Promise.resolve(editor?.edit('a', false)).catch((failure) => failure)
+    await vi.advanceTimersByTimeAsync(500)
+    expect(((await outcome) as GatewayError).message).toContain('onText hook of plugin slow-plugin')
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test.each(['onRequest', 'onGeneration', 'onUpstreamRequest', 'onResponse', 'onEvents', 'onError'] as const)(
     '%s ends with an error that names hook and plugin after the timeout',
     async (name) => {
       const declared = declareHook('slow-plugin', name, never, { timeoutMs: 500 })

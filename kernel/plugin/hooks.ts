@@ -1,4 +1,6 @@
 /** Combines the hooks of a route into one function per hook name, once at boot. Without hooks it is null and costs one branch. */
+
+import type { TextEditor } from '../contracts/generation/text-stream.ts'
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
@@ -49,15 +51,16 @@ export function compileHooks(
       (one.options.scope === 'all' || one.plugin === routePlugin) &&
       (one.options.routes?.(route) ?? true),
   )
+  const ordered = (['early', undefined, 'late'] as const).flatMap((order) =>
+    relevant.filter((one) => one.options.order === order),
+  )
+  const declaredOf = (name: HookName) => ordered.filter((one) => one.name === name)
   const list = <Name extends HookName>(name: Name): HookSignatures[Name][] =>
-    (['early', undefined, 'late'] as const).flatMap((order) =>
-      relevant
-        .filter((one) => one.name === name && one.options.order === order)
-        .map((one) => one.hook as HookSignatures[Name]),
-    )
+    declaredOf(name).map((one) => one.hook as HookSignatures[Name])
   return {
     onRequest: fold(list('onRequest'), firstResponse),
-    onGeneration: fold(list('onGeneration'), eachGeneration),
+    onGeneration: fold(list('onGeneration'), firstAnswer),
+    onText: fold(declaredOf('onText').map(withEditDeadline), textToText),
     onAttempt: fold(list('onAttempt'), everyAttempt),
     onEvents: fold(list('onEvents'), eventsToEvents),
     onPick: fold(list('onPick'), firstSlot),
@@ -71,6 +74,9 @@ export function compileHooks(
       ...relevant.filter(({ name }) => name === 'onResponse').map((one) => one.maxResponseBytes),
     ),
     readsAllHeaders: relevant.some((one) => one.readsAllHeaders),
+    needsGenerations: relevant.some(
+      ({ name, options }) => name === 'onText' || options.needsGenerations === true,
+    ),
   }
 }
 
@@ -116,10 +122,34 @@ function eachAttempt(hook: OnUpstreamRequest, rest: OnUpstreamRequest): OnUpstre
 }
 
 type OnGeneration = HookSignatures['onGeneration']
-function eachGeneration(hook: OnGeneration, rest: OnGeneration): OnGeneration {
+function firstAnswer(hook: OnGeneration, rest: OnGeneration): OnGeneration {
   return (ctx, generation) => {
-    hook(ctx, generation)
-    if (!isOver(ctx)) rest(ctx, generation)
+    const early = hook(ctx, generation)
+    if (early instanceof Promise) return early.then((answer) => answerOrRest(answer))
+    return answerOrRest(early)
+
+    function answerOrRest(answer: Awaited<ReturnType<OnGeneration>>): ReturnType<OnGeneration> {
+      return answer || isOver(ctx) ? answer : rest(ctx, generation)
+    }
+  }
+}
+
+type OnText = HookSignatures['onText']
+function textToText(hook: OnText, rest: OnText): OnText {
+  return (ctx, stream) => {
+    const first = hook(ctx, stream)
+    const then = rest(ctx, stream)
+    return first && then ? linkEditors(first, then) : first || then
+  }
+}
+
+function linkEditors(first: TextEditor, then: TextEditor): TextEditor {
+  return {
+    edit(text, isLast) {
+      const passOn = (passed: string) => (passed === '' && !isLast ? '' : then.edit(passed, isLast))
+      const passed = first.edit(text, isLast)
+      return passed instanceof Promise ? passed.then(passOn) : passOn(passed)
+    },
   }
 }
 
@@ -221,6 +251,7 @@ const hookErrors = defineErrors('plugin', {
 /** Hooks that a request waits for; a promise that never settles must not hold it open. */
 const AWAITED: ReadonlySet<HookName> = new Set([
   'onRequest',
+  'onGeneration',
   'onUpstreamRequest',
   'onResponse',
   'onEvents',
@@ -244,6 +275,23 @@ function withDeadline<Hook extends (...args: never[]) => unknown>(
     return pending instanceof Promise ? withTimeout(pending, name, plugin, limitMs) : pending
   }
   return limited as Hook
+}
+
+/** Applies the deadline to each piece of text. */
+function withEditDeadline({ hook, plugin, options }: DeclaredHook): OnText {
+  const open = hook as OnText
+  const limitMs = options.timeoutMs ?? DEFAULT_HOOK_MS
+  if (limitMs === 0) return open
+  return (ctx, stream) => {
+    const editor = open(ctx, stream)
+    if (!editor) return editor
+    return {
+      edit(text, isLast) {
+        const pending = editor.edit(text, isLast)
+        return pending instanceof Promise ? withTimeout(pending, 'onText', plugin, limitMs) : pending
+      },
+    }
+  }
 }
 
 /** @throws hook_timeout (500) */

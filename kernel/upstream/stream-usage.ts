@@ -2,8 +2,9 @@
  * Reads the token usage of a relayed event stream, and removes the event that carries it if the client did not request it.
  * Events are looked at whole, so that the result does not depend on how the worker's bytes are split. @hot
  */
+
+import type { UsageReport } from '../contracts/relay-options.ts'
 import type { TokenUsage } from '../contracts/request.ts'
-import type { UsageReport } from '../contracts/upstream.ts'
 import type { UsageEstimator } from '../contracts/usage-estimator.ts'
 import { nextEventEnd } from '../wire/event-borders.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'

@@ -1,7 +1,7 @@
 /** Text and output events of streams, independent of how the bytes are split. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { UsageReport } from '../contracts/upstream.ts'
+import type { UsageReport } from '../contracts/relay-options.ts'
 import { StreamUsage } from './stream-usage.ts'
 import { StreamedText } from './streamed-text.ts'
 

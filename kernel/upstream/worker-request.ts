@@ -1,9 +1,9 @@
 /** Builds the request of one attempt: headers for the worker, and the body with the canonical model. @hot */
 import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
+import type { RelayOptions } from '../contracts/relay-options.ts'
 import type { RoutingPeek } from '../contracts/request.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
-import type { RelayOptions } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import { type BodyEdit, editedBody } from './usage-request.ts'

@@ -9,12 +9,13 @@ const AttachPointSchema = Type.Object(
         Type.Literal('OnResponse'),
         Type.Literal('OnError'),
         Type.Literal('OnStreamEvent'),
+        Type.Literal('OnText'),
         Type.Literal('OnToolCall'),
         Type.Literal('OnPick'),
       ],
       {
         description:
-          'Extensions: OnStreamEvent, each event of a streamed response; OnToolCall, each tool call that the gateway runs; OnPick, each pick of a worker if the policy is wasm.',
+          'Extensions: OnStreamEvent, each event of a streamed response; OnText, each piece of the text of an answer; OnToolCall, each tool call that the gateway runs; OnPick, each pick of a worker if the policy is wasm.',
       },
     ),
   },

@@ -32,7 +32,7 @@ function lineFront(seen: GenerationEvent[] = []) {
             seen.push(event)
             if (event.type === 'failed') ctx.fail(event.error)
             else {
-              lines.push(JSON.stringify('worker' in event ? { ...event, worker: event.worker.url } : event))
+              lines.push(JSON.stringify('worker' in event ? { ...event, worker: event.worker?.url } : event))
               if (event.type === 'finished') ctx.text(200, lines.join('\n'))
             }
           },

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildModule } from '../../plugins/wasm/project/build.ts'
+import { chatChunks } from '../support/engine-shape.ts'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
@@ -97,40 +98,18 @@ test('wasm-redact-request changes the prompt that the worker receives', async ()
 
 test('wasm-redact-stream removes a secret that spans three events', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
-  const chunk = (content: string | null, finish_reason: string | null = null) => {
-    const delta = content === null ? {} : { content }
-    return JSON.stringify({
-      id: 'c',
-      object: 'chat.completion.chunk',
-      created: 1,
-      model: 'm',
-      choices: [{ index: 0, delta, finish_reason }],
-    })
-  }
-  const answer = [chunk('the key is sk-'), chunk('li'), chunk('ve, and sk'), chunk(null, 'stop'), '[DONE]']
-  fleet.workers[0].script(CHAT, sseAnswer(answer))
-  await attach(fleet, 'redact-stream', ['OnStreamEvent'], { secrets: 'sk-live' })
+  const chunks = chatChunks('m', ['the key is sk-', 'li', 've, and sk'])
+  fleet.workers[0].script(CHAT, sseAnswer(chunks))
+  await attach(fleet, 'redact-stream', ['OnText'], { secrets: 'sk-live' })
   const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
-    body: { model: 'test-model', stream: true, messages: [] },
+    body: { model: 'test-model', stream: true, messages: [{ role: 'user', content: 'hi' }] },
   })
   await stream.done
-  const expected = [
-    chunk('the key is '),
-    chunk(''),
-    chunk('[redacted], and '),
-    chunk('sk'),
-    chunk(null, 'stop'),
-    '[DONE]',
-  ]
-  const received = stream
-    .text()
-    .split('\n\n')
-    .filter((block) => block !== '')
-    .map((block) => block.replace('data: ', ''))
-  expect(received.slice(0, 3)).toEqual(expected.slice(0, 3))
-  expect(received.slice(4)).toEqual(expected.slice(4))
-  // The chunk written by the module has its members in another order.
-  expect(JSON.parse(received[3])).toEqual(JSON.parse(expected[3]))
+  const texts = stream.events.flatMap(({ data }) =>
+    data === '[DONE]' ? [] : [JSON.parse(data).choices[0].delta.content ?? ''],
+  )
+  expect(texts.filter((text) => text !== '')).toEqual(['the key is ', '[redacted], and ', 'sk'])
+  expect(stream.events.at(-1)?.data).toBe('[DONE]')
 })
 
 test('wasm-errors hides engine details', async () => {

@@ -214,7 +214,7 @@ async function openGrpcLane(model: ScriptedModel): Promise<Lane> {
 }
 
 /** Encodes by the sample vocabulary without merges: markers as such, everything else byte by byte. */
-function byteEncoder(): (text: string) => number[] {
+export function byteEncoder(): (text: string) => number[] {
   const file = new URL('../../plugins/models/tokenizers/sample/tokenizer.json', import.meta.url)
   const { model, added_tokens: added } = JSON.parse(readFileSync(file, 'utf8')) as {
     model: { vocab: Record<string, number> }

@@ -7,6 +7,8 @@ import { Request } from './request'
 import { Response } from './response'
 import { StreamAction } from './stream-action'
 import { StreamEvent } from './stream-event'
+import { TextAction } from './text-action'
+import { TextPiece } from './text-piece'
 import { ToolAction } from './tool-action'
 import { ToolCall } from './tool-call'
 
@@ -30,6 +32,12 @@ export function handleError(handler: (request: Request, response: Response, erro
 export function handleStreamEvent(handler: (request: Request, event: StreamEvent) => StreamAction): i32 {
   const input = new Input()
   handler(new Request(input), new StreamEvent(input)).send()
+  return end()
+}
+
+export function handleText(handler: (request: Request, piece: TextPiece) => TextAction): i32 {
+  const input = new Input()
+  handler(new Request(input), new TextPiece(input)).send()
   return end()
 }
 

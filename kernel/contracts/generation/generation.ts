@@ -4,9 +4,9 @@
  * converters.
  */
 import type { GatewayError } from '../../errors/gateway-error.ts'
+import type { RelayOptions } from '../relay-options.ts'
 import type { RequestContext } from '../request.ts'
 import type { HeaderList, UpstreamRequest } from '../transport.ts'
-import type { RelayOptions } from '../upstream.ts'
 import type { WorkerEntry } from '../worker.ts'
 import type { GenerationRequest, NativeAnswer, NativeObject } from './generation-request.ts'
 
@@ -190,7 +190,8 @@ export interface GenerationStarted {
   readonly promptLogprobs?: readonly PromptLogprob[] | null
   /** The worker got the tools of `NativeRequest.tools` too. Default false. */
   readonly hasNativeTools?: boolean
-  readonly worker: WorkerEntry
+  /** Null if a hook gave the answer. */
+  readonly worker: WorkerEntry | null
 }
 
 /** Receives the events of one generation. Must not throw: an exception ends the generation with an internal error. */

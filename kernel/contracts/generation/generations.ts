@@ -84,8 +84,11 @@ export interface Generations {
    *
    * @param model as the client names it; null for any, which gives a model of a worker that does not take the format
    * @param api a name of `WorkerEntry.apis`
+   * @param ctx of a request for text, since hooks of its route may require a generation
    */
-  modelToGenerate(model: string | null, api: string): string | null
+  modelToGenerate(model: string | null, api: string, ctx?: RequestContext): string | null
+  /** True if a hook of the route must see every answer, so that no bytes pass through. */
+  mustGenerate(ctx: RequestContext): boolean
   /** True if every worker of the model lists the format, or the model has no worker. @param model as the client names it */
   isNative(model: string, api: string): boolean
   /** True if the worker takes the format: it lists it, and is not known to lack the route. */

@@ -3,7 +3,7 @@
  * and releases everything when the request ends. Tenant limits come first, so that a tenant over its limit does not
  * use up the shared limits.
  */
-import { type GenerationNotice, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
+import { type OpeningGeneration, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
 import { AdmissionState, ResponseEvents } from './admission-state.ts'
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
@@ -86,7 +86,7 @@ export class Admission {
    * Tokens are settled at the end, by the usage that the response reports for all generations.
    * @throws tenant_rate_limit_exceeded (429)
    */
-  onGeneration(ctx: RequestContext, { number, model }: GenerationNotice): void {
+  onGeneration(ctx: RequestContext, { number, model }: Pick<OpeningGeneration, 'number' | 'model'>): void {
     if (number === 1 || !this.#limitsTenants) return
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)

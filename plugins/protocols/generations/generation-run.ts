@@ -12,15 +12,18 @@ import {
   GatewayError,
   type GenerateOptions,
   type Generation,
+  type GenerationAnswer,
   type GenerationEvent,
   type GenerationRequest,
   type GenerationUsage,
   type HeaderList,
+  type HookSignatures,
   type JoinedRelay,
   type ModelParameters,
   messageOf,
   type NativeObject,
   type OpenCall,
+  type OpeningGeneration,
   type PreparedPrompt,
   type RelayContext,
   type TokenUsage,
@@ -37,6 +40,7 @@ import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
 import type { StreamCounter } from './stream-counter.ts'
 import { withTargetParameters } from './target-parameters.ts'
+import { TextView } from './text-view.ts'
 import { seesImages, type ToolImages, withToolImages } from './tool-images.ts'
 import { UnreportedStream } from './unreported-stream.ts'
 
@@ -91,9 +95,12 @@ class Attempt implements EngineAttempt {
   }
 }
 
+/** A function of `OpeningGeneration.mapEvents`. */
+type EventMap = Parameters<OpeningGeneration['mapEvents']>[0]
+
 export class GenerationRun implements Generation, Call, CallHandler, EngineSink {
   readonly ctx: RelayContext
-  readonly request: GenerationRequest
+  request: GenerationRequest
   readonly stream: boolean
   readonly worker = null
   readonly promptBytes = null
@@ -112,10 +119,15 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   #refusalHeaders: HeaderList = []
   /** Null if usage is not counted, and for responses that are not streamed. */
   #unreported: UnreportedStream | null = null
+  /** Null without such hooks. */
+  #maps: readonly EventMap[] | null = null
+  #view: TextView | null = null
   #hasEmitted = false
   #hasFinished = false
   #isOver = false
   #isPaused = false
+  /** Text waits for an editor. */
+  #isEditing = false
   /** Rest of the reader's work for a large chunk; the upstream is paused until it is done. */
   #deferred: (() => void) | null = null
 
@@ -131,6 +143,15 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.stream = options.stream
     this.#options = options
     this.#parts = parts
+    const { onText } = ctx.hooks
+    if (onText !== null)
+      this.#view = new TextView({
+        ctx,
+        onText,
+        deliver: (event) => options.listener.onEvent(event),
+        onError: (error) => this.#editFailed(error),
+        onFull: (isFull) => this.#pauseForEdits(isFull),
+      })
   }
 
   get model(): string | null {
@@ -144,22 +165,71 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#isOver) return
     try {
       ctx.generationCount++
-      ctx.hooks.onGeneration?.(ctx, { number: ctx.generationCount, model: this.model })
-      if (this.#isOver) return
-      const { upstream } = this.#parts
-      const { model } = this.request
-      const pending = upstream.isVirtual(model) ? null : this.prepareFor(upstream.canonicalModel(model), null)
-      if (pending === null) this.#open()
-      else
-        pending.then(
-          () => {
-            if (!this.#isOver) this.#open()
-          },
-          (error: unknown) => this.#failed(error),
-        )
+      const { onGeneration } = ctx.hooks
+      if (onGeneration === null) this.#begin()
+      else this.#askHooks(onGeneration)
     } catch (error) {
       process.nextTick(() => this.#failed(error))
     }
+  }
+
+  #askHooks(onGeneration: NonNullable<HookSignatures['onGeneration']>): void {
+    const maps: EventMap[] = []
+    const { ctx, model, stream, request } = this
+    const opening: OpeningGeneration = {
+      number: ctx.generationCount,
+      model,
+      stream,
+      request,
+      mapEvents: (map) => {
+        maps.push(map)
+      },
+    }
+    const goOn = (answer: GenerationAnswer | undefined | void) => {
+      if (this.#isOver) return
+      if (maps.length > 0) this.#maps = maps
+      if (opening.request !== request) this.#replaceRequest(opening.request)
+      if (answer) setImmediate(() => this.#replay(answer))
+      else this.#begin()
+    }
+    const pending = onGeneration(ctx, opening)
+    if (pending instanceof Promise) pending.then(goOn).catch((error: unknown) => this.#failed(error))
+    else goOn(pending)
+  }
+
+  #replaceRequest(request: GenerationRequest): void {
+    const isSamePrompt = request.prompt === this.request.prompt
+    // The client's own form of the prompt would be sent in place of the changed one.
+    const { native, ...others } = request
+    this.request = isSamePrompt || native !== this.request.native ? request : others
+    this.#current = this.request
+  }
+
+  #replay(answer: GenerationAnswer): void {
+    try {
+      for (const event of answer) {
+        if (event.type === 'failed') this.#failed(event.error)
+        else this.emit(event)
+      }
+    } catch (error) {
+      this.#failed(error)
+    }
+    this.#failed(generationErrors.generation_cut_off())
+  }
+
+  #begin(): void {
+    if (this.#isOver) return
+    const { upstream } = this.#parts
+    const { model } = this.request
+    const pending = upstream.isVirtual(model) ? null : this.prepareFor(upstream.canonicalModel(model), null)
+    if (pending === null) this.#open()
+    else
+      pending.then(
+        () => {
+          if (!this.#isOver) this.#open()
+        },
+        (error: unknown) => this.#failed(error),
+      )
   }
 
   prepareFor(model: string, parameters: ModelParameters | null): Promise<void> | null {
@@ -206,6 +276,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   #passes(worker: WorkerEntry): boolean {
     const { passThrough } = this.#options
+    if (this.ctx.hooks.needsGenerations) return false
     return passThrough !== undefined && this.#parts.passThrough.takes(worker, passThrough.api)
   }
 
@@ -371,13 +442,27 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       this.#hasFinished = true
       this.#isOver = true
     }
+    const shown = this.#shown(event)
+    if (shown === null) return
+    if (this.#view !== null) {
+      this.#view.push(shown)
+      return
+    }
     try {
-      this.#options.listener.onEvent(event.type === 'tool_call' ? this.#named(event) : event)
+      this.#options.listener.onEvent(shown)
     } catch (error) {
       // A listener that throws at the end has not ended the client's response.
       if (event.type === 'finished') this.#isOver = false
       throw error
     }
+  }
+
+  #shown(event: GenerationEvent): GenerationEvent | null {
+    const named = event.type === 'tool_call' ? this.#named(event) : event
+    if (this.#maps === null) return named
+    let shown: GenerationEvent | null = named
+    for (const map of this.#maps) if (shown !== null) shown = map(shown)
+    return shown
   }
 
   /** @throws worker_extra_content_too_long */
@@ -403,6 +488,20 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#call?.abort()
   }
 
+  /** A hook has thrown, also after the worker's last event. */
+  #editFailed(error: unknown): void {
+    this.#view = null
+    this.#isOver = false
+    this.stop()
+    this.#failed(error)
+  }
+
+  #pauseForEdits(isFull: boolean): void {
+    this.#isEditing = isFull
+    if (isFull) this.#call?.pause()
+    else if (!this.#isPaused) this.resume()
+  }
+
   defer(next: () => void): void {
     this.#deferred = next
     this.#call?.pause()
@@ -415,7 +514,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#deferred = null
     if (this.#isOver) return
     this.#read(next)
-    if (this.#deferred === null && !this.#isPaused) this.#call?.resume()
+    if (this.#deferred === null && !this.#isPaused && !this.#isEditing) this.#call?.resume()
   }
 
   // The handle of the caller.
@@ -427,6 +526,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   resume(): void {
     this.#isPaused = false
+    if (this.#isEditing) return
     if (this.#deferred === null) this.#call?.resume()
     else setImmediate(this.#runDeferred)
   }
@@ -434,12 +534,13 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   abort(): void {
     this.#countSoFar()
     this.#isOver = true
+    this.#view?.close()
     this.#call?.abort()
   }
 
   /** Counts the usage of a generation that does not finish. */
   #countSoFar(): void {
-    if (this.#isOver || !this.#hasEmitted) return
+    if (this.#isOver || this.#hasFinished || !this.#hasEmitted) return
     this.#count(this.#reader?.usage?.() ?? null)
   }
 
@@ -454,10 +555,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#isOver) return
     this.#countSoFar()
     this.#isOver = true
-    this.#options.listener.onEvent({
-      type: 'failed',
-      error: this.#parts.upstream.toGatewayError(this.ctx, cause),
-    })
+    const error = this.#parts.upstream.toGatewayError(this.ctx, cause)
+    if (this.#view !== null) this.#view.push({ type: 'failed', error })
+    else this.#options.listener.onEvent({ type: 'failed', error })
   }
 }
 

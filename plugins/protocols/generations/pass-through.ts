@@ -3,6 +3,7 @@ import type { WorkerBalance, WorkerEntry } from '#kernel'
 
 /** Some engines list this format without having its route: they get chat requests after their first 404. */
 const UNSURE_API = 'messages'
+const ANY_MODEL = 'unknown'
 /** Statuses of an engine without the route, or without the method. */
 const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405])
 /** Clients choose the model names of requests to wildcard workers. */
@@ -25,6 +26,11 @@ export class PassThroughDecision {
     const canonical = this.#balance.canonicalModel(model)
     if (!this.#balance.takesApi(canonical, api)) return model
     return api !== UNSURE_API || this.#isSure(canonical) ? null : model
+  }
+
+  /** A model of any worker; a name that only workers without a list of models take if there is none. */
+  anyModel(): string {
+    return this.#balance.workers.find(({ models }) => models.length > 0)?.models[0].id ?? ANY_MODEL
   }
 
   isNative(model: string, api: string): boolean {

@@ -68,8 +68,14 @@ export class ThreadGenerations implements Generations {
     })
   }
 
-  modelToGenerate(model: string | null, api: string): string | null {
-    return this.#parts.passThrough.modelToGenerate(model, api)
+  modelToGenerate(model: string | null, api: string, ctx?: RelayContext): string | null {
+    const { passThrough } = this.#parts
+    if (ctx === undefined || !this.mustGenerate(ctx)) return passThrough.modelToGenerate(model, api)
+    return model ?? passThrough.anyModel()
+  }
+
+  mustGenerate(ctx: RelayContext): boolean {
+    return ctx.hooks.needsGenerations
   }
 
   isNative(model: string, api: string): boolean {

@@ -2,7 +2,13 @@
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { Guest } from '../instances/guest.ts'
-import { readChoice, readPhaseOutput, readStreamOutput, readToolOutput } from '../instances/guest-output.ts'
+import {
+  readChoice,
+  readPhaseOutput,
+  readStreamOutput,
+  readTextOutput,
+  readToolOutput,
+} from '../instances/guest-output.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import { buildTrial } from '../testing/trial-module.ts'
@@ -55,6 +61,7 @@ export class BenchGuest {
   #read(output: Uint8Array | null): void {
     const { on, candidates } = this.#call
     if (on === 'OnStreamEvent') readStreamOutput(output)
+    else if (on === 'OnText') readTextOutput(output)
     else if (on === 'OnToolCall') readToolOutput(output)
     else if (on === 'OnPick') readChoice(output, candidates)
     else readPhaseOutput(output, on === 'OnRequest')

@@ -15,6 +15,7 @@ const NOTHING: Observed = {
   headers_remove: [],
   body: null,
   events: [],
+  pieces: [],
   choice: null,
   fetches: [],
   logs: [],
@@ -35,6 +36,7 @@ const observed: fc.Arbitrary<Observed> = fc.record({
   headers_remove: fc.array(fc.string(), { maxLength: 2 }),
   body: fc.option(text),
   events: fc.array(fc.record({ name: fc.option(fc.string()), data: text }), { maxLength: 3 }),
+  pieces: fc.array(fc.string(), { maxLength: 3 }),
   choice: fc.option(fc.nat(5)),
   fetches: fc.array(fc.record({ url: fc.string(), method: fc.string(), headers: pairs, body: text }), {
     maxLength: 2,
@@ -43,7 +45,14 @@ const observed: fc.Arbitrary<Observed> = fc.record({
   metrics: fc.dictionary(fc.stringMatching(/^[a-z]{1,4}$/), fc.nat(), { maxKeys: 2, noNullPrototype: true }),
   failure: fc.option(fc.string({ minLength: 1 }), { freq: 5 }),
 })
-const points = fc.constantFrom<AttachPoint>('OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent', 'OnPick')
+const points = fc.constantFrom<AttachPoint>(
+  'OnRequest',
+  'OnResponse',
+  'OnError',
+  'OnStreamEvent',
+  'OnText',
+  'OnPick',
+)
 
 /** The expectation after a round trip through a file. */
 const reread = (expectation: Expectation) => JSON.parse(JSON.stringify(expectation)) as Expectation

@@ -36,9 +36,11 @@ function wholeOf(on: CaseStep['on'], observed: Observed): Expectation {
   const members: Member[] =
     on === 'OnStreamEvent'
       ? ['events']
-      : on === 'OnPick'
-        ? ['choice']
-        : ['action', ...actionMembers(observed)]
+      : on === 'OnText'
+        ? ['text']
+        : on === 'OnPick'
+          ? ['choice']
+          : ['action', ...actionMembers(observed)]
   if (observed.fetches.length > 0) members.push('fetches')
   if (observed.logs.length > 0) members.push('logs')
   if (Object.keys(observed.metrics).length > 0) members.push('metrics')
@@ -81,6 +83,7 @@ function observedOf(member: Member, observed: Observed): unknown {
   if (member === 'events') {
     return observed.events.map(({ name, data }) => ({ ...(name !== null && { name }), data: toValue(data) }))
   }
+  if (member === 'text') return observed.pieces.join('')
   if (member === 'fetches')
     return observed.fetches.map(({ url, method, headers, body }) => ({
       url,

@@ -82,22 +82,22 @@ function treatmentOf({ on }: CaseStep, step: StepResult, { description, limits }
 }
 
 const EFFECTS: Readonly<Record<'open' | 'closed', (on: AttachPoint) => string>> = {
-  open: (on) =>
-    on === 'OnStreamEvent'
-      ? 'the gateway passes the event unchanged'
-      : on === 'OnToolCall'
-        ? 'the tool runs unchanged'
-        : on === 'OnPick'
-          ? 'the default policy picks'
-          : 'the gateway continues without the module',
-  closed: (on) =>
-    on === 'OnStreamEvent'
-      ? 'the gateway ends the stream with an error event'
-      : on === 'OnToolCall'
-        ? 'the tool does not run and the model gets an error'
-        : on === 'OnPick'
-          ? 'the default policy picks'
-          : 'the gateway responds with 500 wasm_module_failed',
+  open: (on) => OPEN_EFFECTS[on] ?? 'the gateway continues without the module',
+  closed: (on) => CLOSED_EFFECTS[on] ?? 'the gateway responds with 500 wasm_module_failed',
+}
+
+const OPEN_EFFECTS: Readonly<Partial<Record<AttachPoint, string>>> = {
+  OnStreamEvent: 'the gateway passes the event unchanged',
+  OnText: 'the gateway passes the text unchanged',
+  OnToolCall: 'the tool runs unchanged',
+  OnPick: 'the default policy picks',
+}
+
+const CLOSED_EFFECTS: Readonly<Partial<Record<AttachPoint, string>>> = {
+  OnStreamEvent: 'the gateway ends the stream with an error event',
+  OnText: 'the gateway ends the answer with an error',
+  OnToolCall: 'the tool does not run and the model gets an error',
+  OnPick: 'the default policy picks',
 }
 
 function renderTimes({ calls }: TestReport): string {

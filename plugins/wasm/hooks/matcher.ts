@@ -41,6 +41,11 @@ export function moduleForModel(modules: readonly LoadedModule[], model: string):
   return null
 }
 
+/** False if no request of the route can reach the module. */
+export function mayMatch({ match: { routes } }: LoadedModule, { path }: { readonly path: string }): boolean {
+  return routes === undefined || routes.some((pattern) => fits(pattern, path))
+}
+
 export function isSelective({ match }: LoadedModule): boolean {
   return Object.keys(match).length > 0
 }

@@ -10,6 +10,8 @@ import type {
   RequestContext,
   RouteDefinition,
   TargetChooser,
+  TextEditor,
+  TextStream,
   ToolCallGuardsService,
 } from '#kernel'
 import type { WasmConfig } from '../config.ts'
@@ -29,12 +31,13 @@ import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
 import { StreamBatcher } from '../streams/stream-batcher.ts'
 import { StreamSession } from '../streams/stream-session.ts'
+import { TextModules, TextSession } from '../streams/text-session.ts'
 import { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import { InlineGuests } from '../threads/inline-guests.ts'
 import { Placements } from '../threads/placements.ts'
 import { ActiveModules } from './active-modules.ts'
-import { selectModules } from './matcher.ts'
+import { mayMatch, selectModules } from './matcher.ts'
 import { runOnRequest } from './on-request.ts'
 import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { ToolCallModules } from './on-tool-call.ts'
@@ -49,6 +52,7 @@ interface RequestNote {
   /** Headers of a streamed response. */
   responseHeaders: readonly string[]
   session: StreamEventSink | null
+  texts: TextModules | null
 }
 
 export class ModuleHooks {
@@ -61,13 +65,14 @@ export class ModuleHooks {
   readonly #phases: PhaseChain
   readonly #batcher: StreamBatcher
   readonly #shadowBatcher: ShadowBatcher
+  readonly #textBatcher: StreamBatcher
   readonly #responses: ResponseParts
   readonly #note
   readonly #toolCalls: ToolCallModules
   #guards: ToolCallGuardsService | null = null
   /** Removes the tool call guard; null if it is not added. */
   #stopGuarding: (() => void) | null = null
-  readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events', HookSwitch>>
+  readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events' | 'text', HookSwitch>>
 
   /** Declares the hooks; call in `register` only. */
   constructor(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer) {
@@ -99,6 +104,7 @@ export class ModuleHooks {
     const notices = config.skippedStreams.event ? new SkipNotices() : null
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)
     this.#shadowBatcher = new ShadowBatcher(NO_INLINE, this.#pool, statistics, poolThreads)
+    this.#textBatcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, null, 'OnText')
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, statistics, maxBodyBytes }
     this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
@@ -116,6 +122,12 @@ export class ModuleHooks {
       }),
       error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
       events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
+      text: host.hook('onText', (ctx, stream) => this.#onText(ctx, stream), {
+        ...options,
+        routes: (route) =>
+          isServed(route) && this.#active.chain('OnText').modules.some((one) => mayMatch(one, route)),
+        timeoutMs: 0,
+      }),
     }
   }
 
@@ -167,6 +179,8 @@ export class ModuleHooks {
     })
     this.#switches.error.update({ isOn: error.modules.length > 0 })
     this.#switches.events.update({ isOn: stream.modules.length > 0 })
+    const text = chain('OnText')
+    this.#switches.text.update({ isOn: text.modules.length > 0, readsAllHeaders: text.needsRequestHeaders })
     this.#updateGuard()
   }
 
@@ -243,6 +257,18 @@ export class ModuleHooks {
     return note.session.take(events, isLast)
   }
 
+  #onText(ctx: RequestContext, stream: TextStream): TextEditor | null {
+    const note = this.#noteOf(ctx)
+    note.texts ??= this.#textModules(ctx)
+    if (note.texts.modules.length === 0) return null
+    return new TextSession(this.#textBatcher, this.#responses.statistics, note.texts, stream)
+  }
+
+  #textModules(ctx: RequestContext): TextModules {
+    const { modules, isSelective } = this.#active.chain('OnText')
+    return new TextModules(selectModules(modules, isSelective, ctx), ctx)
+  }
+
   #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {
     const { modules, isSelective, shadows } = this.#active.chain('OnStreamEvent')
     const selected = selectModules(modules, isSelective, ctx)
@@ -270,7 +296,7 @@ export class ModuleHooks {
   #noteOf(ctx: RequestContext): RequestNote {
     const known = this.#note.get(ctx)
     if (known !== undefined) return known
-    const note: RequestNote = { errorSeen: false, responseHeaders: [], session: null }
+    const note: RequestNote = { errorSeen: false, responseHeaders: [], session: null, texts: null }
     this.#note.set(ctx, note)
     return note
   }

@@ -6,6 +6,7 @@ import {
   MAX_ENTRIES,
   type ModifyAction,
   type PickAction,
+  type TextAction,
 } from '../../../wasm-sdk/abi.ts'
 import { applyEdits, EditList } from '../hooks/header-edits.ts'
 import type { PhaseItem, PhaseResult, StreamEvent } from '../threads/guest-task.ts'
@@ -13,6 +14,9 @@ import type { PhaseItem, PhaseResult, StreamEvent } from '../threads/guest-task.
 /** Largest state that a module may carry from one stream event to the next, bytes. */
 const MAX_STATE_BYTES = 65_536
 const MAX_SHOWN_CHARACTERS = 64
+/** Bytes within a character of UTF-8. */
+const CONTINUATION_MASK = 0xc0
+const CONTINUATION = 0x80
 const LEAST_STATUS = 200
 const GREATEST_STATUS = 599
 
@@ -169,6 +173,36 @@ export function readStreamHead(head: Record<string, unknown>, body: Buffer): Str
   if (head.action === 'fetch') throw new BadOutput('the action fetch is not available in OnStreamEvent')
   const kept = state === undefined ? null : readState(state)
   return { events: events === undefined ? null : readEvents(events, body), state: kept }
+}
+
+export interface TextOutput {
+  /** Text to pass on now; null passes on the whole text. */
+  readonly text: string | null
+  readonly held: string
+}
+
+const WHOLE_TEXT: TextOutput = Object.freeze({ text: null, held: '' })
+
+/** Output of OnText. @throws BadOutput */
+export function readTextOutput(output: Uint8Array | null): TextOutput {
+  if (output === null || output.length === 0) return WHOLE_TEXT
+  const { head, body } = readFrame(output)
+  return readTextHead(head, body)
+}
+
+/** @throws BadOutput */
+export function readTextHead(head: Record<string, unknown>, body: Buffer): TextOutput {
+  if (head.action === 'fetch') throw new BadOutput('the action fetch is not available in OnText')
+  const { held_bytes: heldBytes = 0 } = head as TextAction
+  if (heldBytes === 0) return { text: body.toString('utf8'), held: '' }
+  const end = Number.isSafeInteger(heldBytes) ? body.length - heldBytes : -1
+  if (end < 0 || end > body.length)
+    throw new BadOutput('held_bytes must be the length of the end of the body')
+  if (body.length - end > MAX_STATE_BYTES)
+    throw new BadOutput(`the held-back text has more than ${MAX_STATE_BYTES} bytes`)
+  if ((body[end] & CONTINUATION_MASK) === CONTINUATION)
+    throw new BadOutput('held_bytes must begin with a whole character')
+  return { text: body.toString('utf8', 0, end), held: body.toString('utf8', end) }
 }
 
 function readEvents(events: unknown, body: Buffer): StreamEvent[] {

@@ -88,6 +88,7 @@ function start(script: Script, data: readonly string[], isEnd: boolean) {
     // As in a task shared with other streams, whose chains start with another module.
     modules: kinds.map((_, place) => place + 1),
     item: {
+      point: 'OnStreamEvent',
       prefixes: kinds.map(() => '"request":{},"response":{}'),
       states: kinds.map(() => ''),
       requestId: 'req-1',

@@ -16,7 +16,6 @@ import type { SkipNotices } from './skip-notices.ts'
 
 /** Maximum number of streams in a batch, since each stream waits for the whole batch. */
 const MAX_BATCH = 64
-const POINT = 'OnStreamEvent' as const
 
 /** Events of one stream, and its modules. */
 export interface StreamWork {
@@ -45,10 +44,12 @@ export class StreamBatcher extends Batcher<Waiting> {
   readonly #inline: Pick<InlineGuests, 'stream'>
   readonly #statistics: CallStatistics
   readonly #notices: SkipNotices | null
+  readonly #point: StreamItem['point']
 
   /**
    * @param threads of the pool: the maximum number of running batches
    * @param notices null if clients are not notified of skipped modules
+   * @param point attach point of all work
    */
   constructor(
     inline: Pick<InlineGuests, 'stream'>,
@@ -56,9 +57,11 @@ export class StreamBatcher extends Batcher<Waiting> {
     statistics: CallStatistics,
     threads: number,
     notices: SkipNotices | null = null,
+    point: StreamItem['point'] = 'OnStreamEvent',
   ) {
     super(pool, threads)
     this.#notices = notices
+    this.#point = point
     this.#inline = inline
     this.#statistics = statistics
   }
@@ -105,6 +108,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     const modules = isWhole ? work.modules : places.map((place) => work.modules[place])
     const { requestId, tenant, firstIndex, events, isEnd } = work
     const ended = this.#inline.stream(modules, {
+      point: this.#point,
       prefixes: isWhole ? work.prefixes : places.map((place) => work.prefixes[place]),
       states: isWhole ? work.states : places.map((place) => work.states[place]),
       requestId,
@@ -122,7 +126,7 @@ export class StreamBatcher extends Batcher<Waiting> {
   #note(reports: readonly StreamReport[], chain: readonly LoadedModule[]): void {
     for (let index = 0; index < reports.length; index++) {
       const report = reports[index]
-      const call = { module: chain[report.module], point: POINT, requestId: report.requestId }
+      const call = { module: chain[report.module], point: this.#point, requestId: report.requestId }
       this.#statistics.called(call, report, report.isChanged ? 'modify' : 'continue')
     }
   }
@@ -180,7 +184,7 @@ export class StreamBatcher extends Batcher<Waiting> {
       draft: {
         kind: 'stream',
         chain: chain.map(({ uuid }) => uuid),
-        items: batch.map((waiting) => toItem(waiting, chain)),
+        items: batch.map((waiting) => toItem(waiting, this.#point, chain)),
       },
       ...chainOf(chain),
     })
@@ -214,7 +218,7 @@ export class StreamBatcher extends Batcher<Waiting> {
       return
     }
     const { kind, item, module } = lost
-    this.#statistics.lost({ module, point: POINT, requestId: batch[item].work.requestId }, kind)
+    this.#statistics.lost({ module, point: this.#point, requestId: batch[item].work.requestId }, kind)
     for (const [place, waiting] of batch.entries()) {
       if (place !== item) this.waiting.push(waiting)
       else this.#withoutModule(waiting, module, kind)
@@ -241,9 +245,14 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 }
 
-function toItem({ work, places }: Waiting, chain: readonly LoadedModule[]): StreamItem {
+function toItem(
+  { work, places }: Waiting,
+  point: StreamItem['point'],
+  chain: readonly LoadedModule[],
+): StreamItem {
   const { requestId, tenant, firstIndex, events, isEnd } = work
   return {
+    point,
     modules: places.map((place) => chain.indexOf(work.modules[place])),
     prefixes: places.map((place) => work.prefixes[place]),
     states: places.map((place) => work.states[place]),

@@ -15,6 +15,7 @@ const PHASES: Readonly<Record<AttachPoint, Phase>> = {
   OnResponse: 'response',
   OnError: 'error',
   OnStreamEvent: 'stream_event',
+  OnText: 'text',
   OnToolCall: 'tool_call',
   OnPick: 'pick',
 }
@@ -31,6 +32,7 @@ export interface CallInput {
 export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
   if (step.on === 'OnToolCall') return toToolInput(step, nowMs)
   if (step.on === 'OnPick') return toPickInput(step, needs, nowMs)
+  if (step.on === 'OnText') return toTextInput(step, needs, nowMs)
   const { on, request = {}, response = {}, error } = step
   const isRequest = on === 'OnRequest'
   const isStream = on === 'OnStreamEvent'
@@ -56,6 +58,27 @@ export function toFirstInput(step: CaseStep, needs: ModuleNeeds): CallInput {
   if (step.on !== 'OnStreamEvent' || first === undefined) return input
   const event = { index: 0, name: first.name ?? null, is_end: false }
   return { head: { ...input.head, event, state: '' }, body: toBytes(first.data) }
+}
+
+/** The whole text as its last piece; `runCase` sends the pieces one by one. */
+function toTextInput({ request = {}, text }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
+  return {
+    head: {
+      abi: ABI_VERSION,
+      phase: 'text',
+      now_ms: nowMs,
+      text: {
+        kind: text?.kind ?? 'text',
+        choice: text?.choice ?? 0,
+        call_id: text?.call?.id ?? null,
+        call_name: text?.call?.name ?? null,
+        is_last: true,
+        held_bytes: 0,
+      },
+      request: toRequest(request, needs),
+    },
+    body: toBytes(text?.pieces.join('') ?? ''),
+  }
 }
 
 /** A tool call has only the id and tenant of its request. */

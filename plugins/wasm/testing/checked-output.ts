@@ -10,6 +10,7 @@ import {
   readFetchHead,
   readPairs,
   readStreamHead,
+  readTextHead,
   readToolHead,
   unknownAction,
 } from '../instances/guest-output.ts'
@@ -29,6 +30,9 @@ export interface CheckedOutput {
   readonly events: readonly OutgoingEvent[] | null
   /** Stream phase: null keeps the state. */
   readonly state: string | null
+  /** Text phase: what is passed on now, null for all of it; and what is held back. */
+  readonly text: string | null
+  readonly held: string
   /** Pick phase: null leaves it to the default policy. */
   readonly choice: number | null
   readonly fetch: RequestedFetch | null
@@ -64,6 +68,8 @@ const CONTINUE: CheckedOutput = Object.freeze({
   body: null,
   events: null,
   state: null,
+  text: null,
+  held: '',
   choice: null,
   fetch: null,
   ignored: [],
@@ -85,6 +91,7 @@ export function checkOutput(
     throw new BadOutput('the head of the output must be a JSON object')
   const head = output.head as Record<string, unknown>
   if (point === 'OnStreamEvent') return { ...CONTINUE, ...readStreamHead(head, body) }
+  if (point === 'OnText') return { ...CONTINUE, ...readTextHead(head, body) }
   if (point === 'OnPick') {
     const choice = checkChoice(head.choice, candidates)
     return choice === NO_CHOICE ? CONTINUE : { ...CONTINUE, choice }

@@ -13,6 +13,8 @@ export interface Observed {
   readonly headers_remove: readonly string[]
   readonly body: string | null
   readonly events: readonly { readonly name: string | null; readonly data: string }[]
+  /** Texts passed on, in order. */
+  readonly pieces: readonly string[]
   /** Index of a worker. */
   readonly choice: number | null
   readonly fetches: readonly ObservedFetch[]
@@ -40,7 +42,8 @@ export function differences(expected: Expectation, observed: Observed): string[]
   const check = (what: string, isSame: boolean, wanted: unknown, actual: unknown) => {
     if (!isSame) found.push(`${what}: expected ${show(wanted)}, got ${show(actual)}`)
   }
-  const { action, status, headers_remove, body, events, choice, fetches, logs, metrics } = expected
+  const { action, status, headers_remove, body, events, text, pieces, choice, fetches, logs, metrics } =
+    expected
   if (action !== undefined) check('action', action === observed.action, action, observed.action)
   if (status !== undefined) check('status', status === observed.status, status, observed.status)
   for (const member of ['headers', 'headers_set', 'headers_add'] as const) {
@@ -57,6 +60,9 @@ export function differences(expected: Expectation, observed: Observed): string[]
   }
   if (body !== undefined) check('body', isBody(observed.body, body), body, observed.body)
   if (events !== undefined) check('events', hasEvents(observed.events, events), events, observed.events)
+  if (text !== undefined) check('text', text === observed.pieces.join(''), text, observed.pieces.join(''))
+  if (pieces !== undefined)
+    check('pieces', isDeepStrictEqual(pieces, observed.pieces), pieces, observed.pieces)
   if (choice !== undefined) check('choice', choice === observed.choice, choice, observed.choice)
   if (fetches !== undefined)
     check('fetches', hasFetches(observed.fetches, fetches), fetches, observed.fetches)

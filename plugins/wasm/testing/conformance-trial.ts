@@ -46,6 +46,7 @@ export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect
       },
     ],
   },
+  OnText: { text: { pieces: ['Grüße 😀'] } },
   OnToolCall: { tool: { name: 'search', arguments: { query: 'Grüße 😀' } } },
   OnPick: { pick: { model: 'm', candidates: [{ in_flight: 2 }, { labels: { zone: 'Zürich 😀' } }] } },
 }

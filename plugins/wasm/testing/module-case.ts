@@ -52,6 +52,18 @@ const ToolSchema = Type.Object(
   CLOSED,
 )
 
+const TextSchema = Type.Object(
+  {
+    kind: Type.Optional(Type.Enum(['text', 'reasoning', 'refusal', 'tool_arguments'])),
+    choice: Type.Optional(Type.Integer()),
+    /** Of tool arguments. */
+    call: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() }, CLOSED)),
+    /** As the engine sends them; the module is called once more for the end. */
+    pieces: Type.Array(Type.String()),
+  },
+  CLOSED,
+)
+
 const CandidateSchema = Type.Object(
   {
     url: optionalText,
@@ -125,6 +137,10 @@ const ExpectationSchema = Type.Object(
     body: content,
     /** Events that the client receives. */
     events: Type.Optional(Type.Array(EventSchema)),
+    /** The whole text that is passed on. */
+    text: optionalText,
+    /** What is passed on after each piece, and at the end. */
+    pieces: Type.Optional(Type.Array(Type.String())),
     /** Index of the picked worker; null if the default policy picks. */
     choice: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
     fetches: Type.Optional(Type.Array(ExpectedFetchSchema)),
@@ -148,6 +164,7 @@ const StepSchema = Type.Object(
     response: Type.Optional(ResponseSchema),
     error: Type.Optional(ErrorSchema),
     tool: Type.Optional(ToolSchema),
+    text: Type.Optional(TextSchema),
     pick: Type.Optional(PickSchema),
     /** Results of the module's fetches, in order. */
     fetched: Type.Optional(Type.Array(FetchedSchema)),
@@ -197,12 +214,14 @@ export function readCase(json: string): ModuleCase {
   const problem = validator.problem(found)
   if (problem !== null) throw new Error(`${problem.field || 'the case'} ${problem.text}`)
   const moduleCase = found as ModuleCase
-  for (const [index, { on, events }] of moduleCase.steps.entries()) {
+  for (const [index, { on, events, text }] of moduleCase.steps.entries()) {
     const isStream = on === 'OnStreamEvent'
     if (isStream !== (events !== undefined))
       throw new Error(
         `steps.${index}.events ${isStream ? 'is required' : 'is only allowed'} for OnStreamEvent`,
       )
+    if ((on === 'OnText') !== (text !== undefined))
+      throw new Error(`steps.${index}.text ${on === 'OnText' ? 'is required' : 'is only allowed'} for OnText`)
   }
   return moduleCase
 }

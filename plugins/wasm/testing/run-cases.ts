@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
-import { DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
+import { type CallInput, DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
 import { type CheckedOutput, checkOutput, type RequestedFetch } from './checked-output.ts'
 import { differences, type Observed } from './compare.ts'
 import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
@@ -64,17 +64,26 @@ async function runStep(runner: ModuleRunner, step: CaseStep, nowMs: number): Pro
 
 async function runOnce(runner: ModuleRunner, step: CaseStep, nowMs: number): Promise<StepResult> {
   const input = toInput(step, runner.description.needs ?? {}, nowMs)
-  const isStream = step.on === 'OnStreamEvent'
-  const { calls, events } = isStream
-    ? await runStream(runner, step.events ?? [], input.head)
-    : { calls: await callThrough(runner, step, input.head, input.body), events: [] }
-  const observed = observe(calls, events, runner.metrics)
+  const { calls, events = [], pieces = [] } = await callsOf(runner, step, input)
+  const observed = observe(calls, events, pieces, runner.metrics)
   return {
     differences: differences(step.expect, observed),
     observed,
     elapsedMs: Math.max(...calls.map(({ result }) => result.elapsedMs)),
     memoryBytes: Math.max(...calls.map(({ result }) => result.memoryBytes)),
   }
+}
+
+interface Outcome {
+  readonly calls: Call[]
+  readonly events?: Observed['events']
+  readonly pieces?: Observed['pieces']
+}
+
+async function callsOf(runner: ModuleRunner, step: CaseStep, { head, body }: CallInput): Promise<Outcome> {
+  if (step.on === 'OnStreamEvent') return runStream(runner, step.events ?? [], head)
+  if (step.on === 'OnText') return runText(runner, step.text?.pieces ?? [], head)
+  return { calls: await callThrough(runner, step, head, body) }
 }
 
 async function callOnce(
@@ -126,6 +135,30 @@ function toFetched({ error = null, status, headers = {}, body }: CaseFetched): {
   return { head: { error, status: status ?? 200, headers: pairs, body_bytes: bytes.length }, body: bytes }
 }
 
+/** One call per piece and one for the end; the text of a failed call is passed on. */
+async function runText(
+  runner: ModuleRunner,
+  incoming: readonly string[],
+  head: GuestInput,
+): Promise<Outcome> {
+  const calls: Call[] = []
+  const pieces: string[] = []
+  let held = ''
+  const offer = async (piece: string, isLast: boolean) => {
+    if (head.text === undefined) return
+    const text = { ...head.text, is_last: isLast, held_bytes: Buffer.byteLength(held) }
+    const whole = held + piece
+    const call = await callOnce(runner, { on: 'OnText' }, { ...head, text }, toBytes(whole))
+    calls.push(call)
+    held = call.answer?.held ?? ''
+    const passed = call.answer?.text ?? whole
+    pieces.push(isLast ? passed + held : passed)
+  }
+  for (const piece of incoming) await offer(piece, false)
+  await offer('', true)
+  return { calls, pieces }
+}
+
 /** One call per event and one for the end; the event of a failed call is unchanged. */
 async function runStream(
   runner: ModuleRunner,
@@ -164,6 +197,7 @@ async function runStream(
 function observe(
   calls: readonly Call[],
   events: Observed['events'],
+  pieces: Observed['pieces'],
   metrics: ReadonlyMap<string, number>,
 ): Observed {
   const { answer } = calls[calls.length - 1]
@@ -176,6 +210,7 @@ function observe(
     headers_remove: answer?.headers_remove ?? [],
     body: answer?.body?.toString('utf8') ?? null,
     events,
+    pieces,
     choice: answer?.choice ?? null,
     fetches: calls.flatMap(({ answer }) => (answer?.fetch == null ? [] : [shownFetch(answer.fetch)])),
     logs: calls.flatMap(({ result }) => result.logs.map(({ text }) => text)),

@@ -130,7 +130,7 @@ interface TaskBase {
 export interface PhaseItem {
   /** Indices in the task's chain, in order. */
   readonly modules: readonly number[]
-  readonly point: Exclude<AttachPoint, 'OnStreamEvent' | 'OnPick'>
+  readonly point: Exclude<AttachPoint, 'OnStreamEvent' | 'OnText' | 'OnPick'>
   /** Without headers. */
   readonly input: GuestInput
   /** Flat lists; null if no module needs them. */
@@ -151,7 +151,9 @@ export interface PhasesTask extends TaskBase {
 export interface StreamItem {
   /** Indices in the task's chain. */
   readonly modules: readonly number[]
-  /** Members `request` and `response` of each module's head as JSON, without braces. */
+  /** `OnText`: one piece of a text; its only event is the new text, and `states` are the held-back texts. */
+  readonly point: 'OnStreamEvent' | 'OnText'
+  /** Constant part of each module's head as JSON. */
   readonly prefixes: readonly string[]
   readonly states: readonly string[]
   readonly requestId: string

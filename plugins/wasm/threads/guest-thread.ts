@@ -7,7 +7,7 @@ import { GuestInstance } from '../instances/guest-instance.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { POOL_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
-import { StreamRun } from '../streams/run-stream.ts'
+import { openStreamRun } from '../streams/open-run.ts'
 import {
   type GuestTask,
   type GuestTaskResult,
@@ -50,7 +50,7 @@ export async function runTask(task: GuestTask): Promise<GuestTaskResult> {
     let writtenUnits = 0
     for (const [place, item] of task.items.entries()) {
       const { modules } = item
-      const run = new StreamRun({
+      const run = openStreamRun({
         item,
         guests: modules.map((module) => chain[module]),
         modules,
@@ -90,7 +90,10 @@ export async function runTask(task: GuestTask): Promise<GuestTaskResult> {
 }
 
 /** Runs to the end and creates missing instances. */
-async function finish(run: PhaseRun | StreamRun, tenant: string | null): Promise<void> {
+async function finish(
+  run: PhaseRun | ReturnType<typeof openStreamRun>,
+  tenant: string | null,
+): Promise<void> {
   for (let missing = run.next(); missing !== null; missing = run.next()) await missing.open(tenant)
 }
 

@@ -3,7 +3,7 @@ import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
 import { type Guest, type GuestCall, type GuestOptions, Guests } from '../instances/guest.ts'
 import type { PendingCounts } from '../instances/shared-state.ts'
-import { StreamRun } from '../streams/run-stream.ts'
+import { openStreamRun } from '../streams/open-run.ts'
 import type {
   GuestFailure,
   LoadedModule,
@@ -82,7 +82,7 @@ export class InlineGuests {
     const guests = this.#ready(modules, item.tenant)
     if (guests === null) return null
     const reports: StreamReport[] = []
-    const run = new StreamRun({ item, guests, reports, fuel: this.#limits.fuel })
+    const run = openStreamRun({ item, guests, reports, fuel: this.#limits.fuel })
     const isWhole = run.next() === null && !run.hasSkipped
     for (const { module, failure } of reports)
       if (failure !== null && !this.#countsAsFailed(guests[module], failure, item.tenant)) return null

@@ -4,7 +4,8 @@ use crate::host::{fail, log};
 use crate::input::Input;
 use crate::pick::send_choice;
 use crate::{
-    Action, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, ToolAction, ToolCall,
+    Action, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, TextAction, TextPiece,
+    ToolAction, ToolCall,
 };
 use std::rc::Rc;
 
@@ -48,6 +49,17 @@ macro_rules! on_stream_event {
         #[no_mangle]
         pub extern "C" fn on_stream_event() -> i32 {
             $crate::run_stream_event($handler)
+        }
+    };
+}
+
+/// Writes the export `on_text`; the handler is `fn(&Request, &TextPiece) -> Result<TextAction>`.
+#[macro_export]
+macro_rules! on_text {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_text() -> i32 {
+            $crate::run_text($handler)
         }
     };
 }
@@ -103,6 +115,11 @@ pub fn run_error(handler: impl Fn(&Request, &Response, &ErrorInfo) -> Result<Act
 #[doc(hidden)]
 pub fn run_stream_event(handler: impl Fn(&Request, &StreamEvent) -> Result<StreamAction>) -> i32 {
     run(|input| handler(&request_of(&input), &StreamEvent { input })?.send())
+}
+
+#[doc(hidden)]
+pub fn run_text(handler: impl Fn(&Request, &TextPiece) -> Result<TextAction>) -> i32 {
+    run(|input| handler(&request_of(&input), &TextPiece { input })?.send())
 }
 
 #[doc(hidden)]

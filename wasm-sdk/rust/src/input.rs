@@ -15,6 +15,7 @@ struct Head {
     response: Option<ResponseHead>,
     error: Option<ErrorInfo>,
     event: Option<EventHead>,
+    text: Option<TextHead>,
     tool: Option<ToolHead>,
     pick: Option<crate::Pick>,
     fetched: Option<Fetched>,
@@ -48,6 +49,15 @@ pub(crate) struct EventHead {
     pub index: u64,
     pub name: Option<String>,
     pub is_end: bool,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct TextHead {
+    pub kind: String,
+    pub choice: u64,
+    pub call_id: Option<String>,
+    pub call_name: Option<String>,
+    pub is_last: bool,
 }
 
 #[derive(Deserialize)]
@@ -154,6 +164,10 @@ impl Input {
 
     pub fn event(&self) -> &EventHead {
         self.head().event.as_ref().expect(LACKS)
+    }
+
+    pub fn text(&self) -> &TextHead {
+        self.head().text.as_ref().expect(LACKS)
     }
 
     pub fn tool(&self) -> &ToolHead {

@@ -24,18 +24,20 @@ mod input;
 mod kernel;
 mod pick;
 mod stream;
+mod text;
 mod tool;
 
 pub use action::Action;
 pub use anyhow::Error;
 pub use description::Description;
-pub use exports::{run_error, run_pick, run_request, run_response, run_stream_event, run_tool_call};
+pub use exports::{run_error, run_pick, run_request, run_response, run_stream_event, run_text, run_tool_call};
 pub use headers::Headers;
 pub use host::{config, crypto, kv, log, metric, now_ms};
 pub use input::{ErrorInfo, Fetched, Request, Response};
 pub use pick::{Candidate, Load, Pick};
 pub use serde_json;
 pub use stream::{StreamAction, StreamEvent};
+pub use text::{TextAction, TextPiece};
 pub use tool::{ToolAction, ToolCall};
 
 /// Version of the interface that this crate speaks.

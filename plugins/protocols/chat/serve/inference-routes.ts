@@ -141,7 +141,10 @@ function serveOf(host: Host, endpoint: InferenceRow['endpoint'], config: ChatCon
     case 'chat':
       return (ctx, model) => {
         const workers = balance.workersOf(balance.canonicalModel(model))
-        const mayRelay = config.chat === 'relay' && workers.some(({ apis }) => apis.includes(endpoint))
+        const mayRelay =
+          config.chat === 'relay' &&
+          !generations.mustGenerate(ctx) &&
+          workers.some(({ apis }) => apis.includes(endpoint))
         serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, { mayRelay, opensAfterMs })
       }
     case 'completions':
@@ -179,7 +182,9 @@ function handlerOf(
     const { model } = ctx.peek()
     const isUnnamed = model === null || model === '' || (!needsModel && model === 'unknown')
     if (isUnnamed && needsModel) return relay(ctx)
-    const named = neverRelays ? model : generations.modelToGenerate(isUnnamed ? null : model, endpoint)
+    const named = neverRelays
+      ? model
+      : generations.modelToGenerate(isUnnamed ? null : model, endpoint, row.streams ? ctx : undefined)
     if (named === null) return relay(ctx)
     fullCheck ??= row.makeCheck()
     fullCheck(ctx)

@@ -27,7 +27,7 @@ export function openGenerationStream(
 
 /** For the end of the stream. @param event any; `started` names the worker */
 export function noteWorker(ctx: RequestContext, event: GenerationEvent): void {
-  if (event.type === 'started' && event.worker.connectionMode === 'grpc') grpcStreams.add(ctx)
+  if (event.type === 'started' && event.worker?.connectionMode === 'grpc') grpcStreams.add(ctx)
 }
 
 /** The API's error format, with the end marker after an error that ends a stream of an engine over gRPC. */

@@ -33,7 +33,8 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   const model = readModel(ctx)
   const generations = host.use(Generations)
   const passThrough = passThroughOf(ctx)
-  if (generations.modelToGenerate(model, API) === null) {
+  const mustGenerate = generations.mustGenerate(ctx)
+  if (generations.modelToGenerate(model, API, ctx) === null) {
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (!namesServers || !runsTools(parts, ctx, model)) {
       withoutUnsignedThinking(ctx, host, model)
@@ -41,6 +42,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
       return
     }
   }
+  if (mustGenerate) withoutUnsignedThinking(ctx, host, model)
   const isNative = generations.isNative(model, API)
   const wire = ctx.bodyJson()
   /** Null: the tool loop answers. */
@@ -52,13 +54,13 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
       ? null
       : {
           model,
-          request: toGenerationRequest(request, config),
+          request: mustGenerate ? toTurnRequest(parts, request) : toGenerationRequest(request, config),
           blocks: blockOptions(request),
           headers: warningsOf(request),
-          open: hasSpeaker(parts, model) ? { passThrough } : {},
+          open: !mustGenerate && hasSpeaker(parts, model) ? { passThrough } : {},
         }
   } catch (error) {
-    if (asksForTools(ctx) || !hasSpeaker(parts, model)) throw error
+    if (mustGenerate || asksForTools(ctx) || !hasSpeaker(parts, model)) throw error
     // A request that only the format itself can express goes to those of the model's workers that speak it.
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (namesServers && isNative && runsTools(parts, ctx, model)) throw error

@@ -152,8 +152,8 @@ export class ResponseRun {
     switch (event.type) {
       case 'started':
         this.#hasStarted = true
-        this.#connectionMode = event.started.worker.connectionMode
-        this.#options.onWorker?.(this.#connectionMode)
+        this.#connectionMode = event.started.worker?.connectionMode ?? null
+        if (this.#connectionMode !== null) this.#options.onWorker?.(this.#connectionMode)
         this.begin()
         this.#showCompaction()
         return

@@ -1,0 +1,253 @@
+/** The text view of an answer: nothing is lost, repeated or reordered, whatever an editor holds back and however late it is. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { GenerationEvent, RequestContext, TextEditor, TextStream } from '#kernel'
+import { breachesOf } from '../../../test/support/generation-grammar.ts'
+import { workerEntry } from '../../../test/support/worker-entry.ts'
+import { TextView } from './text-view.ts'
+
+const STARTED: GenerationEvent = {
+  type: 'started',
+  model: 'm',
+  id: null,
+  createdAtSec: 1,
+  inputTokens: null,
+  systemFingerprint: null,
+  worker: workerEntry({ slot: 0 }),
+}
+const END: GenerationEvent[] = [
+  { type: 'choice_done', choice: 0, reason: 'stop', matchedStop: null },
+  { type: 'finished', usage: null },
+]
+
+interface Outcome {
+  readonly events: GenerationEvent[]
+  readonly errors: unknown[]
+  /** Texts in order of their start. */
+  readonly streams: TextStream[]
+  readonly isFull: boolean[]
+}
+
+/** @param edit undefined leaves the text to the answer */
+async function through(
+  given: readonly GenerationEvent[],
+  open: (stream: TextStream) => TextEditor | null,
+): Promise<Outcome> {
+  const outcome: Outcome = { events: [], errors: [], streams: [], isFull: [] }
+  const view = new TextView({
+    ctx: {} as RequestContext,
+    onText: (_, stream) => {
+      outcome.streams.push(stream)
+      return open(stream)
+    },
+    deliver: (event) => outcome.events.push(event),
+    onError: (error) => outcome.errors.push(error),
+    onFull: (isFull) => outcome.isFull.push(isFull),
+  })
+  for (const event of given) view.push(event)
+  const isOver = () => outcome.errors.length > 0 || outcome.events.at(-1)?.type === given.at(-1)?.type
+  for (let turn = 0; turn < 10_000 && !isOver(); turn++) await new Promise((resolve) => setImmediate(resolve))
+  return outcome
+}
+
+/** Passes what it gets, but holds some of it back for a while; some of its answers are promises. */
+class Holder implements TextEditor {
+  #held = ''
+  #turn = 0
+  readonly #plan: readonly { readonly keep: number; readonly isLate: boolean }[]
+
+  constructor(plan: readonly { readonly keep: number; readonly isLate: boolean }[]) {
+    this.#plan = plan
+  }
+
+  edit(text: string, isLast: boolean): string | Promise<string> {
+    const { keep, isLate } = this.#plan[this.#turn++ % this.#plan.length]
+    const all = this.#held + text
+    const end = isLast ? all.length : Math.max(0, all.length - keep)
+    this.#held = all.slice(end)
+    const passed = all.slice(0, end)
+    return isLate ? new Promise((resolve) => setImmediate(() => resolve(passed))) : passed
+  }
+}
+
+const delta = fc.stringMatching(/^[a-z😀]{1,4}$/u)
+const text = delta.map(
+  (said): GenerationEvent => ({ type: 'text', choice: 0, delta: said, logprobs: [tokenOf(said)] }),
+)
+const reasoning = delta.map((said): GenerationEvent => ({ type: 'reasoning', choice: 0, delta: said }))
+const refusal = delta.map((said): GenerationEvent => ({ type: 'refusal', choice: 0, delta: said }))
+const call = fc.tuple(fc.array(delta, { maxLength: 5 })).map(([parts]) => parts)
+
+function tokenOf(token: string) {
+  return { token, logprob: -1, bytes: null, top: [] }
+}
+
+/** Runs of each kind, and calls between them. */
+const body = fc
+  .array(
+    fc.oneof(
+      fc.array(text, { maxLength: 4 }),
+      fc.array(reasoning, { maxLength: 4 }),
+      fc.array(refusal, { maxLength: 2 }),
+      call,
+    ),
+    { maxLength: 8 },
+  )
+  .map((runs) => {
+    let index = 0
+    return runs.flatMap((run): GenerationEvent[] => {
+      if (run.some((one) => typeof one !== 'string')) return run as GenerationEvent[]
+      const parts = run as string[]
+      const of = { choice: 0, index: index++ }
+      return [
+        { type: 'tool_call', ...of, id: `call_${of.index}`, name: 'look' },
+        ...parts.map((part): GenerationEvent => ({ type: 'tool_arguments', ...of, delta: part })),
+        { type: 'tool_call_done', ...of },
+      ]
+    })
+  })
+const plan = fc.array(fc.record({ keep: fc.nat(6), isLate: fc.boolean() }), { minLength: 1, maxLength: 5 })
+
+/** Neighbouring deltas of one text as one, without tokens. */
+function joined(events: readonly GenerationEvent[]): object[] {
+  const all: Record<string, unknown>[] = []
+  for (const event of events) {
+    const last = all.at(-1)
+    if (!('delta' in event)) all.push({ ...event })
+    else if (last?.type === event.type && last.index === ('index' in event ? event.index : undefined))
+      last.delta = String(last.delta) + event.delta
+    else all.push({ type: event.type, delta: event.delta, ...('index' in event && { index: event.index }) })
+  }
+  return all
+}
+
+test('an editor that changes nothing changes nothing, and events stay in order', async () => {
+  await fc.assert(
+    fc.asyncProperty(body, plan, async (events, steps) => {
+      const given = [STARTED, ...events, ...END]
+      const { events: seen, errors } = await through(given, () => new Holder(steps))
+      expect(errors).toEqual([])
+      expect(joined(seen)).toEqual(joined(given))
+      expect(breachesOf(seen)).toEqual([])
+      // Tokens are passed on only with exactly their text.
+      for (const event of seen)
+        if (event.type === 'text' && event.logprobs != null)
+          expect(event.logprobs.map(({ token }) => token).join('')).toBe(event.delta)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a character that is cut in two reaches the editor whole', async () => {
+  const halves: GenerationEvent[] = ['a\ud83d', '\ude00', 'b'].map((said) => ({
+    type: 'text',
+    choice: 0,
+    delta: said,
+  }))
+  const pieces: string[] = []
+  const { events } = await through([STARTED, ...halves, ...END], () => ({
+    edit: (piece) => {
+      pieces.push(piece)
+      return piece
+    },
+  }))
+  expect(pieces).toEqual(['a', '😀', 'b', ''])
+  expect(joined(events)).toMatchObject([{}, { delta: 'a😀b' }, {}, {}])
+})
+
+test('pieces that wait for an editor become one call, and the worker is paused meanwhile', async () => {
+  const many = Array.from({ length: 200 }, (_, index): GenerationEvent[] => [
+    { type: 'text', choice: 0, delta: `${index} ` },
+    { type: 'annotation', choice: 0, annotation: {} },
+  ]).flat()
+  const { isFull, events } = await through(
+    [STARTED, ...many, ...END],
+    () => new Holder([{ keep: 0, isLate: true }]),
+  )
+  expect(isFull).toEqual([true, false])
+  expect(events.at(-1)?.type).toBe('finished')
+  let calls = 0
+  const texts = many.filter(({ type }) => type === 'text')
+  await through([STARTED, ...texts, ...END], () => ({
+    edit: (piece) => {
+      calls++
+      return Promise.resolve(piece)
+    },
+  }))
+  expect(calls).toBe(3)
+})
+
+test('held-back text of a failed answer is dropped', async () => {
+  const failed = { type: 'failed', error: new Error('cut off') } as unknown as GenerationEvent
+  const { events } = await through([STARTED, { type: 'text', choice: 0, delta: 'abc' }, failed], () => ({
+    edit: (piece, isLast) => (isLast ? piece : ''),
+  }))
+  expect(events.map(({ type }) => type)).toEqual(['started', 'failed'])
+})
+
+test('an editor that throws ends the answer; nothing follows', async () => {
+  for (const edit of [
+    () => {
+      throw new Error('broken')
+    },
+    () => Promise.reject(new Error('broken')),
+  ]) {
+    const { events, errors } = await through(
+      [STARTED, { type: 'text', choice: 0, delta: 'abc' }, ...END],
+      () => ({ edit }),
+    )
+    expect(errors).toMatchObject([{ message: 'broken' }])
+    expect(events).toEqual([STARTED])
+  }
+})
+
+test('what repeats an edited text in the form of the worker is removed', async () => {
+  const item = { type: 'custom_tool_call', call_id: 'call_9', name: 'run', input: 'secret' }
+  const given: GenerationEvent[] = [
+    STARTED,
+    { type: 'item_started', choice: 0, item: 'reasoning', members: {} },
+    { type: 'reasoning', choice: 0, delta: 'secret' },
+    { type: 'reasoning_signature', choice: 0, signature: 'signed' },
+    { type: 'item_started', choice: 0, item: 'message', members: {} },
+    { type: 'text', choice: 0, delta: 'a secret', tokenIds: [1], logprobs: [tokenOf('a secret')] },
+    { type: 'part_done', choice: 0, part: { type: 'output_text', text: 'a secret', extra: 1 } },
+    { type: 'native_started', choice: 0, number: 0, engine: 'responses', item },
+    {
+      type: 'native_event',
+      choice: 0,
+      engine: 'responses',
+      of: { kind: 'native', number: 0 },
+      event: { type: 'response.custom_tool_call_input.delta', delta: 'secret' },
+    },
+    {
+      type: 'native_event',
+      choice: 0,
+      engine: 'responses',
+      of: { kind: 'answer' },
+      event: { type: 'response.unknown.done', text: 'a secret' },
+    },
+    { type: 'native_item', choice: 0, number: 0, engine: 'responses', item },
+    {
+      type: 'choice_done',
+      choice: 0,
+      reason: 'stop',
+      matchedStop: null,
+      tokenIds: [2],
+      native: { engine: 'responses', content: [item], reason: null },
+    },
+    { type: 'finished', usage: null },
+  ]
+  const mask: TextEditor = { edit: (piece) => piece.replace('secret', '***') }
+  const { events, streams } = await through(given, () => mask)
+  expect(JSON.stringify(events)).not.toContain('secret')
+  expect(JSON.stringify(events)).not.toContain('signed')
+  expect(events.filter(({ type }) => type === 'part_done')).toMatchObject([{ part: { extra: 1 } }])
+  expect(events.filter(({ type }) => type === 'native_item')).toMatchObject([{ item: { input: '***' } }])
+  expect(streams.map(({ kind, call }) => [kind, call?.name])).toEqual([
+    ['reasoning', undefined],
+    ['text', undefined],
+    ['tool_arguments', 'run'],
+  ])
+  // Nothing is removed if nothing was changed.
+  expect((await through(given, () => ({ edit: (piece) => piece }))).events.at(-2)).toEqual(given.at(-2))
+})

@@ -1,0 +1,88 @@
+/** Edits of texts by `onText` hooks: every format, every place where the text appears. */
+import { describe, expect, test } from 'vitest'
+import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { MASK, redactorPlugin, SECRET } from '../support/redactor.ts'
+import { openSse } from '../support/sse-client.ts'
+import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
+
+describe.each([false, true])('asynchronous: %s', (isAsynchronous) => {
+  const open = () =>
+    openResponses(
+      chatAnswer({
+        reasoning_content: `think ${SECRET} on`,
+        content: `say ${SECRET} twice ${SECRET}`,
+        tool_calls: [{ id: 'call_1', name: 'look', arguments: `{"key":"${SECRET}"}` }],
+      }),
+      { own: [redactorPlugin(isAsynchronous)] },
+    )
+  const tools = [{ type: 'function', name: 'look', parameters: { type: 'object' } }]
+
+  test('a stored response has the edited text in the stream, in its end and in the store', async () => {
+    const { gateway, fetchJson } = await open()
+    const stream = openSse(`${gateway.url}/v1/responses`, {
+      body: { model: 'test-model', stream: true, input: 'hi', tools },
+    })
+    await stream.done
+    const text = stream.text()
+    expect(stream.status).toBe(200)
+    expect(text).not.toContain('SECRET')
+    const { response } = JSON.parse(
+      stream.events.findLast(({ data }) => data.includes('response.completed'))?.data ?? '{}',
+    )
+    const stored = await fetchJson('GET', `/v1/responses/${response.id}`)
+    expect(JSON.stringify(stored)).not.toContain('SECRET')
+    expect(stored.output).toEqual(response.output)
+    const output = JSON.stringify(stored.output)
+    expect(output).toContain(`think ${MASK} on`)
+    expect(output).toContain(`say ${MASK} twice ${MASK}`)
+    expect(stored.output.at(-1).arguments).toBe(`{"key":"${MASK}"}`)
+  })
+
+  test.each([true, false])('a chat that would be relayed is edited; streamed: %s', async (stream) => {
+    const { post } = await open()
+    const reply = await post('/v1/chat/completions', {
+      model: 'test-model',
+      stream,
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+    const text = await reply.text()
+    expect(reply.status).toBe(200)
+    expect(text).not.toContain('SECRET-')
+    expect(text).toContain('masked')
+  })
+})
+
+test('a tool that the gateway runs, and the next turn of the model, get the edited arguments', async () => {
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  try {
+    const { create, workers, asked } = await openResponses(undefined, {
+      own: [redactorPlugin(true)],
+      plugins: { mcp: { clientServers: { allowsPrivate: true } } },
+    })
+    const call = { id: 'c0', name: 'echo', arguments: JSON.stringify({ text: SECRET }) }
+    workers[0].once(CHAT, chatAnswer({ tool_calls: [call] }))
+    workers[0].once(CHAT, chatAnswer('done'))
+    const tool = { type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }
+    const reply = await create({ input: 'go', tools: [tool] })
+    expect(reply.output[1]).toMatchObject({ arguments: `{"text":"${MASK}"}`, output: `you said ${MASK}` })
+    expect(JSON.stringify(asked()[1].messages)).not.toContain(SECRET)
+  } finally {
+    await server.close()
+  }
+})
+
+test('a request of the Messages format that cannot be translated is refused, and goes to no worker unread', async () => {
+  const { post, workers } = await openResponses(undefined, {
+    workers: [{ spec: { apis: ['messages'] } }],
+    own: [redactorPlugin()],
+    plugins: { messages: {} },
+  })
+  const content = [{ type: 'unknown_block', text: 'x' }]
+  const reply = await post('/v1/messages', {
+    model: 'test-model',
+    max_tokens: 9,
+    messages: [{ role: 'user', content }],
+  })
+  expect(reply.status).toBe(400)
+  expect(workers[0].requestsTo('POST /v1/messages')).toEqual([])
+})

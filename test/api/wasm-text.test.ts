@@ -1,0 +1,120 @@
+/** Modules at OnText: placements, chains, failures and which routes they affect. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { buildModule } from '../../plugins/wasm/project/build.ts'
+import { withSection } from '../fixtures/wasm/guest-build.ts'
+import { tinyModule } from '../fixtures/wasm/tiny-module.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
+import { jsonAnswer } from '../support/scripted-worker.ts'
+import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
+
+const SETUP_MS = 300_000
+let folder: string
+let redactor: Uint8Array
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'weir-text-'))
+  const directory = fileURLToPath(new URL('../../examples/wasm-redact-stream', import.meta.url))
+  const built = await buildModule({ directory, outFile: join(folder, 'redact.wasm') })
+  if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
+  redactor = await readFile(join(folder, 'redact.wasm'))
+}, SETUP_MS)
+afterAll(() => rm(folder, { recursive: true }))
+
+let copies = 0
+
+/** Every call traps. */
+const trapping = tinyModule({ exports: ['on_text'], code: [0x00] })
+
+function redact(fleet: WasmFleet, secrets: string, more: object = {}): Promise<void> {
+  return attach(fleet, redactor, { config: { secrets }, ...more })
+}
+
+async function attach(fleet: WasmFleet, bytes: Uint8Array, more: object): Promise<void> {
+  const name = `text-${copies++}`
+  const { results } = await fleet.register({
+    name,
+    file_path: fleet.folder.write(`${name}.wasm`, withSection(bytes, name)),
+    module_type: 'Middleware',
+    attach_points: [{ Middleware: 'OnText' }],
+    ...more,
+  })
+  expect(results).toEqual([{ Success: expect.any(String) }])
+}
+
+async function said(fleet: WasmFleet, stream: boolean, more: object = {}): Promise<string> {
+  const reply = await fleet.post('/v1/chat/completions', {
+    model: 'test-model',
+    messages: [{ role: 'user', content: 'hi' }],
+    stream,
+    ...more,
+  })
+  const text = await reply.text()
+  if (!stream) return JSON.parse(text).choices[0].message.content
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('data: {'))
+    .map((line) => JSON.parse(line.slice(6)).choices[0]?.delta.content ?? '')
+    .join('')
+}
+
+describe.each(['pool', 'inline', 'auto'])('placement %s', (placement) => {
+  test('modules change text in order, streamed or not', async () => {
+    const fleet = await openWasmFleet()
+    fleet.workers[0].script(CHAT, chatAnswer('first abcdef then abXdef'))
+    await redact(fleet, 'abcdef', { placement })
+    // The second module sees what the first one wrote.
+    await redact(fleet, 'redacted', { placement })
+    for (const stream of [true, false, true])
+      expect(await said(fleet, stream)).toBe('first [[redacted]] then abXdef')
+    const { metrics } = await fleet.list()
+    expect(metrics.failed_executions).toBe(0)
+    expect(metrics.total_executions).toBeGreaterThan(6)
+  })
+
+  test('a failed call passes the text on with on_failure open, and ends the answer with closed', async () => {
+    const fleet = await openWasmFleet()
+    fleet.workers[0].script(CHAT, chatAnswer('nothing to hide'))
+    await attach(fleet, trapping, { placement, on_failure: 'open' })
+    for (const stream of [true, false]) expect(await said(fleet, stream)).toBe('nothing to hide')
+    await attach(fleet, trapping, { placement, on_failure: 'closed' })
+    const reply = await fleet.post('/v1/chat/completions', {
+      model: 'test-model',
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+    expect(reply.status).toBe(500)
+    expect(await reply.json()).toMatchObject({ error: { code: 'wasm_module_failed' } })
+  })
+})
+
+test('routes that no text module matches are relayed byte for byte', async () => {
+  const fleet = await openWasmFleet()
+  await redact(fleet, 'a', { match: { routes: ['/v1/completions'] } })
+  const body = { model: 'test-model', messages: [], any_member: 1 }
+  await fleet.chat(body)
+  expect(fleet.workers[0].requests[0].json()).toEqual(body)
+})
+
+test('other requests of a matched route keep their text', async () => {
+  const fleet = await openWasmFleet()
+  fleet.workers[0].script(CHAT, chatAnswer('abc'))
+  await redact(fleet, 'b', { match: { models: ['other-*'] } })
+  expect(await said(fleet, false)).toBe('abc')
+  expect((await fleet.list()).metrics.total_executions).toBe(0)
+})
+
+test('a native generation that names no model is edited too', async () => {
+  const fleet = await openWasmFleet()
+  const choice = { index: 0, text: 'abcdef', finish_reason: 'stop', logprobs: null }
+  fleet.workers[0].script(
+    'POST /v1/completions',
+    jsonAnswer({ id: 'c', object: 'text_completion', created: 1, model: 'm', choices: [choice] }),
+  )
+  await redact(fleet, 'abc')
+  const reply = await fleet.post('/generate', { text: 'hi' })
+  expect(reply.status).toBe(200)
+  expect(await reply.json()).toMatchObject([{ text: '[redacted]def' }])
+})

@@ -1,0 +1,86 @@
+/** One piece of a text of an answer, the same for every client format. */
+import { Input } from './input'
+import { Json } from './json'
+import { JsonWriter } from './json-writer'
+import { fromUtf8 } from './memory'
+import { TextAction } from './text-action'
+import { WordReplacer } from './word-replacer'
+
+export class TextPiece {
+  private found: Json | null = null
+  private whole: string | null = null
+
+  constructor(private input: Input) {}
+
+  private get section(): Json {
+    let found = this.found
+    if (found === null) {
+      found = this.input.section('text')
+      this.found = found
+    }
+    return found
+  }
+
+  /** What the last call of this text held back, followed by the new text. Tool arguments are JSON text as the model wrote it. */
+  get text(): string {
+    let whole = this.whole
+    if (whole === null) {
+      whole = fromUtf8(this.input.rest)
+      this.whole = whole
+    }
+    return whole
+  }
+
+  /** `text`, `reasoning`, `refusal` or `tool_arguments`. */
+  get kind(): string {
+    return this.section.find('kind').text()
+  }
+
+  /** Index of the choice, 0-based. */
+  get choice(): i32 {
+    return <i32>this.section.find('choice').integer()
+  }
+
+  /** Id of the call that the arguments belong to, or null. */
+  get callId(): string | null {
+    const id = this.section.find('call_id')
+    return id.isString ? id.text() : null
+  }
+
+  /** Name of the called tool, or null. */
+  get callName(): string | null {
+    const name = this.section.find('call_name')
+    return name.isString ? name.text() : null
+  }
+
+  /** The text ends with this piece: nothing can be held back. */
+  get isLast(): bool {
+    return this.section.find('is_last').bool()
+  }
+
+  /**
+   * Replaces words, also those that come in pieces: the end of the text is held back while it may be the beginning of one.
+   * In tool arguments, words are also found as JSON writes them.
+   */
+  replaceAll(words: string[], replacement: string): TextAction {
+    const isJson = this.kind == 'tool_arguments'
+    const replacer = new WordReplacer(isJson ? withQuoted(words) : words, isJson ? quoted(replacement) : replacement)
+    const passed = replacer.replace(this.text, this.isLast)
+    return TextAction.pass(passed, replacer.tail)
+  }
+}
+
+function withQuoted(words: string[]): string[] {
+  const all = words.slice()
+  for (let i = 0; i < words.length; i++) {
+    const word = quoted(words[i])
+    if (word != words[i]) all.push(word)
+  }
+  return all
+}
+
+/** A text as it stands within a JSON string. */
+function quoted(text: string): string {
+  const json = new JsonWriter().text(text).toString()
+  return json.substring(1, json.length - 1)
+}
