@@ -1,7 +1,8 @@
 /** The mesh plugin: several gateways that share workers, limits, modules and what they know of caches. */
 import { hostname } from 'node:os'
-import { definePlugin, type Host, Mesh, MeshEngine, readVersion, Store } from '#kernel'
+import { definePlugin, type Host, Mesh, MeshEngine, readVersion, Store, WorkerTableReplica } from '#kernel'
 import { meshConfig } from './config.ts'
+import { LoadExchange } from './load-exchange.ts'
 import { LocalEngine } from './local-engine.ts'
 import {
   LeaveMesh,
@@ -71,9 +72,17 @@ export default definePlugin({
       host.shutdown('POST /ha/shutdown')
     })
     host.onCommand(RestoreMesh, () => mesh.restore())
+    const loads = mesh.shares('workers') ? new LoadExchange(mesh, host.balance) : null
+    if (loads !== null) host.replica(WorkerTableReplica).onChange(() => loads.follow())
     return {
-      start: () => mesh.start(),
-      stop: () => mesh.stop(),
+      start: async () => {
+        await mesh.start()
+        loads?.start()
+      },
+      stop: async () => {
+        loads?.stop()
+        await mesh.stop()
+      },
     }
   },
 })

@@ -37,11 +37,13 @@ const CLOCK = 0
 export const SWEEP_ROUND = 1
 
 const NONE = -1
+/** Result of `placeFor` if the worker is a holder already. */
+const HELD = -2
 
 export class PrefixTable {
   readonly cells: Int32Array
   readonly entryCount: number
-  private readonly counters: WorkerCounters
+  protected readonly counters: WorkerCounters
   private readonly bucketMask: number
   /** Entries of the prefixes of the last `find`, or NONE. */
   private readonly found = new Int32Array(MAX_PREFIXES)
@@ -91,6 +93,31 @@ export class PrefixTable {
     if (added > 0) this.counters.addCached(name, added)
   }
 
+  /**
+   * Records what another gateway has noted about a prefix. A worker is not added to a prefix that has four.
+   *
+   * @param span bytes of the prefix beyond the one before
+   */
+  learn(low: number, high: number, span: number, name: number): void {
+    const key = low || 1
+    const entry = this.entryOf(key, high)
+    if (entry === NONE) {
+      this.replace(key, high, this.clock, span, name)
+      this.counters.addCached(name, span)
+      return
+    }
+    const place = this.placeFor(entry, name)
+    if (place >= 0) this.counters.addCached(name, this.setHolder(entry, place, name))
+  }
+
+  low(entry: number): number {
+    return this.cells[keyAt(entry)]
+  }
+
+  high(entry: number): number {
+    return this.cells[recordAt(entry) + HIGH]
+  }
+
   /** Whether the entry holds a prefix. */
   isUsed(entry: number): boolean {
     return this.cells[keyAt(entry)] !== 0
@@ -132,26 +159,43 @@ export class PrefixTable {
   }
 
   /**
-   * Uses a free place, else that of a removed worker, else any.
+   * Uses a free place, else any.
    * @returns bytes added to the worker
    */
   private addHolder(entry: number, stamp: number, name: number): number {
-    const { cells } = this
-    const record = recordAt(entry)
+    const place = this.placeFor(entry, name)
+    if (place === HELD) return 0
+    if (place === NONE) return this.setHolder(entry, stamp & (HOLDERS - 1), name)
+    return this.fillPlace(entry, place, name)
+  }
+
+  /** A free place, else that of a removed worker; NONE, or HELD. */
+  private placeFor(entry: number, name: number): number {
+    const holders = recordAt(entry) + HOLDER
     let place = NONE
     for (let i = 0; i < HOLDERS; i++) {
-      const other = cells[record + HOLDER + i]
-      if (other === name) return 0
+      const other = this.cells[holders + i]
+      if (other === name) return HELD
       if (place === NONE && (other === 0 || !this.counters.isCurrent(other))) place = i
     }
-    if (place === NONE) place = stamp & (HOLDERS - 1)
+    return place
+  }
+
+  /** A worker that no other worker had to make room for. @returns bytes added to the worker */
+  protected fillPlace(entry: number, place: number, name: number): number {
+    return this.setHolder(entry, place, name)
+  }
+
+  private setHolder(entry: number, place: number, name: number): number {
+    const { cells } = this
+    const record = recordAt(entry)
     const span = cells[record + SPAN]
     const old = Atomics.exchange(cells, record + HOLDER + place, name)
     if (old !== 0) this.counters.addCached(old, -span)
     return span
   }
 
-  private replace(low: number, high: number, stamp: number, span: number, name: number): void {
+  protected replace(low: number, high: number, stamp: number, span: number, name: number): void {
     const { cells } = this
     const entry = this.victim(low, stamp)
     const key = keyAt(entry)
