@@ -101,7 +101,7 @@ async function each(send: (number: number) => Promise<number>): Promise<number[]
   return results
 }
 
-const prompt = (number: number) => `Conversation ${number * 7919}. ${SYSTEM_PROMPT}`
+const prompt = (number: number) => `${number * 7919} is the number of this conversation. ${SYSTEM_PROMPT}`
 
 describe.skipIf(valkeySkipReason !== null)('gateways that share', () => {
   const fleet = new Fleet()
@@ -133,12 +133,15 @@ describe.skipIf(valkeySkipReason !== null)('gateways that share', () => {
   test('picks count requests of other gateways, until these end or their gateway is killed', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     for (const worker of fleet.workers) worker.script(CHAT, sseAnswer([{ until: released }, '[DONE]']))
-    // Without a prompt, cache_aware picks the least loaded worker.
-    const hold = (gateway: number) =>
-      fleet.gateways[gateway]
-        .send('POST', CHAT.slice(5), { model: 'test-model', messages: [], stream: true })
+    // A new prompt goes to the least loaded worker.
+    let number = PROMPTS
+    const hold = (gateway: number) => {
+      const messages = [{ role: 'user', content: prompt(number++) }]
+      return fleet.gateways[gateway]
+        .send('POST', CHAT.slice(5), { model: 'test-model', messages, stream: true })
         .then((response) => response.text())
         .catch(() => '')
+    }
     const held = [hold(0), hold(0)]
     // Two requests through one gateway, six through the other: two for each worker, if the other sees the first.
     await until(async () => (await fleet.totalLoad(1)) === 2, 2_000)
