@@ -5,7 +5,7 @@ import { workerEntry } from '../../../test/support/worker-entry.ts'
 import { LoadExchange } from './load-exchange.ts'
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
 })
 afterEach(() => {
   vi.useRealTimers()
@@ -122,9 +122,9 @@ test('a gateway that is silent, down or has left counts nothing', () => {
   vi.advanceTimersByTime(250)
   expect(b.seen).toEqual([2])
   b.isDeaf = true
-  vi.advanceTimersByTime(2_500)
+  vi.advanceTimersByTime(1_500)
   expect(b.seen).toEqual([2])
-  vi.advanceTimersByTime(250)
+  vi.advanceTimersByTime(1_500)
   expect(b.seen).toEqual([0])
   b.isDeaf = false
   vi.advanceTimersByTime(1_000)

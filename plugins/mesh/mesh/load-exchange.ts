@@ -6,8 +6,14 @@ import type { MeshChannel, MeshService, WorkerBalance } from '#kernel'
 import { WorkerHashes } from '#shared'
 import { decodeLoads, encodeLoads, type Loads } from './load-message.ts'
 
-/** Between looks at the own requests; a change is sent at once, and what has not changed every second. */
-const ROUND_MS = 250
+/**
+ * Time between two looks at the own requests, by the number of gateways: the older the counts of the others, the more
+ * gateways pick the same worker at once, and the more gateways, the more messages each has to read. A change is sent at
+ * once, and what has not changed every second.
+ */
+const ROUND_MS_PER_MEMBER = 10
+const MIN_ROUND_MS = 50
+const MAX_ROUND_MS = 250
 const REPEAT_MS = 1_000
 /** What a gateway said is forgotten after this time without a message. */
 const SILENT_MS = 2_500
@@ -45,11 +51,11 @@ export class LoadExchange {
 
   start(): void {
     this.follow()
-    this.#timer = setInterval(() => this.#round(), ROUND_MS)
+    this.#schedule()
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    if (this.#timer !== null) clearTimeout(this.#timer)
   }
 
   /** Call it after each change of the worker table. */
@@ -63,6 +69,17 @@ export class LoadExchange {
         if (slot !== undefined) sums.set(slot, (sums.get(slot) ?? 0) + count)
       }
     for (const { slot } of workers) this.#balance.setInFlightElsewhere(slot, sums.get(slot) ?? 0)
+  }
+
+  #schedule(): void {
+    const roundMs = this.#mesh.members.length * ROUND_MS_PER_MEMBER
+    this.#timer = setTimeout(
+      () => {
+        this.#round()
+        this.#schedule()
+      },
+      Math.min(Math.max(roundMs, MIN_ROUND_MS), MAX_ROUND_MS),
+    )
   }
 
   #round(): void {
