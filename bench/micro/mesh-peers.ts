@@ -2,14 +2,10 @@
  * What a mesh costs: whole control sides of gateways in this process, on a real valkey-server, that exchange loads and notes
  * about prompts. Run `npm run build`, then `node bench/micro/mesh-peers.ts --peers 3,10,30`; `valkey-server` is on PATH.
  */
-import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { createConnection } from 'node:net'
 import { parseArgs } from 'node:util'
-import { Redis } from 'ioredis'
 import type { Figure } from '../support/figure.ts'
+import { cpuMicros, freePort, startChild, temporaryDirectory, wait, waitUntil } from '../support/process.ts'
 import { renderTable } from '../support/report.ts'
 
 const { values: flags } = parseArgs({
@@ -27,8 +23,6 @@ const NOTES_PER_SECOND = Number(flags.notesPerSecond)
 const SECONDS = Number(flags.seconds)
 const FEED_MS = 20
 const SETTLE_MS = 2_000
-/** Linux counts processor time in ticks of 10 ms. */
-const TICK_MS = 10
 const TABLE_BYTES = 1_048_576
 
 async function load(file: string): Promise<Record<string, unknown>> {
@@ -143,20 +137,13 @@ class Gateway {
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
-/** Processor time of a process, milliseconds. */
-function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+/** Statistics of the server, as text. */
+async function infoOf(port: number): Promise<string> {
+  const socket = createConnection(port, '127.0.0.1').setEncoding('utf8')
+  socket.end('INFO stats\r\n')
+  let text = ''
+  for await (const chunk of socket) text += chunk
+  return text
 }
 
 interface Reading {
@@ -169,22 +156,18 @@ interface Reading {
 
 async function measure(count: number): Promise<Figure[]> {
   const port = await freePort()
-  const dir = mkdtempSync(join(tmpdir(), 'weir-bench-valkey-'))
-  const options = ['--port', String(port), '--save', '', '--appendonly', 'yes', '--dir', dir]
-  const server = spawn('valkey-server', options, { stdio: 'ignore' })
+  const files = ['--save', '', '--appendonly', 'yes', '--dir', temporaryDirectory()]
+  const server = startChild('valkey-server', ['--port', String(port), ...files])
+  await waitUntil('valkey-server listens', 10_000, async () => (await infoOf(port)) !== '')
   const url = `redis://127.0.0.1:${port}`
-  const client = new Redis(url, { retryStrategy: () => 100, maxRetriesPerRequest: null })
-  // Until the server listens.
-  client.on('error', () => undefined)
-  await client.ping()
   const gateways = Array.from({ length: count }, (_, i) => new Gateway(`gw-${i}`, url))
   await Promise.all(gateways.map((gateway) => gateway.start()))
   const read = async (): Promise<Reading> => {
-    const stats = await client.info('stats')
+    const stats = await infoOf(port)
     const { user, system } = process.cpuUsage()
     return {
       ownMs: (user + system) / 1_000,
-      engineMs: cpuMs(server.pid ?? 0),
+      engineMs: cpuMicros(server.pid) / 1_000,
       inBytes: Number(/total_net_input_bytes:(\d+)/.exec(stats)?.[1]),
       outBytes: Number(/total_net_output_bytes:(\d+)/.exec(stats)?.[1]),
       received: gateways.reduce((sum, { mesh }) => sum + mesh.messages.received, 0),
@@ -192,10 +175,10 @@ async function measure(count: number): Promise<Figure[]> {
   }
   /** Rates per second. */
   const rates = async (): Promise<Reading> => {
-    await pause(SETTLE_MS)
+    await wait(SETTLE_MS)
     const before = await read()
     const startedAtMs = performance.now()
-    await pause(SECONDS * 1_000)
+    await wait(SECONDS * 1_000)
     const after = await read()
     const seconds = (performance.now() - startedAtMs) / 1_000
     const rate = (key: keyof Reading) => (after[key] - before[key]) / seconds
@@ -220,10 +203,7 @@ async function measure(count: number): Promise<Figure[]> {
   clearInterval(feeding)
   const dropped = gateways.reduce((sum, { mesh }) => sum + mesh.messages.dropped, 0)
   await Promise.all(gateways.map((gateway) => gateway.stop()))
-  client.disconnect()
-  server.kill()
-  await new Promise((resolve) => server.once('exit', resolve))
-  rmSync(dir, { recursive: true, force: true })
+  await server.stop()
   const figure = (name: string, unit: string, value: number): Figure => {
     return { name: `${count} gateways: ${name}`, unit, values: [value] }
   }

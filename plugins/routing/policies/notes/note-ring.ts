@@ -67,3 +67,9 @@ export class NoteRing {
     return lost
   }
 }
+
+/** Null for what is not shared. */
+export interface NoteRings {
+  readonly prefixes: NoteRing | null
+  readonly sessions: NoteRing | null
+}

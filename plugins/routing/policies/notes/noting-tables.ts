@@ -41,10 +41,10 @@ export class NotingPrefixTable extends PrefixTable {
     this.add(low, high, span)
   }
 
-  /** A worker that takes the place of another is not noted: the prefix has other workers everywhere. */
-  protected override fillPlace(entry: number, place: number, name: number): number {
-    const span = super.fillPlace(entry, place, name)
-    this.add(this.low(entry), this.high(entry), span)
+  /** A worker that replaces another is not noted: the prefix has four workers everywhere. */
+  protected override addHolder(entry: number, stamp: number, name: number): number {
+    const span = super.addHolder(entry, stamp, name)
+    if (span > 0 && !this.wasFull) this.add(this.low(entry), this.high(entry), span)
     return span
   }
 

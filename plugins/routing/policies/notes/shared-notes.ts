@@ -3,13 +3,10 @@ import { type Host, Mesh, type WorkerEntry, WorkerTableReplica } from '#kernel'
 import { WorkerHashes } from '#shared'
 import type { PolicyState } from '../policy-state.ts'
 import { NoteExchange } from './note-exchange.ts'
-import { NoteRing, type TakeNote } from './note-ring.ts'
+import { NoteRing, type NoteRings, type TakeNote } from './note-ring.ts'
 
-const KINDS = ['prefixes', 'sessions'] as const
-type Kind = (typeof KINDS)[number]
-
-/** Null for what is not shared. */
-export type NoteRings = Readonly<Record<Kind, NoteRing | null>>
+const KINDS = ['prefixes', 'sessions'] as const satisfies readonly Kind[]
+type Kind = keyof NoteRings
 
 /** Only control knows the mesh, and registers before data threads start: they learn from shared memory what is shared. */
 export function openNoteRings(host: Pick<Host, 'find' | 'shared' | 'isControl'>): NoteRings {

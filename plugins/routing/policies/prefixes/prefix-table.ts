@@ -37,16 +37,16 @@ const CLOCK = 0
 export const SWEEP_ROUND = 1
 
 const NONE = -1
-/** Result of `placeFor` if the worker is a holder already. */
-const HELD = -2
 
 export class PrefixTable {
   readonly cells: Int32Array
   readonly entryCount: number
-  protected readonly counters: WorkerCounters
+  private readonly counters: WorkerCounters
   private readonly bucketMask: number
   /** Entries of the prefixes of the last `find`, or NONE. */
   private readonly found = new Int32Array(MAX_PREFIXES)
+  /** True if the last worker that was added has replaced another. */
+  protected wasFull = false
 
   /** @param maxBytes size of the table; rounded down to a power of two */
   constructor(shared: PolicyParts['shared'], maxBytes: number, counters: WorkerCounters) {
@@ -106,8 +106,7 @@ export class PrefixTable {
       this.counters.addCached(name, span)
       return
     }
-    const place = this.placeFor(entry, name)
-    if (place >= 0) this.counters.addCached(name, this.setHolder(entry, place, name))
+    if (!this.isFull(entry)) this.counters.addCached(name, this.addHolder(entry, this.clock, name))
   }
 
   low(entry: number): number {
@@ -159,40 +158,32 @@ export class PrefixTable {
   }
 
   /**
-   * Uses a free place, else any.
+   * Uses a free place, else that of a removed worker, else any.
    * @returns bytes added to the worker
    */
-  private addHolder(entry: number, stamp: number, name: number): number {
-    const place = this.placeFor(entry, name)
-    if (place === HELD) return 0
-    if (place === NONE) return this.setHolder(entry, stamp & (HOLDERS - 1), name)
-    return this.fillPlace(entry, place, name)
-  }
-
-  /** A free place, else that of a removed worker; NONE, or HELD. */
-  private placeFor(entry: number, name: number): number {
-    const holders = recordAt(entry) + HOLDER
-    let place = NONE
-    for (let i = 0; i < HOLDERS; i++) {
-      const other = this.cells[holders + i]
-      if (other === name) return HELD
-      if (place === NONE && (other === 0 || !this.counters.isCurrent(other))) place = i
-    }
-    return place
-  }
-
-  /** A worker that no other worker had to make room for. @returns bytes added to the worker */
-  protected fillPlace(entry: number, place: number, name: number): number {
-    return this.setHolder(entry, place, name)
-  }
-
-  private setHolder(entry: number, place: number, name: number): number {
+  protected addHolder(entry: number, stamp: number, name: number): number {
     const { cells } = this
     const record = recordAt(entry)
+    let place = NONE
+    for (let i = 0; i < HOLDERS; i++) {
+      const other = cells[record + HOLDER + i]
+      if (other === name) return 0
+      if (place === NONE && (other === 0 || !this.counters.isCurrent(other))) place = i
+    }
+    this.wasFull = place === NONE
+    if (place === NONE) place = stamp & (HOLDERS - 1)
     const span = cells[record + SPAN]
     const old = Atomics.exchange(cells, record + HOLDER + place, name)
     if (old !== 0) this.counters.addCached(old, -span)
     return span
+  }
+
+  private isFull(entry: number): boolean {
+    for (let i = 0; i < HOLDERS; i++) {
+      const other = this.cells[recordAt(entry) + HOLDER + i]
+      if (other === 0 || !this.counters.isCurrent(other)) return false
+    }
+    return true
   }
 
   protected replace(low: number, high: number, stamp: number, span: number, name: number): void {

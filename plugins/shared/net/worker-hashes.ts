@@ -2,11 +2,6 @@
 import { createHash } from 'node:crypto'
 import type { WorkerEntry } from '#kernel'
 
-/** The hash of a worker's URL, 64 bits. */
-export function workerHash({ url }: Pick<WorkerEntry, 'url'>): bigint {
-  return createHash('sha256').update(url).digest().readBigUInt64LE(0)
-}
-
 /** The hashes of the workers of a table. Hashes are kept while the entries are the same. */
 export class WorkerHashes {
   #byEntry = new Map<WorkerEntry, bigint>()
@@ -28,4 +23,9 @@ export class WorkerHashes {
   find(hash: bigint): WorkerEntry | undefined {
     return this.#byHash.get(hash)
   }
+}
+
+/** The hash of a worker's URL, 64 bits. */
+function workerHash({ url }: WorkerEntry): bigint {
+  return createHash('sha256').update(url).digest().readBigUInt64LE(0)
 }
