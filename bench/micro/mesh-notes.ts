@@ -19,12 +19,12 @@ async function load(file: string): Promise<Record<string, unknown>> {
 
 type Make<Made> = new (...parameters: unknown[]) => Made
 interface Batch {
-  add(low: number, high: number, value: number, worker: bigint): void
+  add(low: number, high: number, value: number, worker: number): void
   flush(): void
 }
 interface Reader {
   readonly count: number
-  open(message: Buffer): bigint[] | null
+  open(message: Buffer): number[] | null
   read(most: number, take: (low: number, high: number, value: number, worker: number) => void): void
 }
 interface State {
@@ -161,7 +161,7 @@ function noteFigures(): Figure[] {
   const rounds = Array.from({ length: ROUNDS }, () => {
     messages.length = 0
     const written = cpuMicros(NOTES, () => {
-      for (let i = 0; i < NOTES; i++) batch.add(lows[i], i, 128, BigInt(i % WORKERS))
+      for (let i = 0; i < NOTES; i++) batch.add(lows[i], i, 128, i % WORKERS)
       batch.flush()
     })
     let sum = 0

@@ -97,7 +97,7 @@ export class LoadExchange {
   }
 
   #ownLoads(): Loads {
-    const loads = new Map<bigint, number>()
+    const loads = new Map<number, number>()
     for (const worker of this.#balance.workers) {
       const count = this.#balance.inFlight(worker.slot)
       const hash = count > 0 ? this.#hashes.of(worker) : undefined

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodeLoads, encodeLoads } from './load-message.ts'
 
-const entry = fc.tuple(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.integer({ min: 1, max: 0xffff }))
+const entry = fc.tuple(fc.integer({ min: 0, max: 2 ** 48 - 1 }), fc.integer({ min: 1, max: 0xffff }))
 
 test('the parts together have all loads, and only the first replaces earlier ones', () => {
   fc.assert(
@@ -14,7 +14,7 @@ test('the parts together have all loads, and only the first replaces earlier one
       expect(decodeLoads(part)).toEqual({ isFirst: true, loads })
     }),
   )
-  const many = new Map(Array.from({ length: 13_000 }, (_, i) => [BigInt(i), 1 + (i % 100)]))
+  const many = new Map(Array.from({ length: 17_000 }, (_, i) => [i * 1e9, 1 + (i % 100)]))
   const parts = encodeLoads(many)
   expect(Math.max(...parts.map(({ length }) => length))).toBeLessThanOrEqual(65_536)
   const decoded = parts.map((part) => decodeLoads(part))
@@ -23,7 +23,7 @@ test('the parts together have all loads, and only the first replaces earlier one
 })
 
 test('other versions and lengths are rejected', () => {
-  const [part] = encodeLoads(new Map([[1n, 2]]))
+  const [part] = encodeLoads(new Map([[1, 2]]))
   expect(decodeLoads(part.subarray(1))).toBeNull()
   expect(decodeLoads(part.subarray(0, part.length - 1))).toBeNull()
   expect(decodeLoads(Buffer.alloc(0))).toBeNull()

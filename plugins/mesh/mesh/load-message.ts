@@ -2,20 +2,21 @@
  * Messages of the channel `loads`: the requests that a gateway has in flight.
  *
  * ```
- * version (1 byte) | part (1 byte, from 0) | worker hash (8 bytes), requests (2 bytes) | …
+ * version (1 byte) | part (1 byte, from 0) | worker hash (6 bytes), requests (2 bytes) | …
  * ```
  * Numbers are little-endian. A message replaces all that its sender said before; further parts add to it.
  */
 
 const VERSION = 1
 const HEADER_BYTES = 2
-const ENTRY_BYTES = 10
+const HASH_BYTES = 6
+const ENTRY_BYTES = 8
 /** Entries of a part, which stays below 64 KiB. */
-const PART_ENTRIES = 6_000
+const PART_ENTRIES = 8_000
 const MAX_REQUESTS = 0xffff
 
 /** Requests in flight by worker hash; workers without any are left out. */
-export type Loads = ReadonlyMap<bigint, number>
+export type Loads = ReadonlyMap<number, number>
 
 /** @returns the parts of the message, at least one */
 export function encodeLoads(loads: Loads): Buffer[] {
@@ -28,8 +29,8 @@ export function encodeLoads(loads: Loads): Buffer[] {
     part[0] = VERSION
     part[1] = parts.length
     for (let at = HEADER_BYTES, i = 0; i < own.length; i++, at += ENTRY_BYTES) {
-      part.writeBigUInt64LE(own[i][0], at)
-      part.writeUInt16LE(Math.min(own[i][1], MAX_REQUESTS), at + 8)
+      part.writeUIntLE(own[i][0], at, HASH_BYTES)
+      part.writeUInt16LE(Math.min(own[i][1], MAX_REQUESTS), at + HASH_BYTES)
     }
     parts.push(part)
   } while (parts.length * PART_ENTRIES < entries.length)
@@ -40,8 +41,8 @@ export function encodeLoads(loads: Loads): Buffer[] {
 export function decodeLoads(message: Buffer): { readonly isFirst: boolean; readonly loads: Loads } | null {
   if (message.length < HEADER_BYTES || message[0] !== VERSION) return null
   if ((message.length - HEADER_BYTES) % ENTRY_BYTES !== 0) return null
-  const loads = new Map<bigint, number>()
+  const loads = new Map<number, number>()
   for (let at = HEADER_BYTES; at < message.length; at += ENTRY_BYTES)
-    loads.set(message.readBigUInt64LE(at), message.readUInt16LE(at + 8))
+    loads.set(message.readUIntLE(at, HASH_BYTES), message.readUInt16LE(at + HASH_BYTES))
   return { isFirst: message[1] === 0, loads }
 }

@@ -5,7 +5,7 @@
  * version, number of notes, number of workers | note: low and high lane of the hash, value and worker | … | worker hash | …
  * ```
  * All of it is 32-bit words, little-endian as on every platform of the gateway. A note's last word has its value in the high
- * and the number of its worker in the low 16 bits; a worker hash has two words.
+ * and the number of its worker in the low 16 bits; a worker hash has two words, its low 32 bits first.
  */
 
 const VERSION = 1
@@ -24,7 +24,7 @@ export class NoteBatch {
   readonly #words = new Int32Array(MAX_WORDS)
   readonly #send: (message: Buffer) => void
   /** Worker hash → number. */
-  readonly #workers = new Map<bigint, number>()
+  readonly #workers = new Map<number, number>()
   #notes = 0
 
   /** @param send takes each message; it is not used again */
@@ -33,7 +33,7 @@ export class NoteBatch {
   }
 
   /** @param value 0 to 65,535; a larger one is reduced */
-  add(low: number, high: number, value: number, worker: bigint): void {
+  add(low: number, high: number, value: number, worker: number): void {
     const used = HEADER_WORDS + (this.#notes + 1) * NOTE_WORDS + (this.#workers.size + 1) * WORKER_WORDS
     if (used > MAX_WORDS) this.flush()
     let number = this.#workers.get(worker)
@@ -55,8 +55,8 @@ export class NoteBatch {
     this.#words[2] = this.#workers.size
     let at = HEADER_WORDS + this.#notes * NOTE_WORDS
     for (const worker of this.#workers.keys()) {
-      this.#words[at++] = Number(BigInt.asIntN(32, worker))
-      this.#words[at++] = Number(BigInt.asIntN(32, worker >> 32n))
+      this.#words[at++] = worker
+      this.#words[at++] = Math.floor(worker / 2 ** 32)
     }
     this.#send(Buffer.from(new Uint8Array(this.#words.buffer, 0, at * 4)))
     this.#notes = 0
@@ -71,7 +71,7 @@ export class NoteBatchReader {
   #notes = 0
 
   /** @returns the hashes of the workers; null for a message of another version or of wrong lengths */
-  open(message: Buffer): bigint[] | null {
+  open(message: Buffer): number[] | null {
     const words = message.length / 4
     if (!Number.isInteger(words) || words < HEADER_WORDS || words > MAX_WORDS) return null
     // The message may begin at any address.
@@ -84,7 +84,7 @@ export class NoteBatchReader {
     this.#notes = notes
     return Array.from({ length: workers }, (_, i) => {
       const at = workersAt + i * WORKER_WORDS
-      return (BigInt(this.#words[at + 1] >>> 0) << 32n) | BigInt(this.#words[at] >>> 0)
+      return this.#words[at + 1] * 2 ** 32 + (this.#words[at] >>> 0)
     })
   }
 
