@@ -125,7 +125,7 @@ export class Candidates implements CandidateView {
   }
 
   inFlight(index: number): number {
-    return this.#counters.inFlight(this.#found.slots[index])
+    return this.#counters.load(this.#found.slots[index])
   }
 
   get slots(): Int32Array {
@@ -133,7 +133,7 @@ export class Candidates implements CandidateView {
   }
 
   get inFlightBySlot(): Int32Array {
-    return this.#counters.inFlightBySlot
+    return this.#counters.loadBySlot
   }
 
   get hasEqualCosts(): boolean {

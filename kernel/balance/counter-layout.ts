@@ -3,7 +3,7 @@
  * `breakers.ts`, `probe-permits.ts`, `outliers.ts` and `worker-statistics.ts` access them.
  *
  * ```
- * header | status | in flight | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
+ * header | status | load | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
  * ```
  * All cells are Int32, and each column begins on a cache line of its own. The table of `last-errors.ts` follows.
  */
@@ -11,7 +11,8 @@
 /** Shared columns. Only control writes the status. */
 export const SharedColumn = {
   status: 0,
-  inFlightTotal: 1,
+  /** In-flight requests over all threads, and those of other gateways. */
+  load: 1,
   /** State, run and epoch of the circuit breaker, see `breakers.ts`. */
   breaker: 2,
   /** Time when the breaker opened, and start of its last probe: milliseconds, low 32 bits. */
@@ -36,7 +37,7 @@ export const SharedColumn = {
   /** Moving averages of successful attempts, milliseconds. */
   durationMs: 15,
   firstByteMs: 16,
-  /** In-flight requests of other gateways. Only control writes them. */
+  /** In-flight requests of other gateways, which the load contains. Only control writes them. */
   elsewhere: 17,
 } as const
 const SHARED_COLUMNS = 18

@@ -45,6 +45,21 @@ describe('in flight', () => {
     expect(control.isIdle(1)).toBe(false)
   })
 
+  test('of other gateways is part of the load, and not of the own count', () => {
+    const [control, data] = openAll(4, 1)
+    data.increment(1)
+    control.setElsewhere(1, 5)
+    control.setElsewhere(2, 3)
+    expect([data.load(1), data.inFlight(1), data.elsewhere(1)]).toEqual([6, 1, 5])
+    expect([...data.loadBySlot]).toEqual([0, 6, 3, 0])
+    expect([control.isIdle(1), control.isIdle(2)]).toEqual([false, true])
+    control.zeroColumn(1)
+    expect([control.load(1), control.inFlight(1)]).toEqual([5, 0])
+    control.setElsewhere(1, 0)
+    expect(control.load(1)).toBe(0)
+    expect(() => data.setElsewhere(1, 1)).toThrow('only control')
+  })
+
   test('equals a model of plain numbers, for any order of calls on any thread', () => {
     const threadCount = 3
     const maxWorkers = 5

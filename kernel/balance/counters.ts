@@ -2,8 +2,9 @@
  * Status and in-flight requests of all workers, over all threads, in shared memory.
  * @hot
  *
- * A thread counts in its own column and in the total: reading costs one load for any number of threads, and the requests
- * of a dead thread can be subtracted.
+ * A thread counts in its own column and in the load of the worker: reading costs one load for any number of threads, and
+ * the requests of a dead thread can be subtracted. The load also contains the requests of other gateways, so that picks
+ * need no second read for them.
  */
 import { WORKER_STATUS_CODE, type WorkerStatus } from '../contracts/worker.ts'
 import { CounterLayout, SharedColumn, ThreadColumn } from './counter-layout.ts'
@@ -29,11 +30,11 @@ export class Counters {
   readonly maxWorkers: number
   /** 0 for control, 1-based for data threads. */
   readonly threadIndex: number
-  /** In-flight requests by row, over all threads; read-only. */
-  readonly inFlightBySlot: Int32Array
+  /** In-flight requests by row, over all threads and gateways; read-only. */
+  readonly loadBySlot: Int32Array
   readonly #cells: Int32Array
   readonly #statusAt: number
-  readonly #totalAt: number
+  readonly #loadAt: number
   readonly #ownAt: number
   readonly #elsewhereAt: number
 
@@ -45,18 +46,18 @@ export class Counters {
     this.maxWorkers = layout.maxWorkers
     this.threadIndex = threadIndex
     this.#statusAt = layout.shared(SharedColumn.status)
-    this.#totalAt = layout.shared(SharedColumn.inFlightTotal)
-    this.inFlightBySlot = this.#cells.subarray(this.#totalAt, this.#totalAt + this.maxWorkers)
+    this.#loadAt = layout.shared(SharedColumn.load)
+    this.loadBySlot = this.#cells.subarray(this.#loadAt, this.#loadAt + this.maxWorkers)
     this.#ownAt = layout.ofThread(threadIndex, ThreadColumn.inFlight)
     this.#elsewhereAt = layout.shared(SharedColumn.elsewhere)
   }
 
   /**
-   * Counts a request in flight to the worker. The total changes first here and last in `decrement`: a thread that dies
-   * between the two leaves the total one too high, never below zero.
+   * Counts a request in flight to the worker. The load changes first here and last in `decrement`: a thread that dies
+   * between the two leaves the load one too high, never below zero.
    */
   increment(slot: number): void {
-    Atomics.add(this.#cells, this.#totalAt + slot, 1)
+    Atomics.add(this.#cells, this.#loadAt + slot, 1)
     Atomics.add(this.#cells, this.#ownAt + slot, 1)
   }
 
@@ -66,15 +67,20 @@ export class Counters {
       throw new RangeError(`in-flight count of slot ${slot} would fall below zero`)
     }
     Atomics.sub(this.#cells, this.#ownAt + slot, 1)
-    Atomics.sub(this.#cells, this.#totalAt + slot, 1)
+    Atomics.sub(this.#cells, this.#loadAt + slot, 1)
   }
 
   /**
-   * In-flight requests of the worker, over all threads. A plain read: an aligned Int32 never tears (ECMA-262 memory model),
-   * and balancing does not need the newest value.
+   * In-flight requests of the worker, over all threads and gateways. A plain read: an aligned Int32 never tears (ECMA-262
+   * memory model), and balancing does not need the newest value.
    */
+  load(slot: number): number {
+    return this.#cells[this.#loadAt + slot]
+  }
+
+  /** In-flight requests of this gateway, over all threads; exact on control, which writes those of other gateways. */
   inFlight(slot: number): number {
-    return this.#cells[this.#totalAt + slot]
+    return this.#cells[this.#loadAt + slot] - this.#cells[this.#elsewhereAt + slot]
   }
 
   /** In-flight requests of other gateways, as last reported. */
@@ -86,7 +92,8 @@ export class Counters {
   setElsewhere(slot: number, count: number): void {
     this.requireControl()
     this.#requireSlot(slot)
-    Atomics.store(this.#cells, this.#elsewhereAt + slot, count)
+    const before = Atomics.exchange(this.#cells, this.#elsewhereAt + slot, count)
+    Atomics.add(this.#cells, this.#loadAt + slot, count - before)
   }
 
   /** True if the status of the worker is `ready`. */
@@ -94,9 +101,9 @@ export class Counters {
     return this.#cells[this.#statusAt + slot] === READY
   }
 
-  /** True if no thread counts a request for the row, so that another worker may have it. */
+  /** Control only: true if no thread counts a request for the row, so that another worker may have it. */
   isIdle(slot: number): boolean {
-    if (Atomics.load(this.#cells, this.#totalAt + slot) !== 0) return false
+    if (this.inFlight(slot) !== 0) return false
     for (let thread = 0; thread < this.layout.columnCount; thread++) {
       if (Atomics.load(this.#cells, this.layout.ofThread(thread, ThreadColumn.inFlight) + slot) !== 0)
         return false
@@ -123,7 +130,7 @@ export class Counters {
   zeroColumn(thread: number): void {
     this.requireControl()
     const { layout } = this
-    this.#subtract(layout.ofThread(thread, ThreadColumn.inFlight), this.#totalAt)
+    this.#subtract(layout.ofThread(thread, ThreadColumn.inFlight), this.#loadAt)
     this.#subtract(layout.ofThread(thread, ThreadColumn.probes), layout.shared(SharedColumn.probesTotal))
   }
 

@@ -145,7 +145,7 @@ export class Picker {
         if (!counters.isReady(slot) || !breakers.isThrottledOnly(slot)) continue
         if (options.accepts != null && !options.accepts(worker)) continue
         if (this.#candidates.shedMs(slot) !== null) continue
-        if (last === null || counters.inFlight(slot) < counters.inFlight(last.slot)) last = worker
+        if (last === null || counters.load(slot) < counters.load(last.slot)) last = worker
       }
     }
     if (last === null) return null
@@ -225,7 +225,7 @@ export function reportChoice(
     (worker): CandidateReport => ({
       workerId: worker.id,
       url: worker.url,
-      inFlight: counters.inFlight(worker.slot),
+      inFlight: counters.load(worker.slot),
       breaker: breakers.state(worker),
       isAvailable: breakers.isAvailable(worker),
       isSuspect: isSuspect(counters.layout, worker.slot),

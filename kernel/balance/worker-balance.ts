@@ -117,7 +117,7 @@ export interface WorkerBalance {
   /** First ready worker in order of registration that passes the filter. */
   firstReady(accepts?: (worker: WorkerEntry) => boolean): WorkerEntry | undefined
   status(slot: number): WorkerStatus
-  /** Requests in flight to one worker, over all threads. */
+  /** Requests of this gateway in flight to one worker, over all threads. */
   inFlight(slot: number): number
   /** Requests in flight to one worker from other gateways, as last reported; 0 without a mesh. */
   inFlightElsewhere(slot: number): number

@@ -16,7 +16,7 @@ export interface CandidateView {
   worker(index: number): WorkerEntry
   /** Counter row of the worker at a position: the key for state of a policy. */
   slot(index: number): number
-  /** Requests in flight to that worker, over all threads. */
+  /** Requests in flight to that worker, over all threads and, in a mesh, all gateways. */
   inFlight(index: number): number
   /** Rows of the candidates: the first `length` entries, for loops; may be the same array at every pick. */
   readonly slots: Int32Array

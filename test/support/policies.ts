@@ -4,7 +4,7 @@ import type { Metrics } from '../../kernel/contracts/metric.ts'
 import type { PolicyParts } from '../../kernel/contracts/policy.ts'
 import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
 import { type PoliciesConfig, policiesConfig } from '../../plugins/routing/policies/config.ts'
-import { PolicyState } from '../../plugins/routing/policies/policy-state.ts'
+import { PolicyState, type PolicyStateOptions } from '../../plugins/routing/policies/policy-state.ts'
 import { registerPolicies } from '../../plugins/routing/policies/register-policies.ts'
 
 /** Differences from the defaults; values that a configuration rejects are possible too. */
@@ -14,16 +14,17 @@ export interface PolicyThreadParts {
   readonly shared: PolicyParts['shared']
   readonly metrics: Metrics
   readonly maxWorkers: number
+  readonly rings?: PolicyStateOptions['rings']
 }
 
 /** @returns the shared state of the thread's policies */
 export function addPolicies(
   registry: PolicyRegistry,
-  { shared, metrics, maxWorkers }: PolicyThreadParts,
+  { shared, metrics, maxWorkers, rings }: PolicyThreadParts,
   settings: PolicySettings = {},
 ): PolicyState {
   const config = configOf(settings)
-  const state = new PolicyState({ config, shared, metrics, maxWorkers })
+  const state = new PolicyState({ config, shared, metrics, maxWorkers, rings })
   const host = {
     policy: registry.register.bind(registry),
     policyOverlay: registry.addOverlay.bind(registry),

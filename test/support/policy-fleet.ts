@@ -4,7 +4,7 @@ import type { CandidateView, PickRequest, Policy, PolicyParts } from '../../kern
 import type { EngineLoad, WorkerEntry } from '../../kernel/contracts/worker.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
-import type { PolicyState } from '../../plugins/routing/policies/policy-state.ts'
+import type { PolicyState, PolicyStateOptions } from '../../plugins/routing/policies/policy-state.ts'
 import { addPolicies, type PolicySettings } from './policies.ts'
 import { workerEntry } from './worker-entry.ts'
 
@@ -107,10 +107,14 @@ export class PolicyThread {
   readonly registry = new PolicyRegistry()
   private readonly shared: PolicyParts['shared']
 
-  constructor(settings: PolicySettings = {}, memory = new SharedMemory()) {
+  constructor(
+    settings: PolicySettings = {},
+    memory = new SharedMemory(),
+    rings?: PolicyStateOptions['rings'],
+  ) {
     this.shared = (name, bytes) => memory.block(name, bytes)
     const { shared, metrics } = this
-    this.state = addPolicies(this.registry, { shared, metrics, maxWorkers: MAX_WORKERS }, settings)
+    this.state = addPolicies(this.registry, { shared, metrics, maxWorkers: MAX_WORKERS, rings }, settings)
   }
 
   policy(name: string, given: Partial<PolicyParts> = {}): Policy {

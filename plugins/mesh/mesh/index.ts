@@ -1,7 +1,8 @@
 /** The mesh plugin: several gateways that share workers, limits, modules and what they know of caches. */
 import { hostname } from 'node:os'
-import { definePlugin, type Host, Mesh, MeshEngine, readVersion, Store } from '#kernel'
+import { definePlugin, type Host, Mesh, MeshEngine, readVersion, Store, WorkerTableReplica } from '#kernel'
 import { meshConfig } from './config.ts'
+import { LoadExchange } from './load-exchange.ts'
 import { LocalEngine } from './local-engine.ts'
 import {
   LeaveMesh,
@@ -85,15 +86,19 @@ export default definePlugin({
       setImmediate(() => host.shutdown('POST /ha/shutdown'))
     })
     host.onCommand(RestoreMesh, () => mesh.restore())
+    const loads = mesh.shares('workers') ? new LoadExchange(mesh, host.balance) : null
+    if (loads !== null) host.replica(WorkerTableReplica).onChange(() => loads.follow())
     return {
       start: async () => {
         await readDigests()
         await mesh.start()
         digesting = setInterval(() => void readDigests().catch(() => undefined), DIGESTS_MS)
+        loads?.start()
       },
-      stop: () => {
+      stop: async () => {
         clearInterval(digesting)
-        return mesh.stop()
+        loads?.stop()
+        await mesh.stop()
       },
     }
   },

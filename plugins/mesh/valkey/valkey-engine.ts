@@ -16,9 +16,9 @@ import type { ValkeyConfig } from './config.ts'
 import { Connections, Script } from './connections.ts'
 import * as lua from './scripts.ts'
 
-/** Entries that the streams keep, about. */
+/** Entries that the streams keep, about. Messages have up to 64 KiB, and are of use for a few seconds. */
 const LOG_ENTRIES = 20_000
-const CHANNEL_ENTRIES = 20_000
+const CHANNEL_ENTRIES = 2_000
 /** Entries of each stream that one read returns at most. */
 const READ_ENTRIES = 1_000
 /** Longest wait of a read, milliseconds. */

@@ -86,7 +86,7 @@ const Manual = settings({
   assignmentMode: Type.Union([Type.Literal('random'), Type.Literal('min_load'), Type.Literal('min_group')], {
     default: 'random',
     description:
-      'Worker of a new session: random, fewest requests in flight (min_load), or fewest sessions (min_group).',
+      'Worker of a new session: random by the hash of its key, so that all gateways choose the same one; fewest requests in flight (min_load), or fewest sessions (min_group).',
   }),
   maxSessions: integer(
     { default: 131_072, min: 1024, max: 16_777_216 },

@@ -1,8 +1,9 @@
 /** The policies plugin: load balancing policies beyond round robin. */
-import { definePlugin, KvEvents, WorkerTableReplica } from '#kernel'
+import { definePlugin, KvEvents, Mesh, WorkerTableReplica } from '#kernel'
 import { applyReload, policiesConfig, RELOADS } from './config.ts'
 import { policiesFlags } from './flags.ts'
 import { KvEventMonitor } from './kv-index/kv-event-monitor.ts'
+import { openNoteExchanges, openNoteRings } from './notes/shared-notes.ts'
 import { declareRoutingKeyGauge } from './policy-metrics.ts'
 import { PolicyState } from './policy-state.ts'
 import { POLICY_NAMES, registerPolicies } from './register-policies.ts'
@@ -13,7 +14,7 @@ export default definePlugin({
     version: '0.1.0',
     description:
       'Load balancing by prompt cache, load, session or prompt size; makes cache_aware the default policy.',
-    usesOptionally: [KvEvents],
+    usesOptionally: [KvEvents, Mesh],
     config: policiesConfig,
     flags: policiesFlags,
     policies: POLICY_NAMES,
@@ -22,12 +23,15 @@ export default definePlugin({
   register(host, first) {
     const config = structuredClone(first)
     const { metrics, balance } = host
+    const rings = openNoteRings(host)
     const state = new PolicyState({
       config,
       shared: (name, bytes) => host.shared(name, bytes),
       metrics: host.isControl ? metrics : null,
       maxWorkers: host.kernelConfig.limits.maxWorkers,
+      ...(host.isData && { rings }),
     })
+    const closeExchanges = host.isControl ? openNoteExchanges(host, rings, state) : null
     registerPolicies(host, config, state)
     if (host.isControl)
       declareRoutingKeyGauge(
@@ -49,7 +53,10 @@ export default definePlugin({
         follow()
       },
       reload: (next) => applyReload(config, next),
-      stop: () => monitor?.close(),
+      stop: () => {
+        closeExchanges?.()
+        monitor?.close()
+      },
     }
   },
 })

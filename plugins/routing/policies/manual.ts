@@ -5,7 +5,7 @@
 
 import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
 import type { ManualConfig } from './config.ts'
-import { hashHigh, hashLow, hashText } from './hash64.ts'
+import { hashHigh, hashLow, hashText, mix } from './hash64.ts'
 import { branchCounters } from './policy-metrics.ts'
 import { routingKey } from './sessions/routing-headers.ts'
 import type { StickySessions } from './sessions/sticky-sessions.ts'
@@ -51,7 +51,7 @@ export class Manual implements Policy {
 
   pick(candidates: CandidateView, request: PickRequest): number {
     const key = routingKey(request)
-    if (key === '') return this.chosen(candidates, this.assign(candidates), 'no_routing_id')
+    if (key === '') return this.chosen(candidates, this.assign(candidates, null), 'no_routing_id')
     this.seed(request.model)
     hashText(this.keyPrefix === '' ? key : this.keyPrefix + key, this.seedLow, this.seedHigh)
     const low = hashLow
@@ -79,7 +79,7 @@ export class Manual implements Policy {
     let index = entry < 0 ? -1 : this.available(candidates, entry)
     const branch = index >= 0 ? 'occupied_hit' : entry >= 0 ? 'occupied_miss' : 'vacant'
     if (index < 0) {
-      index = this.assign(candidates)
+      index = this.assign(candidates, high)
       sessions.assign(low, high, this.counters.nameOf(candidates.worker(index)))
     }
     sessions.unlock(low)
@@ -98,10 +98,14 @@ export class Manual implements Policy {
     return index >= 0 && this.counters.nameOf(candidates.worker(index)) === name ? index : -1
   }
 
-  /** Ties are resolved at random. */
-  private assign(candidates: CandidateView): number {
+  /**
+   * Ties are resolved at random.
+   * @param hash of the session; null without a key
+   */
+  private assign(candidates: CandidateView, hash: number | null): number {
     const { length } = candidates
-    if (this.settings.assignmentMode === 'random') return Math.floor(this.random() * length)
+    if (this.settings.assignmentMode === 'random')
+      return hash === null ? Math.floor(this.random() * length) : this.rendezvous(candidates, hash)
     let best = 0
     let least = Number.POSITIVE_INFINITY
     let equals = 0
@@ -112,6 +116,19 @@ export class Manual implements Policy {
       equals = load === least ? equals + 1 : 1
       least = load
       if (this.random() * equals < 1) best = i
+    }
+    return best
+  }
+
+  /** Rendezvous hashing: gateways that see the same workers choose the same one, without a message. */
+  private rendezvous(candidates: CandidateView, hash: number): number {
+    let best = 0
+    let most = -1
+    for (let i = 0; i < candidates.length; i++) {
+      const weight = mix(hash ^ this.counters.urlHash(candidates.worker(i))) >>> 0
+      if (weight <= most) continue
+      best = i
+      most = weight
     }
     return best
   }

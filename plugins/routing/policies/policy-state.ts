@@ -3,6 +3,8 @@ import type { Metrics, PolicyParts, WorkerEntry } from '#kernel'
 import type { CacheAwareParts } from './cache-aware.ts'
 import type { PoliciesConfig } from './config.ts'
 import { KvIndexes } from './kv-index/kv-indexes.ts'
+import type { NoteRings } from './notes/note-ring.ts'
+import { NotingPrefixTable, NotingSessions } from './notes/noting-tables.ts'
 import { beginPrefixSweep } from './prefixes/prefix-sweep.ts'
 import { PrefixTable } from './prefixes/prefix-table.ts'
 import { StickySessions } from './sessions/sticky-sessions.ts'
@@ -16,6 +18,8 @@ export interface PolicyStateOptions {
   readonly metrics: Metrics | null
   /** Rows of the worker counters. */
   readonly maxWorkers: number
+  /** Where picks note what other gateways shall learn; absent on control and without a mesh. */
+  readonly rings?: NoteRings
 }
 
 export class PolicyState {
@@ -26,22 +30,20 @@ export class PolicyState {
   readonly kvIndexes = new KvIndexes()
   private readonly prefixSweep: SlicedSweep
 
-  constructor({ config, shared, metrics, maxWorkers }: PolicyStateOptions) {
+  constructor({ config, shared, metrics, maxWorkers, rings }: PolicyStateOptions) {
     const { maxBytes, evictionIntervalSecs } = config.cacheAware
     const { maxSessions, sweepIntervalSecs } = config.manual
     this.config = config
     const counters = new WorkerCounters(shared, maxWorkers)
-    const table = new PrefixTable(shared, maxBytes, counters)
+    const table =
+      rings?.prefixes == null
+        ? new PrefixTable(shared, maxBytes, counters)
+        : new NotingPrefixTable(shared, maxBytes, counters, rings.prefixes)
     this.counters = counters
     this.prefixes = table
-    this.sessions = new StickySessions({
-      shared,
-      metrics,
-      counters,
-      maxSessions,
-      settings: config.manual,
-      sweepIntervalSecs,
-    })
+    const options = { shared, metrics, counters, maxSessions, settings: config.manual, sweepIntervalSecs }
+    this.sessions =
+      rings?.sessions == null ? new StickySessions(options) : new NotingSessions(options, rings.sessions)
     const intervalMs = evictionIntervalSecs * 1000
     this.prefixSweep = new SlicedSweep(intervalMs, () =>
       beginPrefixSweep({

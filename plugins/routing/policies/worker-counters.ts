@@ -4,7 +4,7 @@
  * @hot
  */
 import type { PolicyParts, WorkerEntry } from '#kernel'
-import { hashLow, hashText } from './hash64.ts'
+import { hashHigh, hashLow, hashText } from './hash64.ts'
 
 /** Columns of a row. */
 const TAG = 0
@@ -20,17 +20,25 @@ export class WorkerCounters {
   /** The entry last seen in each slot, so that the id is hashed only when the entry changes. */
   private readonly seen: (WorkerEntry | undefined)[]
   private readonly tags: Int32Array
+  private readonly urlHashes: Int32Array
 
   constructor(shared: PolicyParts['shared'], maxWorkers: number) {
     const bytes = maxWorkers * ROW_CELLS * Int32Array.BYTES_PER_ELEMENT
     this.cells = new Int32Array(shared('slots', bytes))
     this.seen = new Array<WorkerEntry | undefined>(maxWorkers).fill(undefined)
     this.tags = new Int32Array(maxWorkers)
+    this.urlHashes = new Int32Array(maxWorkers)
   }
 
   /** 16-bit hash of the worker id; never 0. */
   tagOf(worker: WorkerEntry): number {
     return this.seen[worker.slot] === worker ? this.tags[worker.slot] : this.register(worker)
+  }
+
+  /** 32-bit hash of the worker's URL: the same on every gateway. */
+  urlHash(worker: WorkerEntry): number {
+    if (this.seen[worker.slot] !== worker) this.register(worker)
+    return this.urlHashes[worker.slot]
   }
 
   /** Slot and tag in one 32-bit word, never 0: identifies a worker in the shared tables. */
@@ -104,6 +112,8 @@ export class WorkerCounters {
   private register(worker: WorkerEntry): number {
     hashText(worker.id)
     const tag = hashLow & 0xffff || 1
+    hashText(worker.url)
+    this.urlHashes[worker.slot] = hashHigh
     const at = worker.slot * ROW_CELLS
     this.seen[worker.slot] = worker
     this.tags[worker.slot] = tag

@@ -38,7 +38,8 @@ export class ModuleTargetChooser implements TargetChooser {
     const balance = this.#balance
     let sum = 0
     for (const worker of balance.workersOf(balance.canonicalModel(model)))
-      if (accepts === null || accepts(worker)) sum += balance.inFlight(worker.slot)
+      if (accepts === null || accepts(worker))
+        sum += balance.inFlight(worker.slot) + balance.inFlightElsewhere(worker.slot)
     return sum
   }
 }

@@ -45,6 +45,8 @@ export class PrefixTable {
   private readonly bucketMask: number
   /** Entries of the prefixes of the last `find`, or NONE. */
   private readonly found = new Int32Array(MAX_PREFIXES)
+  /** True if the last worker that was added has replaced another. */
+  protected wasFull = false
 
   /** @param maxBytes size of the table; rounded down to a power of two */
   constructor(shared: PolicyParts['shared'], maxBytes: number, counters: WorkerCounters) {
@@ -91,6 +93,30 @@ export class PrefixTable {
     if (added > 0) this.counters.addCached(name, added)
   }
 
+  /**
+   * Records what another gateway has noted about a prefix. A worker is not added to a prefix that has four.
+   *
+   * @param span bytes of the prefix beyond the one before
+   */
+  learn(low: number, high: number, span: number, name: number): void {
+    const key = low || 1
+    const entry = this.entryOf(key, high)
+    if (entry === NONE) {
+      this.replace(key, high, this.clock, span, name)
+      this.counters.addCached(name, span)
+      return
+    }
+    if (!this.isFull(entry)) this.counters.addCached(name, this.addHolder(entry, this.clock, name))
+  }
+
+  low(entry: number): number {
+    return this.cells[keyAt(entry)]
+  }
+
+  high(entry: number): number {
+    return this.cells[recordAt(entry) + HIGH]
+  }
+
   /** Whether the entry holds a prefix. */
   isUsed(entry: number): boolean {
     return this.cells[keyAt(entry)] !== 0
@@ -135,7 +161,7 @@ export class PrefixTable {
    * Uses a free place, else that of a removed worker, else any.
    * @returns bytes added to the worker
    */
-  private addHolder(entry: number, stamp: number, name: number): number {
+  protected addHolder(entry: number, stamp: number, name: number): number {
     const { cells } = this
     const record = recordAt(entry)
     let place = NONE
@@ -144,6 +170,7 @@ export class PrefixTable {
       if (other === name) return 0
       if (place === NONE && (other === 0 || !this.counters.isCurrent(other))) place = i
     }
+    this.wasFull = place === NONE
     if (place === NONE) place = stamp & (HOLDERS - 1)
     const span = cells[record + SPAN]
     const old = Atomics.exchange(cells, record + HOLDER + place, name)
@@ -151,7 +178,15 @@ export class PrefixTable {
     return span
   }
 
-  private replace(low: number, high: number, stamp: number, span: number, name: number): void {
+  private isFull(entry: number): boolean {
+    for (let i = 0; i < HOLDERS; i++) {
+      const other = this.cells[recordAt(entry) + HOLDER + i]
+      if (other === 0 || !this.counters.isCurrent(other)) return false
+    }
+    return true
+  }
+
+  protected replace(low: number, high: number, stamp: number, span: number, name: number): void {
     const { cells } = this
     const entry = this.victim(low, stamp)
     const key = keyAt(entry)

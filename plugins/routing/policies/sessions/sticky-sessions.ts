@@ -103,6 +103,10 @@ export class StickySessions {
 
   /** Assigns a worker, replacing the older one if the session has two. Call while locked. */
   assign(low: number, high: number, name: number): void {
+    this.write(low, high, name)
+  }
+
+  private write(low: number, high: number, name: number): void {
     const known = this.find(low, high)
     const entry = known === NONE ? this.take(low, high) : known
     const at = this.record(entry)
@@ -119,6 +123,26 @@ export class StickySessions {
       this.cells[at + FIRST] = left === 0 ? name : left
       this.cells[at + SECOND] = left === 0 ? 0 : name
     }
+  }
+
+  /**
+   * Records a choice of another gateway.
+   * @param isFirst the session had no worker there before
+   * @param wins true if the worker precedes another where gateways have made different first choices at once
+   */
+  learn(low: number, high: number, name: number, isFirst: boolean, wins: (other: number) => boolean): void {
+    this.lock(low)
+    const entry = this.find(low, high)
+    const first = entry === NONE ? 0 : this.first(entry)
+    const second = entry === NONE ? 0 : this.second(entry)
+    if (name === first || name === second) this.touch(entry)
+    else this.write(low, high, name)
+    if (isFirst && first !== 0 && first !== name && second === 0 && wins(first)) {
+      const at = this.record(entry)
+      this.cells[at + FIRST] = name
+      this.cells[at + SECOND] = first
+    }
+    this.unlock(low)
   }
 
   /** The entry of a session, idle or not; -1 for none. */

@@ -1,0 +1,136 @@
+/**
+ * Exchanges with the other gateways how many requests each has in flight to which worker. The sum over the others goes into
+ * the shared counters, where load policies find it.
+ */
+import type { MeshChannel, MeshService, WorkerBalance } from '#kernel'
+import { WorkerHashes } from '#shared'
+import { decodeLoads, encodeLoads, type Loads } from './load-message.ts'
+
+/**
+ * Time between two looks at the own requests, by the number of gateways: the older the counts of the others, the more
+ * gateways pick the same worker at once, and the more gateways, the more messages each has to read. A change is sent at
+ * once, and what has not changed every second.
+ */
+const ROUND_MS_PER_MEMBER = 10
+const MIN_ROUND_MS = 50
+const MAX_ROUND_MS = 250
+const REPEAT_MS = 1_000
+/** What a gateway said is forgotten after this time without a message. */
+const SILENT_MS = 2_500
+/** Workers that one gateway may report, as many as a gateway can have. */
+const MAX_REPORTED = 65_536
+
+type Balance = Pick<WorkerBalance, 'workers' | 'inFlight' | 'inFlightElsewhere' | 'setInFlightElsewhere'>
+
+interface Report {
+  readonly loads: Loads
+  readonly heardAtMs: number
+}
+
+export class LoadExchange {
+  readonly #balance: Balance
+  readonly #mesh: Pick<MeshService, 'members'>
+  readonly #channel: MeshChannel
+  readonly #hashes = new WorkerHashes()
+  /** By name of the gateway. */
+  readonly #reports = new Map<string, Report>()
+  #sent: readonly Buffer[] = encodeLoads(new Map())
+  #sentAtMs = 0
+  #timer: NodeJS.Timeout | null = null
+
+  /** Call in `register`. */
+  constructor(mesh: Pick<MeshService, 'members' | 'channel' | 'onMembers'>, balance: Balance) {
+    this.#mesh = mesh
+    this.#balance = balance
+    this.#channel = mesh.channel('loads')
+    this.#channel.onMessage((message, from) => this.#receive(message, from))
+    mesh.onMembers(() => {
+      for (const name of this.#reports.keys()) if (!this.#isPresent(name)) this.#replace(name, null)
+    })
+  }
+
+  start(): void {
+    this.follow()
+    this.#schedule()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+  }
+
+  /** Call it after each change of the worker table. */
+  follow(): void {
+    const { workers } = this.#balance
+    this.#hashes.follow(workers)
+    const sums = new Map<number, number>()
+    for (const { loads } of this.#reports.values())
+      for (const [hash, count] of loads) {
+        const slot = this.#hashes.find(hash)?.slot
+        if (slot !== undefined) sums.set(slot, (sums.get(slot) ?? 0) + count)
+      }
+    for (const { slot } of workers) this.#balance.setInFlightElsewhere(slot, sums.get(slot) ?? 0)
+  }
+
+  #schedule(): void {
+    const roundMs = this.#mesh.members.length * ROUND_MS_PER_MEMBER
+    this.#timer = setTimeout(
+      () => {
+        this.#round()
+        this.#schedule()
+      },
+      Math.min(Math.max(roundMs, MIN_ROUND_MS), MAX_ROUND_MS),
+    )
+  }
+
+  #round(): void {
+    const nowMs = performance.now()
+    for (const [name, { heardAtMs }] of this.#reports)
+      if (nowMs - heardAtMs > SILENT_MS) this.#replace(name, null)
+    const loads = this.#ownLoads()
+    const message = encodeLoads(loads)
+    const isSame =
+      message.length === this.#sent.length && message.every((part, at) => part.equals(this.#sent[at]))
+    if (isSame && (loads.size === 0 || nowMs - this.#sentAtMs < REPEAT_MS)) return
+    this.#sent = message
+    this.#sentAtMs = nowMs
+    for (const part of message) this.#channel.send(part)
+  }
+
+  #ownLoads(): Loads {
+    const loads = new Map<number, number>()
+    for (const worker of this.#balance.workers) {
+      const count = this.#balance.inFlight(worker.slot)
+      const hash = count > 0 ? this.#hashes.of(worker) : undefined
+      if (hash !== undefined) loads.set(hash, count)
+    }
+    return loads
+  }
+
+  #receive(message: Buffer, from: string): void {
+    const decoded = decodeLoads(message)
+    if (decoded === null || !this.#isPresent(from)) return
+    const known = decoded.isFirst ? [] : (this.#reports.get(from)?.loads ?? [])
+    const loads = new Map([...known, ...decoded.loads])
+    if (loads.size <= MAX_REPORTED) this.#replace(from, loads)
+  }
+
+  /** @param loads null forgets the gateway */
+  #replace(from: string, loads: Loads | null): void {
+    this.#add(this.#reports.get(from)?.loads, -1)
+    if (loads === null) this.#reports.delete(from)
+    else this.#reports.set(from, { loads, heardAtMs: performance.now() })
+    this.#add(loads, 1)
+  }
+
+  #add(loads: Loads | null | undefined, sign: 1 | -1): void {
+    for (const [hash, count] of loads ?? []) {
+      const slot = this.#hashes.find(hash)?.slot
+      if (slot === undefined) continue
+      this.#balance.setInFlightElsewhere(slot, this.#balance.inFlightElsewhere(slot) + sign * count)
+    }
+  }
+
+  #isPresent(name: string): boolean {
+    return this.#mesh.members.some((member) => member.name === name && member.status !== 'Down')
+  }
+}
