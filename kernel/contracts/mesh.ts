@@ -62,23 +62,30 @@ export interface MeshChannel {
   onMessage(listener: (message: Buffer, from: string) => void): void
 }
 
-/** A limit that gateways share. */
+/** A request for tokens of a limit that gateways share. Windows are fixed ones of the engine's clock. */
 export interface GrantRequest {
   /** Names the bucket; the same on every gateway. */
   readonly bucket: string
-  /** Tokens that may be granted per `windowMs`, in any window of the engine's clock. */
+  /** Tokens per window. */
   readonly limit: number
   readonly windowMs: number
-  /** Tokens wanted; negative ones are given back. */
+  /** Tokens that requests wait for. */
+  readonly need: number
+  /** `need`, and tokens to keep in stock, of which fewer are granted while few are left. Negative ones are given back. */
   readonly want: number
+  /** Window of the tokens that are given back; ignored otherwise. */
+  readonly window: number
 }
 
+/** Granted tokens are valid in their window only. */
 export interface Grant {
   readonly granted: number
-  /** Tokens left for everybody. */
+  /** Tokens left for every gateway. */
   readonly left: number
-  /** Until new tokens may be granted, milliseconds; 0 if some are left. */
-  readonly waitMs: number
+  /** Number of the window. */
+  readonly window: number
+  /** Until the window ends, by the engine's clock when it granted; milliseconds, rounded down. */
+  readonly endsInMs: number
 }
 
 /** What gateways share, by the setting `shares`. */
@@ -96,6 +103,8 @@ export interface MeshService {
   onMembers(listener: (members: readonly MeshMember[]) => void): void
   /** Null while everything works; else a problem, such as `mesh engine unreachable`. */
   problem(): string | null
+  /** Parts into which a shared limit is divided while the engine is unreachable; 1 gives this gateway the full limit. */
+  readonly limitShares: number
   /** Call in `register`. @param kind letters, digits and dashes */
   records<T>(kind: string): SharedRecords<T>
   /** Call in `register`. @param name letters, digits and dashes */
@@ -124,7 +133,7 @@ export const Mesh = token<MeshService>('mesh')
 export interface GlobalRate {
   /** Requests per second over all gateways; 0 for no limit, null if it was never set. */
   readonly limitPerSecond: number | null
-  /** Requests of all gateways in the current second. */
+  /** Requests admitted by all gateways in the current second of the engine, and tokens that other gateways hold. */
   readonly count: number
 }
 export const ReadGlobalRate = defineCommand<null, GlobalRate>('mesh.read-global-rate')

@@ -54,7 +54,7 @@ const shown = { description: 'Current limits and their use.', schema: LimitsResp
 export function limitsRoutes(
   host: Host,
   headers: readonly string[],
-  show: (tenant: string | null, model: string | null) => unknown,
+  show: (tenant: string | null, model: string | null) => Promise<unknown>,
 ): readonly RouteDefinition[] {
   const base = {
     path: '/limits',
@@ -63,11 +63,11 @@ export function limitsRoutes(
     endpoint: 'limits',
     headers,
   } as const
-  const showTo = (ctx: RequestContext) =>
-    ctx.json(200, show(ctx.queryParam('tenant'), ctx.queryParam('model')))
+  const showTo = async (ctx: RequestContext) =>
+    ctx.json(200, await show(ctx.queryParam('tenant'), ctx.queryParam('model')))
   const change = (isWhole: boolean) => async (ctx: RequestContext) => {
     await host.command(ChangeLimits, { body: ctx.bodyJson(), isWhole })
-    showTo(ctx)
+    await showTo(ctx)
   }
   return [
     {

@@ -11,6 +11,7 @@ import {
   type Renewal,
   type StoreService,
 } from '#kernel'
+import { GrantWindows } from './grant-windows.ts'
 
 const DATA_SET = 'local'
 
@@ -21,18 +22,13 @@ interface StoredMeshRecord {
   readonly value: string
 }
 
-interface Window {
-  readonly startMs: number
-  readonly used: number
-}
-
 export class LocalEngine implements MeshEngine {
   readonly kind = 'local'
   readonly commands = { count: 0, errors: 0, seconds: 0 }
   readonly #store: StoreService | undefined
   readonly #collection: Collection<StoredMeshRecord> | undefined
   readonly #records = new Map<string, EngineRecord>()
-  readonly #windows = new Map<string, Window>()
+  readonly #windows = new GrantWindows()
   #revision = 0
   #isClosed = false
   #wake: () => void = () => undefined
@@ -118,18 +114,8 @@ export class LocalEngine implements MeshEngine {
 
   async send(): Promise<void> {}
 
-  /** Fixed windows of this machine's clock. */
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
-    const nowMs = Date.now()
-    return requests.map(({ bucket, limit, windowMs, want }) => {
-      const startMs = nowMs - (nowMs % windowMs)
-      const known = this.#windows.get(bucket)
-      const used = known?.startMs === startMs ? known.used : 0
-      const granted = want < 0 ? Math.max(want, -used) : Math.min(want, Math.max(0, limit - used))
-      this.#windows.set(bucket, { startMs, used: used + granted })
-      const left = Math.max(0, limit - used - granted)
-      return { granted, left, waitMs: left > 0 ? 0 : startMs + windowMs - nowMs }
-    })
+    return requests.map((request) => this.#windows.grant(request, Date.now()))
   }
 
   async putBlob(): Promise<void> {}

@@ -116,6 +116,11 @@ export class SharedMesh implements MeshService {
     this.membership.onMembers(listener)
   }
 
+  get limitShares(): number {
+    if (this.#parts.config.whenAlone === 'full') return 1
+    return Math.max(1, this.members.filter(({ status }) => status !== 'Down').length)
+  }
+
   problem(): string | null {
     return this.#isDiverged ? 'the mesh engine has lost data' : this.membership.problem
   }

@@ -192,11 +192,18 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
-    const args = requests.flatMap(({ bucket, limit, windowMs, want }) => [bucket, limit, windowMs, want])
+    const args = requests.flatMap(({ bucket, limit, windowMs, need, want, window }) => [
+      bucket,
+      limit,
+      windowMs,
+      need,
+      want,
+      window,
+    ])
     const reply = (await this.#run('grant', args)) as number[]
     return requests.map((_, at) => {
-      const [granted, left, waitMs] = reply.slice(at * 3)
-      return { granted, left, waitMs }
+      const [granted, left, window, endsInMs] = reply.slice(at * 4)
+      return { granted, left, window, endsInMs }
     })
   }
 
