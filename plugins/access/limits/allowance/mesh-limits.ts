@@ -22,6 +22,7 @@ export class MeshLimits {
   readonly #host: Host
   readonly #mesh: MeshService
   readonly #records: SharedRecords<unknown>
+  readonly #memory: AllowanceMemory
   readonly #grants: TokenGrants
   /** Current settings of this gateway. */
   readonly #settings: () => LimitsConfig
@@ -37,6 +38,7 @@ export class MeshLimits {
   ) {
     this.#host = host
     this.#mesh = mesh
+    this.#memory = memory
     this.#settings = settings
     this.#records = mesh.records('limits')
     this.#grants = new TokenGrants({
@@ -122,7 +124,7 @@ export class MeshLimits {
   }
 
   async #count(limit: number): Promise<number> {
-    if (limit === 0) return 0
+    if (limit === 0 || this.#memory.shares > 0) return 0
     try {
       const [{ left, held }] = await this.#grants.left([rateBucket(GLOBAL_BUCKET, limit).facts])
       return Math.max(0, limit - left - held)
