@@ -1,9 +1,7 @@
 /** Grants of shared limits in one process; the same rules as the script of mesh-valkey. */
 import type { Grant, GrantRequest } from '#kernel'
 
-/** Below this share of the limit, fewer tokens are granted for stocks, so that none are left over where no request comes. */
-const PLENTY = 0.25
-/** Buckets without a use in the last minutes are forgotten above this number. */
+/** Above this number all buckets are forgotten. */
 const MAX_BUCKETS = 10_000
 
 interface Window {
@@ -22,10 +20,11 @@ export class GrantWindows {
     const left = Math.max(0, limit - used)
     let granted = 0
     if (want > 0) {
-      const spare = Math.floor((want - need) * Math.min(1, left / (limit * PLENTY)))
+      // The fewer are left, the fewer for stocks: none is left over where no request comes.
+      const spare = Math.floor(((want - need) * left) / limit)
       granted = Math.min(left, need + spare)
     } else if (window === number) {
-      granted = Math.max(want, -used)
+      granted = 0 - Math.min(-want, used)
     }
     if (known === undefined && this.#windows.size >= MAX_BUCKETS) this.#windows.clear()
     this.#windows.set(bucket, { number, used: used + granted })

@@ -147,8 +147,8 @@ return 1
 
 /**
  * ARGV: bucket, limit, windowMs, needed and wanted tokens, and window of each request. Returns granted, left, window and its
- * rest (ms) of each. Below a quarter of the limit, fewer tokens are granted for stocks, so that none are left over where no
- * request comes. The same rules as `plugins/mesh/mesh/grant-windows.ts`.
+ * rest (ms) of each. The fewer tokens are left, the fewer are granted for stocks, so that none is left over where no request
+ * comes. The same rules as `plugins/mesh/mesh/grant-windows.ts`.
  */
 export const GRANT = `
 local P = KEYS[1]
@@ -164,7 +164,7 @@ for i = 1, #ARGV, 6 do
   local left = math.max(0, limit - used)
   local granted = 0
   if want > 0 then
-    local spare = math.floor((want - need) * math.min(1, left / (limit * 0.25)))
+    local spare = math.floor((want - need) * left / limit)
     granted = math.min(left, need + spare)
   elseif window == number then
     granted = math.max(want, -used)

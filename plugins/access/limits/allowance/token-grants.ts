@@ -237,8 +237,9 @@ export class TokenGrants {
   }
 }
 
+/** Stock for the next 50 ms. A bucket with few requests has none: each asks for itself. */
 function targetOf({ use }: Bucket): number {
-  return use < 0.01 ? 0 : Math.ceil(use * 1.5 + 2 * Math.sqrt(use))
+  return use < 0.25 ? 0 : Math.round(use * 1.5 + Math.min(2 * Math.sqrt(use), 2 * use))
 }
 
 function toRequest(facts: BucketFacts, need: number, want: number, window: number): GrantRequest {
