@@ -126,8 +126,9 @@ export class MeshLimits {
   async #count(limit: number): Promise<number> {
     if (limit === 0 || this.#memory.shares > 0) return 0
     try {
-      const [{ left, held }] = await this.#grants.left([rateBucket(GLOBAL_BUCKET, limit).facts])
-      return Math.max(0, limit - left - held)
+      const { facts } = rateBucket(GLOBAL_BUCKET, limit)
+      const [{ left, held }] = await this.#grants.left([facts])
+      return Math.max(0, facts.limit - left - held)
     } catch {
       // Not known while the engine is away.
       return 0
