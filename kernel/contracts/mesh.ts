@@ -88,6 +88,16 @@ export interface Grant {
   readonly endsInMs: number
 }
 
+/** A change of a number that gateways share. */
+export interface CounterChange {
+  /** The same on every gateway. */
+  readonly counter: string
+  /** Whole number; 0 reads the counter. */
+  readonly add: number
+  /** How long the counter is kept after the change, milliseconds. */
+  readonly keepMs: number
+}
+
 /** What gateways share, by the setting `shares`. */
 export type SharedConcern = 'workers' | 'limits' | 'prefixes' | 'sessions' | 'wasm' | 'tokenizers'
 
@@ -115,6 +125,17 @@ export interface MeshService {
    * @throws mesh_unavailable (503)
    */
   grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>
+  /**
+   * Adds to counters in one step, once per sequence number, so that a change of unknown outcome can be repeated.
+   * @param writer unique; its sequence numbers grow
+   * @returns totals in order of the changes
+   * @throws mesh_unavailable (503)
+   */
+  addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]>
   /** Encrypts a secret for a record. @param context what it belongs to; it opens with the same context only */
   seal(secret: string, context: string): string
   /** @throws mesh_secret_mismatch if it was sealed with another secret or context */

@@ -1,6 +1,7 @@
 /** The engine of a mesh with one gateway: records in the local store, or in memory without one. */
 import {
   type Collection,
+  type CounterChange,
   type EngineRecord,
   type Followed,
   GATEWAY_TENANT,
@@ -29,6 +30,8 @@ export class LocalEngine implements MeshEngine {
   readonly #collection: Collection<StoredMeshRecord> | undefined
   readonly #records = new Map<string, EngineRecord>()
   readonly #windows = new GrantWindows()
+  readonly #counters = new Map<string, number>()
+  readonly #sequences = new Map<string, number>()
   #revision = 0
   #isClosed = false
   #wake: () => void = () => undefined
@@ -116,6 +119,21 @@ export class LocalEngine implements MeshEngine {
 
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
     return requests.map((request) => this.#windows.grant(request, Date.now()))
+  }
+
+  /** Until this process ends. */
+  async addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]> {
+    const isNew = sequence > (this.#sequences.get(writer) ?? 0)
+    if (isNew) this.#sequences.set(writer, sequence)
+    return changes.map(({ counter, add }) => {
+      const total = (this.#counters.get(counter) ?? 0) + (isNew ? add : 0)
+      this.#counters.set(counter, total)
+      return total
+    })
   }
 
   async putBlob(): Promise<void> {}

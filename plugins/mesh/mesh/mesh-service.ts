@@ -1,6 +1,7 @@
 /** The mesh service on control: joins, keeps the records in step with the engine, and passes messages. */
 import { createHash } from 'node:crypto'
 import {
+  type CounterChange,
   type EngineState,
   type Grant,
   type GrantRequest,
@@ -175,6 +176,14 @@ export class SharedMesh implements MeshService {
 
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
     return this.#changing(() => this.#parts.engine.grant(requests))
+  }
+
+  async addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]> {
+    return this.#changing(() => this.#parts.engine.addToCounters(writer, sequence, changes))
   }
 
   seal(secret: string, context: string): string {

@@ -11,6 +11,8 @@
  * log             stream of kind, id and revision of each change; without a kind: all records were replaced
  * channel:<name>  stream of messages
  * limit:<bucket>  hash: number of the window, and tokens granted in it
+ * count:<counter> number
+ * writer:<id>     last sequence number of a writer of counters
  * blob:<sha256>   bytes
  * ```
  */
@@ -178,6 +180,23 @@ for i = 1, #ARGV, 6 do
   table.insert(out, math.max(0, limit - used))
   table.insert(out, number)
   table.insert(out, math.floor((number + 1) * size - now))
+end
+return out
+`
+
+/** ARGV: writer, sequence, lifetime of the writer (ms), then counter, number and lifetime (ms) of each change. Returns totals. */
+export const COUNT = `
+local P, writer, sequence = KEYS[1], KEYS[1] .. 'writer:' .. ARGV[1], tonumber(ARGV[2])
+local new = sequence > tonumber(redis.call('GET', writer) or '0')
+if new then redis.call('SET', writer, ARGV[2], 'PX', ARGV[3]) end
+local out = {}
+for i = 4, #ARGV, 3 do
+  local key, add = P .. 'count:' .. ARGV[i], ARGV[i + 1]
+  if new and add ~= '0' then
+    redis.call('INCRBY', key, add)
+    redis.call('PEXPIRE', key, ARGV[i + 2])
+  end
+  table.insert(out, redis.call('GET', key) or '0')
 end
 return out
 `
