@@ -1,4 +1,4 @@
-/** Grants of shared limits: the script of Valkey and the local engine follow the same rules. */
+/** Grants of shared limits, and counters: the script of Valkey and the local engine follow the same rules. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { GrantRequest } from '#kernel'
@@ -84,5 +84,14 @@ describe.skipIf(valkeySkipReason !== null)('grants', () => {
     }
     expect(byWindow.size).toBeGreaterThanOrEqual(3)
     for (const granted of [...byWindow.values()].slice(0, -1)) expect(granted).toBe(10)
+  })
+
+  test('counters count each sequence number of a writer once', async () => {
+    const add = (counter: string, amount: number) => ({ counter, add: amount, keepMs: 60_000 })
+    const changes = [add('x', 5), add('y', 2 ** 45)]
+    expect(await engine.addToCounters('w1', 1, changes)).toEqual([5, 2 ** 45])
+    expect(await engine.addToCounters('w1', 1, changes)).toEqual([5, 2 ** 45])
+    expect(await engine.addToCounters('w2', 1, [add('x', 1), add('z', 0)])).toEqual([6, 0])
+    expect(await engine.addToCounters('w1', 2, [add('x', -2)])).toEqual([4])
   })
 })
