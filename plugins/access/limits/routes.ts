@@ -1,4 +1,4 @@
-/** Routes of the limits: GET shows the limits and their use, PUT and PATCH change them on all threads until restart. */
+/** Routes of the limits: GET shows the limits and their use, PUT and PATCH change them on all threads until restart, or on all gateways. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { limitsConfig } from './config.ts'
 import { ChangeLimits } from './limits-settings.ts'
@@ -95,7 +95,8 @@ export function limitsRoutes(
       method: 'PUT',
       handler: change(true),
       docs: {
-        summary: 'Replace the limits until the next restart; omitted members take their defaults',
+        summary:
+          'Replace the limits until the next restart, in a mesh on all gateways; omitted members take their defaults',
         tag: TAG,
         body: limitsConfig,
         responses: { 200: shown, 400: invalid },
@@ -106,7 +107,8 @@ export function limitsRoutes(
       method: 'PATCH',
       handler: change(false),
       docs: {
-        summary: 'Change members of the limits until the next restart; lists are replaced',
+        summary:
+          'Change members of the limits until the next restart, in a mesh on all gateways; lists are replaced',
         tag: TAG,
         body: Type.Partial(limitsConfig),
         responses: { 200: shown, 400: invalid },

@@ -1,5 +1,7 @@
 /** Limits that gateways share, on control: the global limit, changed settings, and the grants of tokens. */
 import {
+  type Grant,
+  type GrantRequest,
   type Host,
   isObject,
   type MeshService,
@@ -8,6 +10,7 @@ import {
   type SharedRecords,
 } from '#kernel'
 import type { LimitsConfig } from '../config.ts'
+import { declareGrantMetrics, type GrantMetrics } from '../limits-metrics.ts'
 import { changedLimits, type LimitsChange, LimitsReplica, readLimits } from '../limits-settings.ts'
 import { AskTokens, LimitSharingReplica, ReadTokens } from './allowance-commands.ts'
 import type { AllowanceMemory } from './allowance-memory.ts'
@@ -26,6 +29,7 @@ export class MeshLimits {
   readonly #grants: TokenGrants
   /** Current settings of this gateway. */
   readonly #settings: () => LimitsConfig
+  readonly #metrics: GrantMetrics
   #publishing: Promise<void> = Promise.resolve()
 
   /** Call in `register`. */
@@ -40,10 +44,11 @@ export class MeshLimits {
     this.#mesh = mesh
     this.#memory = memory
     this.#settings = settings
+    this.#metrics = declareGrantMetrics(host, () => memory.shares > 0)
     this.#records = mesh.records('limits')
     this.#grants = new TokenGrants({
       memory,
-      grant: (requests) => mesh.grant(requests),
+      grant: (requests) => this.#grant(requests),
       shares: () => mesh.limitShares,
       nowMs,
     })
@@ -90,6 +95,17 @@ export class MeshLimits {
   async reset(): Promise<void> {
     await this.#records.change(SETTINGS, () => undefined)
     await this.#publishing
+  }
+
+  async #grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+    try {
+      const grants = await this.#mesh.grant(requests)
+      this.#metrics.answered.inc()
+      return grants
+    } catch (error) {
+      this.#metrics.failed.inc()
+      throw error
+    }
   }
 
   async #publish(id: string): Promise<void> {

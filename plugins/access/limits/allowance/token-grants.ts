@@ -179,16 +179,19 @@ export class TokenGrants {
 
   async #askAll(): Promise<void> {
     if (this.#late !== null) return
-    const asked = [...this.#buckets.values()].flatMap((bucket) => this.#toAsk(bucket))
     const { memory } = this.#parts
-    if (asked.length === 0 && memory.shares === 0) return
+    const isAway = memory.shares > 0
+    // An empty question finds out whether the engine is back.
+    const asked = isAway ? [] : [...this.#buckets.values()].flatMap((bucket) => this.#toAsk(bucket))
+    if (asked.length === 0 && !isAway) return
     for (let from = 0; from === 0 || from < asked.length; from += MAX_ASKED) {
       const sentAtMs = this.#parts.nowMs()
       const some = asked.slice(from, from + MAX_ASKED)
       const done = this.#parts.grant(some.map(({ request }) => request)).then(
         (grants) => {
           for (const [at, { bucket }] of some.entries()) this.#apply(bucket, grants[at], sentAtMs)
-          memory.shares = 0
+          // An engine that is too slow is as good as away.
+          if (this.#parts.nowMs() - sentAtMs <= ENGINE_WAIT_MS) memory.shares = 0
         },
         () => {
           memory.shares = this.#parts.shares()
