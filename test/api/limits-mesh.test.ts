@@ -22,6 +22,13 @@ async function statuses(replies: readonly Promise<Response>[]): Promise<number[]
   return (await Promise.all(replies)).map(({ status }) => status)
 }
 
+const patch = (fleet: Fleet, body: object) =>
+  fetch(`${fleet.gateway.url}/limits`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
 const count = (seen: readonly number[], status: number) => seen.filter((one) => one === status).length
 
 /** Waits for the next window of the engine, whose clock is that of this machine, unless this one is long enough. */
@@ -95,7 +102,7 @@ describe.skipIf(valkeySkipReason !== null)('limits of two gateways', () => {
     const name = `m${meshes++}`
     const valkey = { 'mesh-valkey': { url: server.url, timeoutMs: 500 } }
     const openOne = (at: number) =>
-      open({ limits, mesh: { name: `gw-${at}`, mesh: name, secret, ...mesh }, ...valkey })
+      open({ limits, reload: {}, mesh: { name: `gw-${at}`, mesh: name, secret, ...mesh }, ...valkey })
     return [await openOne(1), await openOne(2)]
   }
 
@@ -116,12 +123,7 @@ describe.skipIf(valkeySkipReason !== null)('limits of two gateways', () => {
   test('PATCH /limits on one gateway counts for both; the tenant has its limit once', async () => {
     const fleets = await openTwo()
     const change = { tenants: { default: { requestsPerMinute: 7, tokensPerMinute: 1_000 } } }
-    const changed = await fetch(`${fleets[0].gateway.url}/limits`, {
-      method: 'PATCH',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(change),
-    })
-    expect(await changed.json()).toMatchObject({ limits: change })
+    expect(await json(patch(fleets[0], change))).toMatchObject({ limits: change })
     await expect.poll(() => json(fleets[1].get('/limits'))).toMatchObject({ limits: change })
     await windowStart(60_000, 10_000)
     const seen = await both(fleets, 6)
@@ -137,6 +139,25 @@ describe.skipIf(valkeySkipReason !== null)('limits of two gateways', () => {
           ],
         },
       })
+  })
+
+  test('a change is kept until a reload; then each gateway returns to its configuration', async () => {
+    const fleets = await openTwo({ requestsPerSecond: 50 })
+    const limits = (fleet: Fleet) => json(fleet.get('/limits'))
+    await Promise.all([patch(fleets[0], { queueSize: 7 }), patch(fleets[1], { requestsPerSecond: 60 })])
+    // No field of a concurrent change is lost.
+    for (const fleet of fleets)
+      await expect
+        .poll(() => limits(fleet))
+        .toMatchObject({ limits: { queueSize: 7, requestsPerSecond: 60 } })
+    const refused = await patch(fleets[0], { queueSize: -1 })
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'queueSize' } }])
+    fleets[0].gateway.rewrite({ limits: { requestsPerSecond: 70 } })
+    expect((await fleets[0].post('/config/apply', {})).status).toBe(200)
+    expect(await limits(fleets[0])).toMatchObject({ limits: { queueSize: 100, requestsPerSecond: 70 } })
+    await expect
+      .poll(() => limits(fleets[1]))
+      .toMatchObject({ limits: { queueSize: 100, requestsPerSecond: 50 } })
   })
 
   test('requestsPerSecond is that of both together, unless the operator does not share limits', async () => {
