@@ -179,7 +179,7 @@ describe('a gateway', () => {
     expect(admitted + (await burst(first, 200))).toBe(100)
   })
 
-  test('a refusal is not repeated: nobody asks until the next window', async () => {
+  test('after a refusal, the engine is not asked until the next window', async () => {
     const { first } = open(5)
     await vi.advanceTimersByTimeAsync(600)
     expect(await burst(first, 20)).toBe(5)

@@ -134,9 +134,9 @@ export class ThreadLimits {
   setSharing(sharing: LimitSharing): void {
     this.#sharing = sharing
     if (this.#allowance === null && (sharing.isShared || sharing.globalPerSecond !== null)) {
-      const ask = (needs: Parameters<ConstructorParameters<typeof Allowance>[1]>[0]) =>
-        this.#host.command(AskTokens, needs)
-      this.#allowance = new Allowance(this.openAllowanceMemory(), ask)
+      this.#allowance = new Allowance(this.openAllowanceMemory(), (needs) =>
+        this.#host.command(AskTokens, needs),
+      )
     }
     if (this.#allowance !== null && sharing.isShared) this.#tenants.share(this.#allowance)
     this.#apply()
@@ -166,21 +166,23 @@ export class ThreadLimits {
     const { globalPerSecond, isShared } = this.#sharing
     const allowance = this.#allowance
     const rates: RateLimit[] = []
+    if (requestsPerSecond > 0)
+      rates.push(
+        allowance !== null && isShared
+          ? new SharedRate(allowance, this.#rate, RATE_BUCKET, requestsPerSecond)
+          : new OwnRate(this.#rate, requestsPerSecond, burst),
+      )
+    // Last: what other limits refuse takes nothing from the other gateways.
     if (allowance !== null && globalPerSecond !== null)
       rates.push(new SharedRate(allowance, this.#globalRate, GLOBAL_BUCKET, globalPerSecond))
-    if (requestsPerSecond <= 0) return rates
-    if (allowance !== null && isShared)
-      rates.push(new SharedRate(allowance, this.#rate, RATE_BUCKET, requestsPerSecond))
-    else rates.push(new OwnRate(this.#rate, requestsPerSecond, burst))
     return rates
   }
 
   async #rateLeft(nowNs: bigint): Promise<number | null> {
-    const rate = this.#rates.at(-1)
+    const [rate] = this.#rates
     if (rate instanceof OwnRate) return tokensLeft(Atomics.load(this.#rate, 0), rate.size, nowNs)
     if (!(rate instanceof SharedRate)) return null
-    const [left] = (await this.#tokensLeft([rate.bucket.facts])) ?? [null]
-    return left
+    return (await this.#tokensLeft([rate.bucket.facts]))?.[0] ?? null
   }
 
   async #showTenant(tenant: string, model: string | null, nowNs: bigint): Promise<unknown> {

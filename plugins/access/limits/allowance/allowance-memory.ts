@@ -18,7 +18,7 @@ const KEY_HIGH = 1
 const TOKENS = 2
 /** End of the window, wrapping milliseconds. */
 const ENDS_AT = 3
-/** Nobody asks before this time, wrapping milliseconds; 0 if control may be asked. */
+/** Control is not asked before this time, wrapping milliseconds; 0 for no such time. */
 const REFUSED_UNTIL = 4
 const WINDOW = 5
 /** Tokens taken since the start, wrapping. */

@@ -163,7 +163,7 @@ export class TokenGrants {
       const elapsedMs = Math.max(1, now - bucket.measuredAtMs)
       bucket.taken = taken
       bucket.measuredAtMs = now
-      // A refused bucket says nothing about the use.
+      // The use of a refused bucket is not known.
       if (!isRefused) {
         const weight = Math.min(0.9, elapsedMs / (2 * TICK_MS))
         bucket.use += weight * ((used * TICK_MS) / elapsedMs - bucket.use)
@@ -190,7 +190,7 @@ export class TokenGrants {
       const done = this.#parts.grant(some.map(({ request }) => request)).then(
         (grants) => {
           for (const [at, { bucket }] of some.entries()) this.#apply(bucket, grants[at], sentAtMs)
-          // An engine that is too slow is as good as away.
+          // Requests do not wait for an engine that is too slow.
           if (this.#parts.nowMs() - sentAtMs <= ENGINE_WAIT_MS) memory.shares = 0
         },
         () => {
