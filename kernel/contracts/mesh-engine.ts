@@ -2,7 +2,7 @@
  * The engine contract: a data store with a clock that several gateways reach. Each operation is atomic, and fails with an
  * Error that says what happened if the engine does not answer in time. Control only.
  */
-import type { Grant, GrantRequest } from './mesh.ts'
+import type { CounterChange, Grant, GrantRequest } from './mesh.ts'
 import { token } from './token.ts'
 
 /** A gateway as the engine keeps it. */
@@ -112,6 +112,12 @@ export interface MeshEngine {
     messages: readonly { readonly channel: string; readonly message: Buffer }[],
   ): Promise<void>
   grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>
+  /** Adds to counters unless the writer's sequence number was seen before. @returns totals in order of the changes */
+  addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]>
   putBlob(sha256: string, bytes: Buffer): Promise<void>
   readBlob(sha256: string): Promise<Buffer | null>
   removeBlob(sha256: string): Promise<void>

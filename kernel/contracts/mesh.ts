@@ -62,23 +62,40 @@ export interface MeshChannel {
   onMessage(listener: (message: Buffer, from: string) => void): void
 }
 
-/** A limit that gateways share. */
+/** A request for tokens of a limit that gateways share. Windows are fixed ones of the engine's clock. */
 export interface GrantRequest {
   /** Names the bucket; the same on every gateway. */
   readonly bucket: string
-  /** Tokens that may be granted per `windowMs`, in any window of the engine's clock. */
+  /** Tokens per window. */
   readonly limit: number
   readonly windowMs: number
-  /** Tokens wanted; negative ones are given back. */
+  /** Tokens that requests wait for. */
+  readonly need: number
+  /** `need`, and tokens to keep in stock, of which fewer are granted while few are left. Negative ones are given back. */
   readonly want: number
+  /** Window of the tokens that are given back; ignored otherwise. */
+  readonly window: number
 }
 
+/** Granted tokens are valid in their window only. */
 export interface Grant {
   readonly granted: number
-  /** Tokens left for everybody. */
+  /** Tokens left for every gateway. */
   readonly left: number
-  /** Until new tokens may be granted, milliseconds; 0 if some are left. */
-  readonly waitMs: number
+  /** Number of the window. */
+  readonly window: number
+  /** Until the window ends, by the engine's clock when it granted; milliseconds, rounded down. */
+  readonly endsInMs: number
+}
+
+/** A change of a number that gateways share. */
+export interface CounterChange {
+  /** The same on every gateway. */
+  readonly counter: string
+  /** Whole number; 0 reads the counter. */
+  readonly add: number
+  /** How long the counter is kept after the change, milliseconds. */
+  readonly keepMs: number
 }
 
 /** What gateways share, by the setting `shares`. */
@@ -96,6 +113,8 @@ export interface MeshService {
   onMembers(listener: (members: readonly MeshMember[]) => void): void
   /** Null while everything works; else a problem, such as `mesh engine unreachable`. */
   problem(): string | null
+  /** Parts into which a shared limit is divided while the engine is unreachable; 1 gives this gateway the full limit. */
+  readonly limitShares: number
   /** Call in `register`. @param kind letters, digits and dashes */
   records<T>(kind: string): SharedRecords<T>
   /** Call in `register`. @param name letters, digits and dashes */
@@ -106,6 +125,17 @@ export interface MeshService {
    * @throws mesh_unavailable (503)
    */
   grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>
+  /**
+   * Adds to counters in one step, once per sequence number, so that a change of unknown outcome can be repeated.
+   * @param writer unique; its sequence numbers grow
+   * @returns totals in order of the changes
+   * @throws mesh_unavailable (503)
+   */
+  addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]>
   /** Encrypts a secret for a record. @param context what it belongs to; it opens with the same context only */
   seal(secret: string, context: string): string
   /** @throws mesh_secret_mismatch if it was sealed with another secret or context */
@@ -124,7 +154,7 @@ export const Mesh = token<MeshService>('mesh')
 export interface GlobalRate {
   /** Requests per second over all gateways; 0 for no limit, null if it was never set. */
   readonly limitPerSecond: number | null
-  /** Requests of all gateways in the current second. */
+  /** Requests admitted by all gateways in the current second of the engine, and tokens that other gateways hold. */
   readonly count: number
 }
 export const ReadGlobalRate = defineCommand<null, GlobalRate>('mesh.read-global-rate')

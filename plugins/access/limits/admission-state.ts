@@ -29,6 +29,10 @@ export class AdmissionState implements Preemptible {
   reservation: Reservation | null = null
   /** Events of the response so far; null if no token limit applies. */
   events: ResponseEvents | null = null
+  /** Rate limits from which a request was taken. */
+  ratesTaken = 0
+  /** True while control is asked for tokens. */
+  isAsking = false
   /** Set while the request waits. */
   queueEntry: QueueEntry | null = null
   hasPermit = false

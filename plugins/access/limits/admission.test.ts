@@ -9,6 +9,7 @@ import type { LimitsMetrics } from './limits-metrics.ts'
 import { PermitQueue } from './permits/permit-queue.ts'
 import { SharedPermits } from './permits/shared-permits.ts'
 import { BucketTable } from './rates/bucket-table.ts'
+import { OwnRate } from './rates/rate-limit.ts'
 import { TenantLimiter } from './rates/tenant-limiter.ts'
 import type { SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
 import type { SchedulerQueue } from './scheduler/scheduler-queue.ts'
@@ -39,7 +40,6 @@ function open() {
     {
       slot: { get: (ctx) => states.get(ctx), set: (ctx, state) => void states.set(ctx, state) },
       models: { named: (_ctx, model) => [model], served: () => null },
-      rate: new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)),
       tenants: new TenantLimiter(
         new BucketTable(new SharedArrayBuffer(BucketTable.bytes(64))),
         config.tenants,
@@ -49,6 +49,7 @@ function open() {
       nowNs: () => NOW,
     },
     config,
+    [new OwnRate(new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)), 1, 0)],
   )
   return { admission, gate, allowed }
 }

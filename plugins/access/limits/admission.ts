@@ -5,20 +5,25 @@
  */
 import { type OpeningGeneration, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
 import { AdmissionState, ResponseEvents } from './admission-state.ts'
+import type { Allowance } from './allowance/allowance.ts'
+import { TokenShortage } from './allowance/token-shortage.ts'
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import { isCountingTokens, isLimitingTenants } from './limits-settings.ts'
+import type { RateLimit } from './rates/rate-limit.ts'
 import type { Reservation, TenantLimiter } from './rates/tenant-limiter.ts'
 import { tenantOf } from './rates/tenant-name.ts'
-import { type BucketSize, bucketPerSecond, takeTokens, toRetryAfterSec } from './rates/token-bucket.ts'
+import { toRetryAfterSec } from './rates/token-bucket.ts'
 
 const NO_MODELS: readonly string[] = Object.freeze([])
 /** A request with this model name may go to any worker. */
 const ANY_MODEL = 'unknown'
 /** Estimate used if no token count is available. */
 const BYTES_PER_TOKEN = 4
+/** Longest wait for tokens while other requests take what is granted, milliseconds. */
+const MAX_ASKING_MS = 1_000
 
 /** Model names: rules apply to canonical names, and to every served model if the request names none. */
 export interface LimitedModels {
@@ -31,8 +36,6 @@ export interface LimitedModels {
 export interface AdmissionParts {
   readonly slot: RequestSlot<AdmissionState>
   readonly models: LimitedModels
-  /** The token bucket of `requestsPerSecond`, one word. */
-  readonly rate: BigInt64Array
   readonly tenants: TenantLimiter
   readonly concurrency: ConcurrencyLimiter
   readonly metrics: LimitsMetrics
@@ -43,19 +46,22 @@ export interface AdmissionParts {
 export class Admission {
   readonly #parts: AdmissionParts
   #settings: LimitsConfig
-  #rate: BucketSize | null = null
+  #rates: readonly RateLimit[] = []
+  #allowance: Allowance | null = null
   #limitsTenants = false
   #countsTokens = false
 
-  constructor(parts: AdmissionParts, settings: LimitsConfig) {
+  constructor(parts: AdmissionParts, settings: LimitsConfig, rates: readonly RateLimit[]) {
     this.#parts = parts
     this.#settings = settings
-    this.setLimits(settings)
+    this.setLimits(settings, rates)
   }
 
-  setLimits(settings: LimitsConfig): void {
+  /** @param allowance of limits that gateways share */
+  setLimits(settings: LimitsConfig, rates: readonly RateLimit[], allowance: Allowance | null = null): void {
     this.#settings = settings
-    this.#rate = rateOf(settings)
+    this.#rates = rates
+    this.#allowance = allowance
     this.#limitsTenants = isLimitingTenants(settings)
     this.#countsTokens = isCountingTokens(settings)
     this.#parts.tenants.update(settings.tenants)
@@ -70,10 +76,9 @@ export class Admission {
     const state = new AdmissionState(ctx)
     slot.set(ctx, state)
     try {
-      state.reservation = this.#limitsTenants ? this.#reserve(ctx) : null
-      if (state.reservation !== null && this.#countsTokens) state.events = new ResponseEvents()
-      if (this.#rate !== null) this.#takeRate(this.#rate)
-      const pending = concurrency.enter(ctx, state)
+      const shortage = this.#take(ctx, state)
+      const pending =
+        shortage === null ? concurrency.enter(ctx, state) : this.#enterLater(ctx, state, shortage)
       if (pending !== undefined) return this.#count(state, pending)
       metrics.allowed.inc()
     } catch (error) {
@@ -91,7 +96,12 @@ export class Admission {
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const models = tenants.hasModelRules(tenant) ? this.#modelsNamed(ctx, model) : NO_MODELS
-    tenants.reserve(tenant, models, 0, nowNs())
+    const taken = tenants.reserve(tenant, models, 0, nowNs())
+    // A tool loop does not wait: it may overrun a shared limit until more tokens are granted.
+    if (taken instanceof TokenShortage) {
+      this.#allowance?.charge(taken.bucket, taken.tokens)
+      void this.#allowance?.wait(taken.bucket, 0)
+    }
   }
 
   /** Counts the events of a streamed response. */
@@ -105,7 +115,7 @@ export class Admission {
     const state = slot.get(ctx)
     if (state === undefined || state.isOver) return
     state.isOver = true
-    const wasWaiting = state.queueEntry !== null
+    const wasWaiting = state.queueEntry !== null || state.isAsking
     concurrency.leave(state)
     const { reservation } = state
     if (reservation === null) return
@@ -115,7 +125,39 @@ export class Admission {
       tenants.settle(reservation, usedTokens(ctx, state.events.count, reservation), nowNs())
   }
 
-  #reserve(ctx: RequestContext): Reservation | null {
+  /** Takes what the request still needs. @returns the tokens to ask for */
+  #take(ctx: RequestContext, state: AdmissionState): TokenShortage | null {
+    if (this.#limitsTenants && state.reservation === null) {
+      const reserved = this.#reserve(ctx)
+      if (reserved instanceof TokenShortage) return reserved
+      state.reservation = reserved
+      if (reserved !== null && this.#countsTokens) state.events = new ResponseEvents()
+    }
+    for (; state.ratesTaken < this.#rates.length; state.ratesTaken++) {
+      const rate = this.#rates[state.ratesTaken]
+      const wait = rate.take(this.#parts.nowNs())
+      if (wait instanceof TokenShortage) return wait
+      if (wait > 0n) throw rateError(rate, wait)
+    }
+    return null
+  }
+
+  async #enterLater(ctx: RequestContext, state: AdmissionState, first: TokenShortage): Promise<undefined> {
+    const sinceMs = performance.now()
+    let shortage: TokenShortage | null = first
+    state.isAsking = true
+    while (shortage !== null) {
+      await this.#allowance?.wait(shortage.bucket, shortage.tokens)
+      if (state.isOver) return
+      shortage = this.#take(ctx, state)
+      if (shortage !== null && performance.now() - sinceMs > MAX_ASKING_MS)
+        throw limitsErrors.shared_limit_busy.with(retryAfter(1))
+    }
+    state.isAsking = false
+    return this.#parts.concurrency.enter(ctx, state)
+  }
+
+  #reserve(ctx: RequestContext): Reservation | TokenShortage | null {
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const hasBody = ctx.method === 'POST'
@@ -129,14 +171,6 @@ export class Admission {
     const { models } = this.#parts
     if (name === undefined) return NO_MODELS
     return name === null || name === '' || name === ANY_MODEL ? models.served() : models.named(ctx, name)
-  }
-
-  #takeRate(size: BucketSize): void {
-    const waitNs = takeTokens(this.#parts.rate, 0, size, 1, this.#parts.nowNs())
-    if (waitNs === 0n) return
-    const seconds = toRetryAfterSec(waitNs)
-    const { requestsPerSecond } = this.#settings
-    throw limitsErrors.rate_limit_exceeded.with(retryAfter(seconds), requestsPerSecond, seconds)
   }
 
   async #count(state: AdmissionState, pending: Promise<undefined>): Promise<undefined> {
@@ -158,9 +192,9 @@ export class Admission {
   }
 }
 
-export function rateOf({ requestsPerSecond, burst }: LimitsConfig): BucketSize | null {
-  if (requestsPerSecond <= 0) return null
-  return bucketPerSecond(requestsPerSecond, burst > 0 ? burst : Math.max(1, Math.ceil(requestsPerSecond)))
+function rateError({ perSecond }: RateLimit, waitNs: bigint): Error {
+  const seconds = toRetryAfterSec(waitNs)
+  return limitsErrors.rate_limit_exceeded.with(retryAfter(seconds), perSecond, seconds)
 }
 
 /** Tokens that the worker reports, else the prompt estimate plus one per event or per four bytes. Errors use none. */

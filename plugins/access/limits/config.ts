@@ -92,11 +92,11 @@ export const limitsConfig = Type.Object(
     ),
     requestsPerSecond: number(
       { default: 0, min: 0, max: 1_000_000 },
-      'Requests admitted per second over all threads; may be fractional, 0 disables the limit.',
+      'Requests admitted per second over all threads, and over all gateways that share limits in a mesh; may be fractional, 0 disables the limit.',
     ),
     burst: integer(
       { default: 0, min: 0, max: 1_000_000 },
-      'Requests that may be admitted at once; 0 uses the requests of one second, at least 1.',
+      'Requests that may be admitted at once; 0 uses the requests of one second, at least 1. Without effect if gateways share limits.',
     ),
     tenants: tenantsConfig,
     scheduler: schedulerConfig,

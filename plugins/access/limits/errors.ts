@@ -24,6 +24,11 @@ export const limitsErrors = defineErrors('limits', {
     source: 'client',
     text: (what: string) => what,
   },
+  shared_limit_busy: {
+    kind: 'rate_limited',
+    source: 'gateway',
+    text: () => 'other requests take what a limit of all gateways grants; retry in 1 s',
+  },
   scheduler_queue_full: {
     kind: 'rate_limited',
     source: 'gateway',

@@ -1,5 +1,7 @@
 /** The limits plugin: concurrency, request rate, priority scheduling and tenant limits. */
-import { definePlugin, ModelTargets } from '#kernel'
+import { definePlugin, Mesh, ModelTargets } from '#kernel'
+import { LimitSharingReplica } from './allowance/allowance-commands.ts'
+import { MeshLimits } from './allowance/mesh-limits.ts'
 import { PRIORITY_HEADERS } from './concurrency-limiter.ts'
 import { limitsConfig } from './config.ts'
 import { limitsFlags } from './flags.ts'
@@ -7,19 +9,18 @@ import {
   ChangeLimits,
   changedLimits,
   isCountingTokens,
-  isLimiting,
   LimitsReplica,
   limitsProblems,
 } from './limits-settings.ts'
 import { limitsRoutes } from './routes.ts'
-import { ThreadLimits } from './thread-limits.ts'
+import { nowMs, ThreadLimits } from './thread-limits.ts'
 
 export default definePlugin({
   manifest: {
     name: 'limits',
     version: '0.1.0',
     description: 'Concurrency and rate limits, tenant limits, priority scheduling.',
-    usesOptionally: [ModelTargets],
+    usesOptionally: [Mesh, ModelTargets],
     config: limitsConfig,
     flags: limitsFlags,
     reloads: [
@@ -40,6 +41,8 @@ export default definePlugin({
     // A thread that replaces a dead one starts with the current settings.
     const limits = new ThreadLimits(host, replica.current ?? config)
     const { admission } = limits
+    const sharing = host.replica(LimitSharingReplica)
+    const mesh = host.isControl ? host.find(Mesh) : undefined
     // Late: requests that other hooks respond to are not counted.
     const serving = {
       scope: 'all',
@@ -63,31 +66,50 @@ export default definePlugin({
       serving,
     )
     const flip = () => {
-      for (const gate of gates) gate.update({ isOn: isLimiting(limits.settings) })
+      for (const gate of gates) gate.update({ isOn: limits.isLimiting })
       const countsTokens = isCountingTokens(limits.settings)
       meter.update({ isOn: countsTokens })
       if (countsTokens) host.upstream.countUsage()
     }
-    flip()
+    // Of the configuration file.
+    let own = config
+    const share = () => {
+      limits.setSharing(sharing.current)
+      flip()
+    }
+    share()
+    sharing.onChange(share)
     replica.onChange((next) => {
-      limits.setLimits(next ?? config)
+      limits.setLimits(next ?? own)
       flip()
     })
     const headers = [...PRIORITY_HEADERS, config.tenants.tenantHeaderName]
     for (const route of limitsRoutes(host, headers, (tenant, model) => limits.show(tenant, model)))
       host.route(route)
+    const gateways =
+      mesh === undefined
+        ? null
+        : new MeshLimits(host, mesh, limits.openAllowanceMemory(), nowMs, () => limits.settings)
     host.onCommand(ChangeLimits, async (change) => {
-      const next = changedLimits(limits.settings, change)
-      await host.publish(LimitsReplica, next)
-      return next
+      if (gateways?.isShared) await gateways.change(change)
+      else await host.publish(LimitsReplica, changedLimits(limits.settings, change))
     })
     return {
-      start: () => limits.start(),
+      start: async () => {
+        limits.start()
+        await gateways?.start()
+      },
       // The file replaces changes made by PUT /limits.
       reload: async (next) => {
-        if (host.isControl) await host.publish(LimitsReplica, next)
+        own = next
+        if (!host.isControl) return
+        if (gateways?.isShared) await gateways.reset()
+        await host.publish(LimitsReplica, next)
       },
-      stop: () => limits.stop(),
+      stop: async () => {
+        limits.stop()
+        await gateways?.stop()
+      },
     }
   },
 })

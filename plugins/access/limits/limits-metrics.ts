@@ -56,3 +56,27 @@ export function declarePermitGauges({ metrics }: Host, use: () => PermitUse): vo
     inUse.value = now.inUse
   })
 }
+
+export interface GrantMetrics {
+  readonly answered: CounterHandle
+  readonly failed: CounterHandle
+}
+
+/** Of limits that gateways share. Call on control only. @param isAlone whether limits are divided among gateways */
+export function declareGrantMetrics({ metrics }: Host, isAlone: () => boolean): GrantMetrics {
+  const asked = metrics.counter({
+    name: 'weir_limits_grant_requests_total',
+    help: 'Questions to the mesh engine for tokens of shared limits, by result.',
+    labels: ['result'],
+  })
+  const alone = metrics
+    .gauge({
+      name: 'weir_limits_alone',
+      help: '1 while the mesh engine does not answer and this gateway uses its share of the limits.',
+    })
+    .labels()
+  metrics.onCollect(() => {
+    alone.value = isAlone() ? 1 : 0
+  })
+  return { answered: asked.labels('answered'), failed: asked.labels('failed') }
+}

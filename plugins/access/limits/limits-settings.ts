@@ -13,7 +13,7 @@ export interface LimitsChange {
 /** Null until the limits are changed; then the configuration applies. */
 export const LimitsReplica = defineReplica<LimitsConfig | null>('limits.settings', null)
 /** @throws invalid_field, invalid_limits (400) */
-export const ChangeLimits = defineCommand<LimitsChange, LimitsConfig>('limits.change')
+export const ChangeLimits = defineCommand<LimitsChange, void>('limits.change')
 
 const validator = defineValidator(limitsConfig)
 /** Used once, to allocate shared memory. */
@@ -36,6 +36,14 @@ export function changedLimits(current: LimitsConfig, { body, isWhole }: LimitsCh
   }
   for (const { path, text } of limitsProblems(next)) throw invalid(path.join('.'), text)
   return next
+}
+
+/**
+ * Reads settings that another gateway has changed. Members that require a restart keep their value here.
+ * @throws invalid_field, invalid_limits
+ */
+export function readLimits(value: unknown, own: LimitsConfig): LimitsConfig {
+  return changedLimits(own, { body: merge(value, { tenants: pickFixed(own) }), isWhole: true })
 }
 
 /** Checks that the schema cannot express. */

@@ -1,4 +1,4 @@
-/** Routes of the limits: GET shows the limits and their use, PUT and PATCH change them on all threads until restart. */
+/** Routes of the limits: GET shows the limits and their use, PUT and PATCH change them on all threads until restart, or on all gateways. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { limitsConfig } from './config.ts'
 import { ChangeLimits } from './limits-settings.ts'
@@ -54,7 +54,7 @@ const shown = { description: 'Current limits and their use.', schema: LimitsResp
 export function limitsRoutes(
   host: Host,
   headers: readonly string[],
-  show: (tenant: string | null, model: string | null) => unknown,
+  show: (tenant: string | null, model: string | null) => Promise<unknown>,
 ): readonly RouteDefinition[] {
   const base = {
     path: '/limits',
@@ -63,11 +63,11 @@ export function limitsRoutes(
     endpoint: 'limits',
     headers,
   } as const
-  const showTo = (ctx: RequestContext) =>
-    ctx.json(200, show(ctx.queryParam('tenant'), ctx.queryParam('model')))
+  const showTo = async (ctx: RequestContext) =>
+    ctx.json(200, await show(ctx.queryParam('tenant'), ctx.queryParam('model')))
   const change = (isWhole: boolean) => async (ctx: RequestContext) => {
     await host.command(ChangeLimits, { body: ctx.bodyJson(), isWhole })
-    showTo(ctx)
+    await showTo(ctx)
   }
   return [
     {
@@ -95,7 +95,8 @@ export function limitsRoutes(
       method: 'PUT',
       handler: change(true),
       docs: {
-        summary: 'Replace the limits until the next restart; omitted members take their defaults',
+        summary:
+          'Replace the limits until the next restart, in a mesh on all gateways; omitted members take their defaults',
         tag: TAG,
         body: limitsConfig,
         responses: { 200: shown, 400: invalid },
@@ -106,7 +107,8 @@ export function limitsRoutes(
       method: 'PATCH',
       handler: change(false),
       docs: {
-        summary: 'Change members of the limits until the next restart; lists are replaced',
+        summary:
+          'Change members of the limits until the next restart, in a mesh on all gateways; lists are replaced',
         tag: TAG,
         body: Type.Partial(limitsConfig),
         responses: { 200: shown, 400: invalid },

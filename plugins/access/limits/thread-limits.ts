@@ -1,13 +1,19 @@
 /** Builds the limits of one thread over the memory that all threads share. */
 import { type Host, ModelTargets } from '#kernel'
-import { Admission, type LimitedModels, rateOf } from './admission.ts'
+import { Admission, type LimitedModels } from './admission.ts'
 import type { AdmissionState } from './admission-state.ts'
+import { Allowance } from './allowance/allowance.ts'
+import { AskTokens, type LimitSharing, ReadTokens } from './allowance/allowance-commands.ts'
+import { AllowanceMemory } from './allowance/allowance-memory.ts'
+import { type BucketFacts, GLOBAL_BUCKET, RATE_BUCKET } from './allowance/shared-bucket.ts'
 import { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { declarePermitGauges, LimitsMetrics } from './limits-metrics.ts'
+import { isLimiting } from './limits-settings.ts'
 import { PermitQueue } from './permits/permit-queue.ts'
 import { SharedPermits } from './permits/shared-permits.ts'
 import { BucketTable } from './rates/bucket-table.ts'
+import { OwnRate, type RateLimit, SharedRate } from './rates/rate-limit.ts'
 import { TenantLimiter } from './rates/tenant-limiter.ts'
 import { tokensLeft } from './rates/token-bucket.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
@@ -20,6 +26,8 @@ import type { SchedulerRules } from './scheduler/slot-rules.ts'
 
 /** Requests and tokens, of the tenant and of one model rule. */
 const BUCKETS_PER_TENANT = 4
+/** Of the whole gateway. */
+const RATE_BUCKETS = 2
 /** Interval at which the capacity of the workers is recalculated, in milliseconds. */
 const SAMPLE_MS = 5_000
 
@@ -28,11 +36,16 @@ export class ThreadLimits {
   readonly #host: Host
   readonly #permits: SharedPermits
   readonly #permitQueue: PermitQueue
+  /** Buckets of one word: of `requestsPerSecond`, and of the global limit while the engine is away. */
   readonly #rate: BigInt64Array
+  readonly #globalRate: BigInt64Array
   readonly #tenants: TenantLimiter
   readonly #schedulerQueue: SchedulerQueue
   readonly #slots: SharedSlots
   #settings: LimitsConfig
+  #sharing: LimitSharing = { globalPerSecond: null, isShared: false }
+  #rates: readonly RateLimit[] = []
+  #allowance: Allowance | null = null
   #capacity: number
   #timer: NodeJS.Timeout | null = null
 
@@ -48,7 +61,9 @@ export class ThreadLimits {
       nowMs,
     )
     this.#permitQueue = new PermitQueue(this.#permits, config, nowMs)
-    this.#rate = new BigInt64Array(host.shared('rate', BigInt64Array.BYTES_PER_ELEMENT))
+    const rates = host.shared('rates', RATE_BUCKETS * BigInt64Array.BYTES_PER_ELEMENT)
+    this.#rate = new BigInt64Array(rates, 0, 1)
+    this.#globalRate = new BigInt64Array(rates, BigInt64Array.BYTES_PER_ELEMENT, 1)
     const rows = config.tenants.maxTenants * BUCKETS_PER_TENANT
     const table = new BucketTable(host.shared('tenants', BucketTable.bytes(rows)))
     this.#tenants = new TenantLimiter(table, config.tenants)
@@ -70,13 +85,13 @@ export class ThreadLimits {
       {
         slot,
         models: modelsOf(host),
-        rate: this.#rate,
         tenants: this.#tenants,
         concurrency,
         metrics,
         nowNs: process.hrtime.bigint,
       },
       config,
+      this.#openRates(),
     )
     if (host.isControl) this.#declareGauges()
   }
@@ -99,25 +114,86 @@ export class ThreadLimits {
     this.#timer = null
   }
 
+  /** Whether any limit is set. */
+  get isLimiting(): boolean {
+    return isLimiting(this.#settings) || this.#sharing.globalPerSecond !== null
+  }
+
+  /** Stocks of shared limits. The block exists only in a mesh. */
+  openAllowanceMemory(): AllowanceMemory {
+    const buckets = this.#settings.tenants.maxTenants * BUCKETS_PER_TENANT + RATE_BUCKETS
+    return new AllowanceMemory(this.#host.shared('allowance', AllowanceMemory.bytes(buckets)))
+  }
+
   setLimits(settings: LimitsConfig): void {
     this.#settings = settings
-    this.admission.setLimits(settings)
+    this.#apply()
     this.#followCapacity()
   }
 
+  setSharing(sharing: LimitSharing): void {
+    this.#sharing = sharing
+    if (this.#allowance === null && (sharing.isShared || sharing.globalPerSecond !== null)) {
+      this.#allowance = new Allowance(this.openAllowanceMemory(), (needs) =>
+        this.#host.command(AskTokens, needs),
+      )
+    }
+    if (this.#allowance !== null && sharing.isShared) this.#tenants.share(this.#allowance)
+    this.#apply()
+  }
+
   /** Current settings and their use. */
-  show(tenant: string | null, model: string | null): unknown {
+  async show(tenant: string | null, model: string | null): Promise<unknown> {
     const nowNs = process.hrtime.bigint()
-    const rate = rateOf(this.#settings)
     return {
       limits: this.#settings,
       use: {
         ...this.#permits.use,
-        rateLeft: rate === null ? null : tokensLeft(Atomics.load(this.#rate, 0), rate, nowNs),
+        rateLeft: await this.#rateLeft(nowNs),
         scheduler: this.#settings.scheduler.enabled ? this.#showScheduler() : null,
-        ...(tenant === null ? {} : { tenant: this.#tenants.show(tenant, model, nowNs) }),
+        ...(tenant === null ? {} : { tenant: await this.#showTenant(tenant, model, nowNs) }),
       },
     }
+  }
+
+  #apply(): void {
+    this.#rates = this.#openRates()
+    this.admission.setLimits(this.#settings, this.#rates, this.#allowance)
+  }
+
+  #openRates(): RateLimit[] {
+    const { requestsPerSecond, burst } = this.#settings
+    const { globalPerSecond, isShared } = this.#sharing
+    const allowance = this.#allowance
+    const rates: RateLimit[] = []
+    if (requestsPerSecond > 0)
+      rates.push(
+        allowance !== null && isShared
+          ? new SharedRate(allowance, this.#rate, RATE_BUCKET, requestsPerSecond)
+          : new OwnRate(this.#rate, requestsPerSecond, burst),
+      )
+    // Last: what other limits refuse takes nothing from the other gateways.
+    if (allowance !== null && globalPerSecond !== null)
+      rates.push(new SharedRate(allowance, this.#globalRate, GLOBAL_BUCKET, globalPerSecond))
+    return rates
+  }
+
+  async #rateLeft(nowNs: bigint): Promise<number | null> {
+    const [rate] = this.#rates
+    if (rate instanceof OwnRate) return tokensLeft(Atomics.load(this.#rate, 0), rate.size, nowNs)
+    if (!(rate instanceof SharedRate)) return null
+    return (await this.#tokensLeft([rate.bucket.facts]))?.[0] ?? null
+  }
+
+  async #showTenant(tenant: string, model: string | null, nowNs: bigint): Promise<unknown> {
+    const shown = this.#tenants.show(tenant, model, nowNs)
+    const buckets = shown.flatMap(({ shared }) => (shared === null ? [] : [shared]))
+    const left = buckets.length === 0 ? null : await this.#tokensLeft(buckets)
+    return shown.map(({ state }, at) => (left === null ? state : { ...state, left: left[at] }))
+  }
+
+  async #tokensLeft(buckets: readonly BucketFacts[]): Promise<readonly number[] | null> {
+    return this.#host.command(ReadTokens, buckets)
   }
 
   #declareGauges(): void {
@@ -173,7 +249,7 @@ export class ThreadLimits {
 }
 
 /** Monotonic clock that all threads share. */
-function nowMs(): number {
+export function nowMs(): number {
   const [seconds, nanos] = process.hrtime()
   return seconds * 1_000 + nanos / 1e6
 }

@@ -1,5 +1,6 @@
 /** What tenants and keys with budgets have used in the current periods. Runs on control. */
 import type { Collection } from '#kernel'
+import type { BudgetCounters } from './budget-counters.ts'
 import type { BudgetState } from './budgets.ts'
 import { budgetsOf } from './budgets.ts'
 import type { Budget } from './config.ts'
@@ -26,6 +27,8 @@ export class BudgetTotals {
   readonly #records: Collection<StoredUsageRow>
   readonly #isShared: boolean
   readonly #ledger: () => Ledger
+  /** Null unless gateways share their budgets through the mesh. */
+  readonly #counters: BudgetCounters | null
   /** Stored usage by tenant, key and period. */
   readonly #totals = new Map<string, Total>()
   budgets: readonly Budget[]
@@ -35,25 +38,42 @@ export class BudgetTotals {
     budgets: readonly Budget[],
     isShared: boolean,
     ledger: () => Ledger,
+    counters: BudgetCounters | null,
   ) {
     this.#records = records
     this.budgets = budgets
     this.#isShared = isShared
     this.#ledger = ledger
+    this.#counters = counters
   }
 
   async read(tenant: string, key: string): Promise<BudgetState[]> {
-    const states: BudgetState[] = []
-    for (const budget of budgetsOf(this.budgets, tenant, key)) {
-      const { period, tokens, cost } = budget
-      const stored = await this.#total(tenant, budget.key ?? null, period)
-      const total = { ...stored }
-      for (const row of this.#ledger().unstored()) addTo(total, row)
-      const { tokens: usedTokens, costNano: usedCostNano } = total
-      const costNano = cost === null ? null : cost * NANO
-      states.push({ period, tokens, costNano, usedTokens, usedCostNano, endsAtMs: endOf(period) })
-    }
-    return states
+    const budgets = budgetsOf(this.budgets, tenant, key)
+    const names = budgets.map((budget) => counterOf(tenant, budget, firstDayOf(budget.period)))
+    const counted = await this.#counters?.read(names)
+    return Promise.all(
+      budgets.map(async (budget, at) => {
+        const { period, tokens, cost } = budget
+        const total = { ...(await this.#total(tenant, budget.key ?? null, period)) }
+        for (const row of this.#ledger().unstored()) addTo(total, row)
+        // The ledger of this gateway knows more if the engine has lost its data.
+        const usedTokens = Math.max(total.tokens, counted?.[at].tokens ?? 0)
+        const usedCostNano = Math.max(total.costNano, counted?.[at].costNano ?? 0)
+        const costNano = cost === null ? null : cost * NANO
+        return { period, tokens, costNano, usedTokens, usedCostNano, endsAtMs: endOf(period) }
+      }),
+    )
+  }
+
+  /** Counts usage for all gateways. */
+  onUsage(rows: Iterable<UsageRow>): void {
+    if (this.#counters === null) return
+    for (const row of rows)
+      for (const budget of budgetsOf(this.budgets, row.tenant, row.key)) {
+        const used = { tokens: row.input + row.output, costNano: row.costNano }
+        const firstDay = budget.period === 'day' ? row.day : firstOfMonth(row.day)
+        this.#counters.add(counterOf(row.tenant, budget, firstDay), used, endOf(budget.period))
+      }
   }
 
   /** Usage that was stored. */
@@ -109,7 +129,16 @@ function addTo(total: Total, row: UsageRow): void {
 
 function firstDayOf(period: Budget['period']): string {
   const today = dayOf(Date.now())
-  return period === 'day' ? today : `${today.slice(0, 7)}-01`
+  return period === 'day' ? today : firstOfMonth(today)
+}
+
+function firstOfMonth(day: string): string {
+  return `${day.slice(0, 7)}-01`
+}
+
+/** The same on every gateway. */
+function counterOf(tenant: string, { key, period }: Budget, firstDay: string): string {
+  return `${nameOf(tenant, key ?? null, period)}\n${firstDay}`
 }
 
 /** End of the current period in UTC. */

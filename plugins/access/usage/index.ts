@@ -2,6 +2,7 @@
 import {
   defineCommand,
   definePlugin,
+  Mesh,
   type RequestContext,
   type RouteDefinition,
   SharedStore,
@@ -9,6 +10,7 @@ import {
   type TokenUsage,
   tenantOf,
 } from '#kernel'
+import { BudgetCounters } from './budget-counters.ts'
 import { BudgetTotals } from './budget-totals.ts'
 import { type BudgetState, Budgets, type Reservation } from './budgets.ts'
 import { usageConfig } from './config.ts'
@@ -43,7 +45,7 @@ export default definePlugin({
     name: 'usage',
     version: '0.1.0',
     description: 'Tokens, requests and costs by tenant, key and model; budgets.',
-    usesOptionally: [SharedStore, Store],
+    usesOptionally: [Mesh, SharedStore, Store],
     degradable: [SharedStore],
     config: usageConfig,
     reloads: ['prices', 'budgets'],
@@ -64,7 +66,13 @@ export default definePlugin({
     host.upstream.countUsage()
     const records = openUsageRecords(store)
 
-    const totals = new BudgetTotals(records, config.budgets, shared !== undefined, () => ledger)
+    const mesh = host.find(Mesh)
+    // A shared store has the usage of all gateways.
+    const counters =
+      mesh?.shares('limits') && shared === undefined
+        ? new BudgetCounters((writer, sequence, changes) => mesh.addToCounters(writer, sequence, changes))
+        : null
+    const totals = new BudgetTotals(records, config.budgets, shared !== undefined, () => ledger, counters)
     const ledger = new Ledger(
       store,
       {
@@ -74,7 +82,10 @@ export default definePlugin({
       },
       host.log,
     )
-    host.onCommand(StoreUsage, (rows) => ledger.add(rows))
+    host.onCommand(StoreUsage, (rows) => {
+      totals.onUsage(rows)
+      return ledger.add(rows)
+    })
     host.onCommand(ReadBudgets, ({ tenant, key }) => totals.read(tenant, key))
 
     const meter = new UsageMeter({
@@ -154,7 +165,9 @@ export default definePlugin({
       },
       stop: async () => {
         await meter.flush().catch(() => undefined)
-        if (host.isControl) await ledger.stop()
+        if (!host.isControl) return
+        await ledger.stop()
+        await counters?.stop()
       },
     }
   },

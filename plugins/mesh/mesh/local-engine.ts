@@ -1,6 +1,7 @@
 /** The engine of a mesh with one gateway: records in the local store, or in memory without one. */
 import {
   type Collection,
+  type CounterChange,
   type EngineRecord,
   type Followed,
   GATEWAY_TENANT,
@@ -11,6 +12,7 @@ import {
   type Renewal,
   type StoreService,
 } from '#kernel'
+import { GrantWindows } from './grant-windows.ts'
 
 const DATA_SET = 'local'
 
@@ -21,18 +23,15 @@ interface StoredMeshRecord {
   readonly value: string
 }
 
-interface Window {
-  readonly startMs: number
-  readonly used: number
-}
-
 export class LocalEngine implements MeshEngine {
   readonly kind = 'local'
   readonly commands = { count: 0, errors: 0, seconds: 0 }
   readonly #store: StoreService | undefined
   readonly #collection: Collection<StoredMeshRecord> | undefined
   readonly #records = new Map<string, EngineRecord>()
-  readonly #windows = new Map<string, Window>()
+  readonly #windows = new GrantWindows()
+  readonly #counters = new Map<string, number>()
+  readonly #sequences = new Map<string, number>()
   #revision = 0
   #isClosed = false
   #wake: () => void = () => undefined
@@ -118,17 +117,22 @@ export class LocalEngine implements MeshEngine {
 
   async send(): Promise<void> {}
 
-  /** Fixed windows of this machine's clock. */
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
-    const nowMs = Date.now()
-    return requests.map(({ bucket, limit, windowMs, want }) => {
-      const startMs = nowMs - (nowMs % windowMs)
-      const known = this.#windows.get(bucket)
-      const used = known?.startMs === startMs ? known.used : 0
-      const granted = want < 0 ? Math.max(want, -used) : Math.min(want, Math.max(0, limit - used))
-      this.#windows.set(bucket, { startMs, used: used + granted })
-      const left = Math.max(0, limit - used - granted)
-      return { granted, left, waitMs: left > 0 ? 0 : startMs + windowMs - nowMs }
+    return requests.map((request) => this.#windows.grant(request, Date.now()))
+  }
+
+  /** Until this process ends. */
+  async addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]> {
+    const isNew = sequence > (this.#sequences.get(writer) ?? 0)
+    if (isNew) this.#sequences.set(writer, sequence)
+    return changes.map(({ counter, add }) => {
+      const total = (this.#counters.get(counter) ?? 0) + (isNew ? add : 0)
+      this.#counters.set(counter, total)
+      return total
     })
   }
 

@@ -1,6 +1,7 @@
 /** The mesh service on control: joins, keeps the records in step with the engine, and passes messages. */
 import { createHash } from 'node:crypto'
 import {
+  type CounterChange,
   type EngineState,
   GatewayError,
   type Grant,
@@ -125,6 +126,11 @@ export class SharedMesh implements MeshService {
     this.membership.onMembers(listener)
   }
 
+  get limitShares(): number {
+    if (this.#parts.config.whenAlone === 'full') return 1
+    return Math.max(1, this.members.filter(({ status }) => status !== 'Down').length)
+  }
+
   problem(): string | null {
     return this.#isDiverged ? 'the mesh engine has lost data' : this.membership.problem
   }
@@ -184,6 +190,14 @@ export class SharedMesh implements MeshService {
 
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
     return this.#changing(() => this.#parts.engine.grant(requests))
+  }
+
+  async addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]> {
+    return this.#changing(() => this.#parts.engine.addToCounters(writer, sequence, changes))
   }
 
   seal(secret: string, context: string): string {

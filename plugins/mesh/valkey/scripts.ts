@@ -10,7 +10,9 @@
  * kinds           set of the kinds
  * log             stream of kind, id and revision of each change; without a kind: all records were replaced
  * channel:<name>  stream of messages
- * limit:<bucket>  hash: tokens granted in this window, its start (ms), and what was wanted in it and in the one before
+ * limit:<bucket>  hash: number of the window, and tokens granted in it
+ * count:<counter> number
+ * writer:<id>     last sequence number of a writer of counters
  * blob:<sha256>   bytes
  * ```
  */
@@ -146,39 +148,55 @@ return 1
 `
 
 /**
- * ARGV: bucket, limit, windowMs and wanted tokens of each request. Returns granted, left and wait (ms) of each.
- * Fixed windows of the server's clock. While more is wanted than is left, each request gets its share by what was wanted in
- * the window before, so that the first asker does not take everything.
+ * ARGV: bucket, limit, windowMs, needed and wanted tokens, and window of each request. Returns granted, left, window and its
+ * rest (ms) of each. The fewer tokens are left, the fewer are granted for stocks, so that none is left over where no request
+ * comes. The same rules as `plugins/mesh/mesh/grant-windows.ts`.
  */
 export const GRANT = `
 local P = KEYS[1]
-${NOW}
+local t = redis.call('TIME')
+local now = t[1] * 1000 + t[2] / 1000
 local out = {}
-for i = 1, #ARGV, 4 do
-  local key, limit, window, want = P .. 'limit:' .. ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
-  local start = now - now % window
-  local row = redis.call('HMGET', key, 'start', 'used', 'wanted', 'before')
-  local used, wanted, before = tonumber(row[2] or '0'), tonumber(row[3] or '0'), tonumber(row[4] or '0')
-  if tonumber(row[1] or '-1') ~= start then
-    before = tonumber(row[1] or '-1') == start - window and wanted or 0
-    used, wanted = 0, 0
-  end
+for i = 1, #ARGV, 6 do
+  local key, limit, size = P .. 'limit:' .. ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local need, want, window = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5])
+  local number = math.floor(now / size)
+  local row = redis.call('HMGET', key, 'window', 'used')
+  local used = tonumber(row[1] or '-1') == number and tonumber(row[2]) or 0
   local left = math.max(0, limit - used)
-  local given = 0
-  if want < 0 then
-    given = math.max(want, -used)
-  else
-    wanted = wanted + want
-    given = math.min(want, left)
-    local demand = math.max(before, wanted)
-    if demand > limit and given > 1 then given = math.min(given, math.max(1, math.ceil(left * want / demand))) end
+  local granted = 0
+  if want > 0 then
+    local spare = math.floor((want - need) * left / limit)
+    granted = math.min(left, need + spare)
+  elseif window == number then
+    granted = math.max(want, -used)
   end
-  used = used + given
-  redis.call('HSET', key, 'start', string.format('%d', start), 'used', used, 'wanted', wanted, 'before', before)
-  redis.call('PEXPIRE', key, window * 2)
-  table.insert(out, given)
+  if granted ~= 0 then
+    used = used + granted
+    redis.call('HSET', key, 'window', string.format('%d', number), 'used', string.format('%d', used))
+    redis.call('PEXPIRE', key, size + 1000)
+  end
+  table.insert(out, granted)
   table.insert(out, math.max(0, limit - used))
-  table.insert(out, used < limit and 0 or start + window - now)
+  table.insert(out, number)
+  table.insert(out, math.floor((number + 1) * size - now))
+end
+return out
+`
+
+/** ARGV: writer, sequence, lifetime of the writer (ms), then counter, number and lifetime (ms) of each change. Returns totals. */
+export const COUNT = `
+local P, writer, sequence = KEYS[1], KEYS[1] .. 'writer:' .. ARGV[1], tonumber(ARGV[2])
+local new = sequence > tonumber(redis.call('GET', writer) or '0')
+if new then redis.call('SET', writer, ARGV[2], 'PX', ARGV[3]) end
+local out = {}
+for i = 4, #ARGV, 3 do
+  local key, add = P .. 'count:' .. ARGV[i], ARGV[i + 1]
+  if new and add ~= '0' then
+    redis.call('INCRBY', key, add)
+    redis.call('PEXPIRE', key, ARGV[i + 2])
+  end
+  table.insert(out, redis.call('GET', key) or '0')
 end
 return out
 `

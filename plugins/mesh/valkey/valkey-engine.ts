@@ -1,6 +1,7 @@
 /** The mesh engine on Valkey or Redis. */
 import { randomUUID } from 'node:crypto'
 import {
+  type CounterChange,
   type EngineNode,
   type EngineRecord,
   type EngineState,
@@ -21,6 +22,8 @@ const LOG_ENTRIES = 20_000
 const CHANNEL_ENTRIES = 2_000
 /** Entries of each stream that one read returns at most. */
 const READ_ENTRIES = 1_000
+/** How long the last sequence number of a writer is kept. */
+const WRITER_MS = 86_400_000
 /** Longest wait of a read, milliseconds. */
 export const MAX_WAIT_MS = 5_000
 
@@ -32,6 +35,7 @@ const scripts = {
   write: new Script(lua.WRITE),
   restore: new Script(lua.RESTORE),
   grant: new Script(lua.GRANT),
+  count: new Script(lua.COUNT),
 }
 
 export class ValkeyEngine implements MeshEngine {
@@ -201,12 +205,29 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
-    const args = requests.flatMap(({ bucket, limit, windowMs, want }) => [bucket, limit, windowMs, want])
+    const args = requests.flatMap(({ bucket, limit, windowMs, need, want, window }) => [
+      bucket,
+      limit,
+      windowMs,
+      need,
+      want,
+      window,
+    ])
     const reply = (await this.#run('grant', args)) as number[]
     return requests.map((_, at) => {
-      const [granted, left, waitMs] = reply.slice(at * 3)
-      return { granted, left, waitMs }
+      const [granted, left, window, endsInMs] = reply.slice(at * 4)
+      return { granted, left, window, endsInMs }
     })
+  }
+
+  async addToCounters(
+    writer: string,
+    sequence: number,
+    changes: readonly CounterChange[],
+  ): Promise<readonly number[]> {
+    const args = changes.flatMap(({ counter, add, keepMs }) => [counter, add, keepMs])
+    const reply = (await this.#run('count', [writer, sequence, WRITER_MS, ...args])) as string[]
+    return reply.map(Number)
   }
 
   async putBlob(sha256: string, bytes: Buffer): Promise<void> {

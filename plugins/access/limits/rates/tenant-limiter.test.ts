@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { defineValidator, GatewayError } from '#kernel'
 import { limitsConfig } from '../config.ts'
 import { BucketTable } from './bucket-table.ts'
-import { findRule, TenantLimiter } from './tenant-limiter.ts'
+import { findRule, type Reservation, TenantLimiter } from './tenant-limiter.ts'
 
 const NOW = 1_000_000_000_000n
 const SECOND = 1_000_000_000n
@@ -11,6 +11,13 @@ const SECOND = 1_000_000_000n
 function open(tenants: object): TenantLimiter {
   const config = defineValidator(limitsConfig).parse({ tenants })
   return new TenantLimiter(new BucketTable(new SharedArrayBuffer(BucketTable.bytes(64))), config.tenants)
+}
+
+/** Reserves 100 tokens. */
+function reserved(limiter: TenantLimiter, tenant: string): Reservation {
+  const taken = limiter.reserve(tenant, null, 100, NOW)
+  if (taken === null || !('scopes' in taken)) throw new Error('nothing was reserved')
+  return taken
 }
 
 function refusal(run: () => unknown): { code: string; retryAfter: string; message: string } {
@@ -40,7 +47,7 @@ describe('a reservation', () => {
     const limiter = open({ default: { requestsPerMinute: 60, tokensPerMinute: 120 } })
     limiter.reserve('auth:a', null, 100, NOW)
     expect(refusal(() => limiter.reserve('auth:a', null, 60, NOW))).toMatchObject({ retryAfter: '20' })
-    expect(limiter.show('auth:a', null, NOW).map(({ left }) => left)).toEqual([59, 20])
+    expect(limiter.show('auth:a', null, NOW).map(({ state }) => state.left)).toEqual([59, 20])
   })
 
   test('a request larger than the limit is rejected without retry', () => {
@@ -66,22 +73,19 @@ describe('a reservation', () => {
     limiter.reserve('auth:a', ['big-1'], 0, NOW)
     expect(refusal(() => limiter.reserve('auth:a', ['big-2'], 0, NOW)).message).toContain('rule big')
     limiter.reserve('auth:a', ['small'], 0, NOW)
-    expect(limiter.show('auth:a', null, NOW)[0].left).toBe(8)
+    expect(limiter.show('auth:a', null, NOW)[0].state.left).toBe(8)
   })
 
   test('unused tokens are refunded, excess tokens become debt', () => {
     const limiter = open({ default: { tokensPerMinute: 600 } })
-    const left = () => limiter.show('auth:a', null, NOW)[0].left
-    const first = limiter.reserve('auth:a', null, 100, NOW)
-    limiter.settle(first!, 40, NOW)
+    const left = () => limiter.show('auth:a', null, NOW)[0].state.left
+    limiter.settle(reserved(limiter, 'auth:a'), 40, NOW)
     expect(left()).toBe(560)
-    const second = limiter.reserve('auth:a', null, 100, NOW)
-    limiter.settle(second!, 900, NOW)
+    limiter.settle(reserved(limiter, 'auth:a'), 900, NOW)
     expect(left()).toBe(-340)
     expect(refusal(() => limiter.reserve('auth:a', null, 1, NOW)).retryAfter).toBe('35')
-    const third = limiter.reserve('auth:b', null, 100, NOW)
-    limiter.refund(third!, NOW)
-    expect(limiter.show('auth:b', null, NOW)[0].left).toBe(600)
+    limiter.refund(reserved(limiter, 'auth:b'), NOW)
+    expect(limiter.show('auth:b', null, NOW)[0].state.left).toBe(600)
   })
 })
 

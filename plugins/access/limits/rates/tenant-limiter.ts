@@ -1,6 +1,10 @@
 /** Request and token limits of tenants: takes from every bucket that applies or from none, settles at the end. */
 
 import { retryAfter } from '#kernel'
+import type { Allowance } from '../allowance/allowance.ts'
+import { ASK } from '../allowance/allowance-memory.ts'
+import { type BucketFacts, SharedBucket } from '../allowance/shared-bucket.ts'
+import { TokenShortage } from '../allowance/token-shortage.ts'
 import type { LimitsConfig, ModelRule, TenantLimits } from '../config.ts'
 import { limitsErrors } from '../errors.ts'
 import { type BucketKey, type BucketTable, bucketKey } from './bucket-table.ts'
@@ -10,6 +14,7 @@ import {
   bucketPerMinute,
   bucketWaitNs,
   chargeTokens,
+  MS_NS,
   takeTokens,
   tokensLeft,
   toRetryAfterSec,
@@ -18,6 +23,7 @@ import {
 /** Cached tenant and model combinations; the cache is cleared when it is full. */
 const MAX_KNOWN = 4_096
 const MINUTE_SEC = 60
+const MINUTE_MS = 60_000
 
 /** One bucket that applies to a request. */
 interface Scope {
@@ -26,12 +32,16 @@ interface Scope {
   readonly unit: 'requests' | 'tokens'
   /** Null for the limit of the tenant. */
   readonly ruleId: string | null
+  /** Made when gateways share the limit. */
+  shared: SharedBucket | null
 }
 
 /** What one request has taken from its buckets. */
 export interface Reservation {
   readonly scopes: readonly Scope[]
   readonly tokens: number
+  /** Of the engine, if gateways share the limits. */
+  readonly window: number
 }
 
 export interface BucketState {
@@ -42,6 +52,12 @@ export interface BucketState {
   readonly left: number
 }
 
+/** A limit of a tenant, and its bucket if gateways share it. */
+export interface ShownBucket {
+  readonly state: BucketState
+  readonly shared: BucketFacts | null
+}
+
 type TenantsConfig = LimitsConfig['tenants']
 
 export class TenantLimiter {
@@ -49,6 +65,8 @@ export class TenantLimiter {
   readonly #known = new Map<string, readonly Scope[]>()
   #config: TenantsConfig
   #overrides: ReadonlyMap<string, TenantLimits> = new Map()
+  /** Null while the limits are those of this gateway. */
+  #allowance: Allowance | null = null
 
   constructor(table: BucketTable, config: TenantsConfig) {
     this.#table = table
@@ -62,6 +80,11 @@ export class TenantLimiter {
     this.#known.clear()
   }
 
+  /** Shares the limits with other gateways. */
+  share(allowance: Allowance): void {
+    this.#allowance = allowance
+  }
+
   /** Whether the limits of the tenant depend on the model. */
   hasModelRules(tenant: string): boolean {
     return this.#limitsOf(tenant).modelRules.length > 0
@@ -72,7 +95,7 @@ export class TenantLimiter {
    *
    * @param models that may serve it, null for any; each matching rule counts once
    * @param tokens estimated prompt tokens
-   * @returns null if the tenant has no limits
+   * @returns null if the tenant has no limits; tokens to ask for if a shared limit lacks them
    * @throws tenant_rate_limit_exceeded (429) with Retry-After
    */
   reserve(
@@ -80,47 +103,75 @@ export class TenantLimiter {
     models: readonly string[] | null,
     tokens: number,
     nowNs: bigint,
-  ): Reservation | null {
+  ): Reservation | TokenShortage | null {
     const scopes = this.#scopesOf(tenant, models)
     if (scopes.length === 0) return null
+    const window = this.#allowance?.window(sharedOf(scopes[0])) ?? 0
+    if (this.#allowance !== null) refuseTooLarge(scopes, tokens)
     for (let taken = 0; taken < scopes.length; taken++) {
-      const { key, size, unit } = scopes[taken]
-      const wait = takeTokens(
-        this.#table.words,
-        this.#table.find(key, nowNs),
-        size,
-        costOf(unit, tokens),
-        nowNs,
-      )
+      const scope = scopes[taken]
+      const wait = this.#take(scope, costOf(scope.unit, tokens), nowNs)
       if (wait === 0n) continue
-      this.#release(scopes.slice(0, taken), tokens, nowNs)
-      throw this.#refusal(scopes, tokens, nowNs)
+      this.#release(scopes.slice(0, taken), tokens, window, nowNs)
+      if (wait instanceof TokenShortage) return wait
+      throw this.#allowance === null ? this.#refusal(scopes, tokens, nowNs) : refusalOf(scope, wait)
     }
-    return { scopes, tokens }
+    return { scopes, tokens, window }
   }
 
   /** Replaces the estimate by the tokens used; the bucket may become negative. */
-  settle({ scopes, tokens }: Reservation, usedTokens: number, nowNs: bigint): void {
+  settle({ scopes, tokens, window }: Reservation, usedTokens: number, nowNs: bigint): void {
     if (usedTokens === tokens) return
-    for (const { key, size, unit } of scopes) {
-      if (unit === 'tokens')
-        chargeTokens(this.#table.words, this.#table.find(key, nowNs), size, usedTokens - tokens, nowNs)
-    }
+    for (const scope of scopes)
+      if (scope.unit === 'tokens') this.#charge(scope, usedTokens - tokens, window, nowNs)
   }
 
   /** Returns everything, for a request that did not run. */
-  refund({ scopes, tokens }: Reservation, nowNs: bigint): void {
-    this.#release(scopes, tokens, nowNs)
+  refund({ scopes, tokens, window }: Reservation, nowNs: bigint): void {
+    this.#release(scopes, tokens, window, nowNs)
   }
 
-  /** Limits of a tenant and what remains of them. */
-  show(tenant: string, model: string | null, nowNs: bigint): BucketState[] {
-    return this.#scopes(toTenant(tenant), model).map(({ key, size, unit, ruleId }) => ({
-      unit,
-      ruleId,
-      perMinute: size.capacity,
-      left: tokensLeft(this.#table.peek(key), size, nowNs),
-    }))
+  /** Limits of a tenant and what remains of them on this gateway. */
+  show(tenant: string, model: string | null, nowNs: bigint): ShownBucket[] {
+    return this.#scopes(toTenant(tenant), model).map((scope) => {
+      const { key, size, unit, ruleId } = scope
+      const left = tokensLeft(this.#table.peek(key), size, nowNs)
+      return {
+        state: { unit, ruleId, perMinute: size.capacity, left },
+        shared: this.#allowance === null ? null : sharedOf(scope).facts,
+      }
+    })
+  }
+
+  #take(scope: Scope, cost: number, nowNs: bigint): bigint | TokenShortage {
+    const allowance = this.#allowance
+    if (allowance === null || allowance.shares > 0) {
+      const index = this.#table.find(scope.key, nowNs)
+      return takeTokens(this.#table.words, index, this.#sizeOf(scope), cost, nowNs)
+    }
+    const bucket = sharedOf(scope)
+    const waitMs = allowance.take(bucket, cost, Number(nowNs / MS_NS))
+    if (waitMs === 0) return 0n
+    return waitMs === ASK ? new TokenShortage(bucket, cost) : BigInt(waitMs) * MS_NS
+  }
+
+  /** @param tokens negative ones are put back */
+  #charge(scope: Scope, tokens: number, window: number, nowNs: bigint): void {
+    const allowance = this.#allowance
+    if (allowance === null || allowance.shares > 0) {
+      const index = this.#table.find(scope.key, nowNs)
+      chargeTokens(this.#table.words, index, this.#sizeOf(scope), tokens, nowNs)
+    } else if (tokens > 0) {
+      allowance.charge(sharedOf(scope), tokens)
+    } else {
+      allowance.putBack(sharedOf(scope), -tokens, window)
+    }
+  }
+
+  /** Without the engine, a shared limit is divided. */
+  #sizeOf({ size }: Scope): BucketSize {
+    const shares = this.#allowance?.shares ?? 0
+    return shares > 1 ? bucketPerMinute(Math.max(1, Math.floor(size.capacity / shares))) : size
   }
 
   #limitsOf(tenant: string): TenantLimits {
@@ -150,19 +201,13 @@ export class TenantLimiter {
     return scopes
   }
 
-  #release(scopes: readonly Scope[], tokens: number, nowNs: bigint): void {
-    for (const { key, size, unit } of scopes)
-      chargeTokens(this.#table.words, this.#table.find(key, nowNs), size, -costOf(unit, tokens), nowNs)
+  #release(scopes: readonly Scope[], tokens: number, window: number, nowNs: bigint): void {
+    for (const scope of scopes) this.#charge(scope, -costOf(scope.unit, tokens), window, nowNs)
   }
 
   /** Reports the bucket with the longest wait. */
   #refusal(scopes: readonly Scope[], tokens: number, nowNs: bigint): Error {
-    const impossible = scopes.find(({ size, unit }) => costOf(unit, tokens) > size.capacity)
-    if (impossible !== undefined) {
-      // Clients that know `x-should-retry` do not retry.
-      const headers = ['retry-after', String(MINUTE_SEC), 'x-should-retry', 'false']
-      return limitsErrors.tenant_rate_limit_exceeded.with({ headers }, tooLargeText(impossible, tokens))
-    }
+    refuseTooLarge(scopes, tokens)
     let longest = scopes[0]
     let wait = 0n
     for (const scope of scopes) {
@@ -172,10 +217,28 @@ export class TenantLimiter {
       longest = scope
       wait = own
     }
-    const seconds = toRetryAfterSec(wait)
-    const text = `the limit of ${limitText(longest)} is exceeded; retry in ${seconds} s`
-    return limitsErrors.tenant_rate_limit_exceeded.with(retryAfter(seconds), text)
+    return refusalOf(longest, wait)
   }
+}
+
+function refusalOf(scope: Scope, waitNs: bigint): Error {
+  const seconds = toRetryAfterSec(waitNs)
+  const text = `the limit of ${limitText(scope)} is exceeded; retry in ${seconds} s`
+  return limitsErrors.tenant_rate_limit_exceeded.with(retryAfter(seconds), text)
+}
+
+/** @throws tenant_rate_limit_exceeded if a limit is smaller than the request */
+function refuseTooLarge(scopes: readonly Scope[], tokens: number): void {
+  const impossible = scopes.find(({ size, unit }) => costOf(unit, tokens) > size.capacity)
+  if (impossible === undefined) return
+  // Clients that know `x-should-retry` do not retry.
+  const headers = ['retry-after', String(MINUTE_SEC), 'x-should-retry', 'false']
+  throw limitsErrors.tenant_rate_limit_exceeded.with({ headers }, tooLargeText(impossible, tokens))
+}
+
+function sharedOf(scope: Scope): SharedBucket {
+  scope.shared ??= new SharedBucket(scope.key, scope.size.capacity, MINUTE_MS)
+  return scope.shared
 }
 
 /** Exact beats prefix, longer beats shorter. */
@@ -197,7 +260,15 @@ function scopesOf(
   const scope = (unit: Scope['unit'], perMinute: number | null) =>
     perMinute === null
       ? []
-      : [{ key: bucketKey(tenant, ruleId ?? '', unit), size: bucketPerMinute(perMinute), unit, ruleId }]
+      : [
+          {
+            key: bucketKey(tenant, ruleId ?? '', unit),
+            size: bucketPerMinute(perMinute),
+            unit,
+            ruleId,
+            shared: null,
+          },
+        ]
   return [...scope('requests', limits.requestsPerMinute), ...scope('tokens', limits.tokensPerMinute)]
 }
 

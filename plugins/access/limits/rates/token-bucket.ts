@@ -6,6 +6,7 @@
 
 const SECOND_NS = 1_000_000_000n
 const MINUTE_NS = 60n * SECOND_NS
+export const MS_NS = 1_000_000n
 
 /** Rate and capacity of a bucket. */
 export interface BucketSize {

@@ -1,0 +1,77 @@
+/** The stocks of shared limits on one thread: takes tokens, and asks control for more when a stock is empty. @hot */
+import { type AllowanceMemory, ASK } from './allowance-memory.ts'
+import type { BucketFacts, SharedBucket } from './shared-bucket.ts'
+
+/** Tokens that requests of a thread wait for. */
+export interface TokenNeed {
+  readonly bucket: BucketFacts
+  tokens: number
+}
+
+export class Allowance {
+  readonly #memory: AllowanceMemory
+  readonly #askControl: (needs: readonly TokenNeed[]) => Promise<void>
+  #needs = new Map<string, TokenNeed>()
+  #running: Promise<void> | null = null
+  #next: Promise<void> | null = null
+
+  /** @param askControl resolves when the stocks have what control could get */
+  constructor(memory: AllowanceMemory, askControl: (needs: readonly TokenNeed[]) => Promise<void>) {
+    this.#memory = memory
+    this.#askControl = askControl
+  }
+
+  /** Parts into which limits are divided while the engine is away; 0 while tokens are granted. */
+  get shares(): number {
+    return this.#memory.shares
+  }
+
+  /** @returns 0 if taken; milliseconds until more may be granted; ASK if control must be asked with `wait` */
+  take(bucket: SharedBucket, tokens: number, nowMs: number): number {
+    const row = this.#rowOf(bucket)
+    return row < 0 ? ASK : this.#memory.take(row, tokens, nowMs)
+  }
+
+  /** Takes tokens unconditionally. */
+  charge(bucket: SharedBucket, tokens: number): void {
+    const row = this.#rowOf(bucket)
+    if (row >= 0) this.#memory.charge(row, tokens)
+  }
+
+  /** @param window of the tokens; they are lost if it is over */
+  putBack(bucket: SharedBucket, tokens: number, window: number): void {
+    const row = this.#rowOf(bucket)
+    if (row >= 0) this.#memory.putBack(row, tokens, window)
+  }
+
+  /** Window of the stock; 0 without one. */
+  window(bucket: SharedBucket): number {
+    const row = this.#rowOf(bucket)
+    return row < 0 ? 0 : this.#memory.window(row)
+  }
+
+  /** Resolves when control has asked the engine. Needs of the meantime form the next question. */
+  wait({ facts }: SharedBucket, tokens: number): Promise<void> {
+    const known = this.#needs.get(facts.name)
+    if (known === undefined) this.#needs.set(facts.name, { bucket: facts, tokens })
+    else known.tokens += tokens
+    this.#next ??= this.#run()
+    return this.#next
+  }
+
+  async #run(): Promise<void> {
+    await this.#running
+    const needs = [...this.#needs.values()]
+    this.#needs = new Map()
+    this.#next = null
+    this.#running = this.#askControl(needs).catch(() => undefined)
+    await this.#running
+  }
+
+  #rowOf(bucket: SharedBucket): number {
+    const { low, high } = bucket.facts
+    if (bucket.row < 0 || !this.#memory.holds(bucket.row, low, high))
+      bucket.row = this.#memory.find(low, high)
+    return bucket.row
+  }
+}

@@ -1,0 +1,69 @@
+/** A limit of requests per second: of this gateway, or shared with other gateways. @hot */
+import type { Allowance } from '../allowance/allowance.ts'
+import { ASK } from '../allowance/allowance-memory.ts'
+import { rateBucket, type SharedBucket } from '../allowance/shared-bucket.ts'
+import { TokenShortage } from '../allowance/token-shortage.ts'
+import { type BucketSize, bucketPerSecond, MS_NS, takeTokens } from './token-bucket.ts'
+
+/** Share of a second's requests that a gateway without its engine admits at once. */
+const ALONE_BURST = 0.1
+
+export interface RateLimit {
+  readonly perSecond: number
+  /** Takes one request. @returns 0 if taken, nanoseconds to wait, or the tokens to ask for */
+  take(nowNs: bigint): bigint | TokenShortage
+}
+
+export class OwnRate implements RateLimit {
+  readonly perSecond: number
+  readonly size: BucketSize
+  readonly #words: BigInt64Array
+
+  /** @param burst 0 for the requests of one second */
+  constructor(words: BigInt64Array, perSecond: number, burst: number) {
+    this.#words = words
+    this.perSecond = perSecond
+    this.size = bucketPerSecond(perSecond, burst > 0 ? burst : Math.max(1, Math.ceil(perSecond)))
+  }
+
+  take(nowNs: bigint): bigint {
+    return takeTokens(this.#words, 0, this.size, 1, nowNs)
+  }
+}
+
+export class SharedRate implements RateLimit {
+  readonly perSecond: number
+  readonly bucket: SharedBucket
+  readonly #allowance: Allowance
+  readonly #shortage: TokenShortage
+  /** For the time without the engine. */
+  readonly #words: BigInt64Array
+  #shares = 0
+  #alone: BucketSize | null = null
+
+  /** @param name of the bucket, the same on every gateway */
+  constructor(allowance: Allowance, words: BigInt64Array, name: string, perSecond: number) {
+    this.#allowance = allowance
+    this.#words = words
+    this.perSecond = perSecond
+    this.bucket = rateBucket(name, perSecond)
+    this.#shortage = new TokenShortage(this.bucket, 1)
+  }
+
+  take(nowNs: bigint): bigint | TokenShortage {
+    const { shares } = this.#allowance
+    if (shares > 0) return takeTokens(this.#words, 0, this.#aloneSize(shares), 1, nowNs)
+    const waitMs = this.#allowance.take(this.bucket, 1, Number(nowNs / MS_NS))
+    if (waitMs === 0) return 0n
+    return waitMs === ASK ? this.#shortage : BigInt(waitMs) * MS_NS
+  }
+
+  #aloneSize(shares: number): BucketSize {
+    if (this.#alone === null || this.#shares !== shares) {
+      const share = this.perSecond / shares
+      this.#alone = bucketPerSecond(share, Math.max(1, Math.ceil(share * ALONE_BURST)))
+      this.#shares = shares
+    }
+    return this.#alone
+  }
+}
