@@ -1,5 +1,5 @@
 /** The wasm plugin: middleware modules in WebAssembly for requests, responses, errors, streams, tool calls and picks. */
-import { definePlugin, defineValidator, type Host, Store, TargetChooser, ToolCallGuards } from '#kernel'
+import { definePlugin, defineValidator, type Host, Mesh, Store, TargetChooser, ToolCallGuards } from '#kernel'
 import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
 import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
@@ -14,6 +14,7 @@ import {
 } from './recording/recording.ts'
 import { Registry } from './registry/registry.ts'
 import { SavedModules } from './registry/saved-modules.ts'
+import { SharedModules } from './registry/shared-modules.ts'
 import {
   ChangeModule,
   ListModules,
@@ -36,7 +37,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
     provides: [TargetChooser],
-    usesOptionally: [Store, ToolCallGuards],
+    usesOptionally: [Mesh, Store, ToolCallGuards],
     policies: [WASM_POLICY],
     config: wasmConfig,
     reloads: ['modules'],
@@ -53,6 +54,11 @@ export default definePlugin({
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
     const recordings = host.isControl ? openRecordings(host, config) : null
     const hooks = host.isData ? openHooks(host, config, stats, state) : null
+    const set = host.replica(ModulesReplica)
+    host.readiness(() => {
+      const { missing } = set.current
+      return missing === null ? null : `required WASM module ${missing} not loaded`
+    })
     host.provide(TargetChooser, hooks?.targetChooser(host.balance) ?? { choose: () => -1 })
     host.policy(
       WASM_POLICY,
@@ -93,12 +99,13 @@ function openRegistry(
   const http = new OutgoingHttp(config.fetch)
   host.onCommand(FetchForModule, (request) => http.fetch(request))
   host.onCommand(DropFetch, (key) => http.drop(key))
+  const mesh = host.find(Mesh)
   const registry = new Registry({
     config,
     stats,
     pool,
     http,
-    saved: new SavedModules(host.find(Store)),
+    saved: mesh?.shares('wasm') ? new SharedModules(mesh, host.log) : new SavedModules(host.find(Store)),
     log: host.log,
     publish: (set) => host.publish(ModulesReplica, set),
   })

