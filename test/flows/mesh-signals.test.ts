@@ -40,7 +40,7 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
     /** @param maxRunning background responses that run at the same time on its only thread */
     const open = (name: string, maxRunning: number) =>
       startBuiltGateway({
-        kernel: { threads: 1 },
+        kernel: { threads: 1, shutdown: { graceMs: 1_000, settleMs: 0 } },
         plugins: {
           generations: {},
           postgres: { url: postgres.url },
