@@ -1,8 +1,8 @@
 /** WASM modules over several gateways with a Valkey server: what one gateway changes, all of them run. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { ValkeyEngine } from '../../plugins/mesh/valkey/valkey-engine.ts'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
 import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
 import {
@@ -27,12 +27,12 @@ interface Listed {
 const MARK = 'x-mark'
 /** Time for a change to reach another gateway that compiles the module, on a loaded machine. */
 const SEEN_MS = 20_000
-const blobKey = (mesh: string, file: string) =>
-  `weir:{${mesh}}:blob:${createHash('sha256').update(readFileSync(file)).digest('hex')}`
+const hashOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
 describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
   let valkey: ValkeyServer
-  let redis: Redis
+  /** Reads and damages what the mesh of the test has stored. */
+  let engine: ValkeyEngine
   let folder: GuestFolder
   let simUrl: string
   let mesh: string
@@ -40,14 +40,13 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
 
   beforeAll(async () => {
     valkey = await startValkey()
-    redis = new Redis(valkey.url)
     folder = new GuestFolder()
   }, 60_000)
   afterEach(async () => {
     await stopCommands()
+    await engine.close()
   }, 120_000)
   afterAll(async () => {
-    redis?.disconnect()
     folder?.remove()
     await valkey?.remove()
   })
@@ -67,6 +66,9 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
 
   async function begin(): Promise<void> {
     mesh = `modules-${++meshes}`
+    const config = { url: valkey.url, caFile: null, timeoutMs: 2_000 }
+    engine = new ValkeyEngine(config, `weir:{${mesh}}:`, () => undefined)
+    await engine.connect()
     simUrl = (await startSim()).url
   }
 
@@ -123,7 +125,8 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     const module = await marking('marker', 'first')
     const first = await register(one, module)
     await sees(all, 'first')
-    expect(await redis.exists(blobKey(mesh, module.file_path))).toBe(1)
+    const hash = hashOf(module.file_path)
+    expect(await engine.readBlob(hash)).toEqual(readFileSync(module.file_path))
     const next = await folder.guest('marker')
     const second = await change(one, 'PUT', `/wasm/${first}`, { file_path: next, config: settings('second') })
     await sees(all, 'second')
@@ -138,7 +141,11 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       expect((await list(gateway)).modules.map(({ module_uuid }) => module_uuid)).toEqual([first])
     expect((await two.send('DELETE', `/wasm/${first}`)).status).toBe(200)
     await sees(all, null)
-    await until(async () => (await redis.keys(`weir:{${mesh}}:blob:*`)).length === 0, 40_000)
+    const hashes = [hash, hashOf(next)]
+    await until(
+      async () => (await Promise.all(hashes.map((one) => engine.readBlob(one)))).every((one) => one === null),
+      40_000,
+    )
   }, 240_000)
 
   test('a trial runs on all gateways and is promoted on any', async () => {
@@ -210,10 +217,8 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     await register(one, missing)
     await register(one, damaged)
     await register(one, await marking('whole', 'whole'))
-    const [missingKey, damagedKey] = [missing, damaged].map(({ file_path }) => blobKey(mesh, file_path))
-    const bytes = await redis.getBuffer(damagedKey)
-    await redis.del(missingKey)
-    await redis.setrange(damagedKey, 20, 'x')
+    await engine.removeBlob(hashOf(missing.file_path))
+    await engine.putBlob(hashOf(damaged.file_path), Buffer.from('damaged'))
     const two = await join('two')
     expect(await marks(two)).toBe('whole')
     expect((await list(two)).not_loaded).toMatchObject([
@@ -225,10 +230,10 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       503,
       expect.stringContaining('required WASM module damaged not loaded'),
     ])
-    // A gateway that has the file stores its bytes anew.
-    await redis.set(damagedKey, bytes ?? '')
+    await engine.putBlob(hashOf(damaged.file_path), readFileSync(damaged.file_path))
     await sees([two], 'damaged, whole')
     expect((await two.get('/readiness')).status).toBe(200)
+    // A gateway that has the file stores its bytes anew.
     const three = await join('three', [folder.path])
     expect(await marks(three)).toBe('missing, damaged, whole')
     await sees([two], 'missing, damaged, whole')

@@ -69,7 +69,7 @@ export class Registry {
     for (const request of config.load) this.ensure({ ...request, isConfigured: true })
     for (const one of await saved.list()) {
       if (config.saved === 'forget' && !saved.isShared) await saved.remove(one)
-      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, false)
+      else this.#onChange(null, one)
     }
     saved.onChange((removed, added) => this.#onChange(removed, added))
     if (saved.isShared) this.#retry = setInterval(() => void this.#loadMissing(), RETRY_MS).unref()
@@ -104,11 +104,7 @@ export class Registry {
   ensure(request: TokenizerRequest): void {
     this.#forgetOld()
     if (this.#named(request.name) !== undefined) return
-    if (this.#entries.size >= this.#parts.config.maxTokenizers) {
-      this.#parts.log.warn({ tokenizer: request.name }, 'tokenizer not loaded: limit reached')
-      return
-    }
-    this.#begin(uuidV7(), request, false)
+    if (this.#hasRoom(request.name)) this.#begin(uuidV7(), request, false)
   }
 
   /** By id, then by name. */
@@ -146,9 +142,8 @@ export class Registry {
     if (gone !== undefined) void this.#drop(gone)
     if (added === null || this.#entries.has(added.id)) return
     const present = this.#named(added.name)
-    if (present?.state === 'failed') this.#entries.delete(present.id)
-    else if (present !== undefined) return
-    this.#begin(added.id, added, false)
+    if (present !== undefined && present.state !== 'failed') return
+    if (this.#hasRoom(added.name)) this.#begin(added.id, added, false)
   }
 
   /** A tokenizer that gateways share, which may have failed to load here. */
@@ -161,6 +156,7 @@ export class Registry {
 
   /** The files may have been put there since. */
   async #loadMissing(): Promise<void> {
+    if (!this.#parts.saved.isShared) return
     for (const one of await this.#parts.saved.list()) {
       if (this.#entries.get(one.id)?.state === 'failed') this.#entries.delete(one.id)
       this.#onChange(null, one)
@@ -215,8 +211,10 @@ export class Registry {
       if (await this.#sharedRecord(entry.id))
         entry.message += '; a mesh shares paths, not files: the files must be at this path on every gateway'
       entry.failedAtMs = this.#now()
-      if (!this.#isStopped)
-        log.warn({ tokenizer: entry.name, reason: entry.message }, 'tokenizer failed to load')
+      if (this.#isStopped) return
+      log.warn({ tokenizer: entry.name, reason: entry.message }, 'tokenizer failed to load')
+      // Another gateway may have added one of that name.
+      if (isSaved) await this.#loadMissing()
     }
   }
 
@@ -271,6 +269,12 @@ export class Registry {
     if (source !== SAMPLE_SOURCE) throw tokenizerErrors.tokenizer_path_not_allowed('source', source)
     if (chatTemplatePath !== undefined)
       throw tokenizerErrors.tokenizer_path_not_allowed('chat_template_path', chatTemplatePath)
+  }
+
+  #hasRoom(name: string): boolean {
+    if (this.#entries.size < this.#parts.config.maxTokenizers) return true
+    this.#parts.log.warn({ tokenizer: name }, 'tokenizer not loaded: limit reached')
+    return false
   }
 
   #requireRoom(): void {

@@ -2,9 +2,9 @@
 import type { HistoryService, Job } from '#kernel'
 import type { StoredParts } from '../stored/stored-routes.ts'
 import { JobEnds } from './job-ends.ts'
-import { JOBS_KEY } from './mesh-signals.ts'
 import { retryUntilStopped } from './retry.ts'
 import { RunningResponse } from './running-response.ts'
+import { JOBS_KEY } from './topics.ts'
 
 /** Polls between two searches for responses whose gateway is gone. */
 const LOST_EVERY = 5

@@ -1,17 +1,8 @@
 /** Cancels background responses, on whichever thread they run. */
-import { defineTopic, type HistoryService, type ResponseRecord, type Topic } from '#kernel'
+import type { HistoryService, ResponseRecord, Topic } from '#kernel'
 import { toWireUsage } from '../output/response-encoder.ts'
 import { isRunning } from '../run/response-record.ts'
-import type { LiveResponses } from '../stored/follow-response.ts'
-import { liveKey, type Signals } from './mesh-signals.ts'
-
-/** A response is to stop. */
-export interface StopRequest {
-  /** It comes from another gateway: the store decides. */
-  readonly isHint: boolean
-}
-
-export const CancelTopic = defineTopic<StopRequest>('responses-cancel')
+import { type LiveResponses, liveKey, type Signals, type StopRequest } from './topics.ts'
 
 /** Time for the thread that runs it to store its output. */
 const STOP_TIMEOUT_MS = 1_000

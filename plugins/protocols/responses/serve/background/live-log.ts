@@ -1,7 +1,6 @@
 /** Writes the frames of a background response into its log, in batches, and notifies its followers. */
 import type { EventLog, Logger } from '#kernel'
-import type { LiveResponses } from '../stored/follow-response.ts'
-import { liveKey } from './mesh-signals.ts'
+import { type LiveResponses, liveKey } from './topics.ts'
 
 export class LiveLog {
   readonly #events: EventLog

@@ -2,18 +2,8 @@
  * Hints between gateways that share a store: a log has grown, a response was ended, a job waits. They replace no poll and
  * carry no content: a hash of tenant and response, which receivers look up in the store. On control.
  */
-import { createHash } from 'node:crypto'
-import { defineTopic, type MeshChannel, type Topic } from '#kernel'
-import type { LiveResponses } from '../stored/follow-response.ts'
-import type { StopRequest } from './cancellation.ts'
-
-/** From data threads to control, under the kind of the signal; the event is the key of a response. */
-export const SignalTopic = defineTopic<string>('responses-signals')
-export type Signals = Topic<string>
-
-/** Waiting jobs, under one key. */
-export const JobsTopic = defineTopic<null>('responses-jobs')
-export const JOBS_KEY = 'waiting'
+import type { MeshChannel, Topic } from '#kernel'
+import { FOLLOW_AGAIN_MS, JOBS_KEY, type LiveResponses, type Signals, type StopRequest } from './topics.ts'
 
 /** Each is a byte on the channel, followed by the key if it has one. */
 const KINDS = ['follow', 'grown', 'over', 'ended', 'job'] as const
@@ -21,16 +11,10 @@ type Kind = (typeof KINDS)[number]
 /** Base64url of 16 bytes. */
 const KEY = /^[A-Za-z0-9_-]{22}$/
 
-/** Followers repeat their signal within this time, milliseconds. */
-export const FOLLOW_AGAIN_MS = 5_000
+/** Time for which a response counts as followed after a signal. */
 const FOLLOWED_MS = 3 * FOLLOW_AGAIN_MS
 /** Responses that other gateways follow; further ones are polled. */
 const MAX_FOLLOWED = 10_000
-
-/** Names a response in topics and signals; it cannot be reversed. */
-export function liveKey(tenant: string, id: string): string {
-  return createHash('sha256').update(`${tenant}/${id}`).digest().toString('base64url', 0, 16)
-}
 
 export interface SignalTopics {
   readonly signals: Signals

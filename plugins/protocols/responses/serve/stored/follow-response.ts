@@ -2,28 +2,13 @@
  * Sends the events of a stored response again: from its log while there is one, live behind it, or made of its items.
  */
 
-import {
-  defineTopic,
-  type RequestContext,
-  type ResponseRecord,
-  type StreamWriter,
-  type Topic,
-  tenantOf,
-} from '#kernel'
+import { type RequestContext, type ResponseRecord, type StreamWriter, tenantOf } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { FOLLOW_AGAIN_MS, liveKey, type Signals } from '../background/mesh-signals.ts'
+import { FOLLOW_AGAIN_MS, type LiveResponses, liveKey, type Signals } from '../background/topics.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
 import type { RunParts } from '../parts.ts'
 import { isRunning, runOf } from '../run/response-record.ts'
-
-/** A response's log has grown. */
-export interface LogGrown {
-  readonly isOver: boolean
-}
-
-export const LiveTopic = defineTopic<LogGrown>('responses-live')
-export type LiveResponses = Topic<LogGrown>
 
 /** Poll interval: without a mesh, no event is published for a log that grows in another gateway. */
 const POLL_MS = 500
