@@ -11,6 +11,7 @@ import {
   messageOf,
   type SharedRecords,
 } from '#kernel'
+import { isUuid } from '#shared'
 import { ModuleRejected } from '../errors.ts'
 import { type ModuleFile, toModuleFile } from './load-module.ts'
 import { type ModuleStore, type SavedLine, SavedLineSchema, type SavedVersion } from './saved-modules.ts'
@@ -49,7 +50,7 @@ export class SharedModules implements ModuleStore {
 
   async open(): Promise<readonly string[]> {
     for (const [id, { value }] of this.#records.all) this.#hashes.set(id, hashesOf(value))
-    return [...this.#records.all.keys()].toSorted()
+    return [...this.#records.all.keys()].filter(isUuid).toSorted()
   }
 
   read(id: string): SavedLine | undefined {
@@ -102,10 +103,14 @@ export class SharedModules implements ModuleStore {
     try {
       file = readFile()
     } catch {
-      throw new ModuleRejected(`${problem}; put the file back on any gateway, or remove the module`)
+      throw new ModuleRejected(
+        `${problem}; put the file on this machine, send PUT /wasm/{module_uuid} with file_path to a gateway that has it, or remove the module`,
+      )
     }
     if (file.hash !== hash)
-      throw new ModuleRejected(`${problem}, and the file on this machine has changed; remove the module`)
+      throw new ModuleRejected(
+        `${problem}, and the file on this machine has changed; send PUT /wasm/{module_uuid} with file_path, or remove the module`,
+      )
     this.#log.warn(
       { sha256: hash, reason: problem },
       'bytes of wasm module restored in the mesh from its file',
@@ -135,7 +140,7 @@ export class SharedModules implements ModuleStore {
     if (record === undefined) this.#hashes.delete(id)
     else this.#hashes.set(id, after)
     this.#removeUnused(before.filter((hash) => !after.includes(hash)))
-    this.#listener(id)
+    if (isUuid(id)) this.#listener(id)
   }
 
   #removeUnused(hashes: readonly string[]): void {
