@@ -70,6 +70,7 @@ export default definePlugin({
     )
     return {
       start: async () => {
+        if (registry !== null && host.find(Mesh)?.shares('wasm')) await warnOfLocalModules(host)
         await registry?.start()
         const guards = host.find(ToolCallGuards)
         if (guards !== undefined) hooks?.guard(guards)
@@ -127,12 +128,19 @@ function openRegistry(
     help: '1 for each WASM module that runs or is on trial.',
     labels: ['module', 'module_uuid', 'sha256'],
   })
+  const notLoaded = host.metrics
+    .gauge({
+      name: 'weir_wasm_not_loaded',
+      help: 'Saved WASM modules that this gateway could not load, or not in their newest version.',
+    })
+    .labels()
   let shown: readonly (readonly [name: string, uuid: string, hash: string])[] = []
   host.metrics.onCollect(() => {
     for (const [name, uuid, hash] of shown) {
       suspended.remove(name)
       info.remove(name, uuid, hash)
     }
+    notLoaded.value = registry.notLoaded
     for (const { loaded, hash } of registry.registered) {
       const { name, uuid, row } = loaded
       suspended.labels(name).value = Math.max(suspended.labels(name).value, Number(stats.isSuspended(row)))
@@ -141,6 +149,16 @@ function openRegistry(
     shown = registry.registered.map(({ loaded, hash }) => [loaded.name, loaded.uuid, hash])
   })
   return registry
+}
+
+/** Gateways often had the same modules each, so those of the local store are not shared unasked. */
+async function warnOfLocalModules(host: Host): Promise<void> {
+  const local = new SavedModules(host.find(Store))
+  const names = (await local.open()).map((id) => local.read(id)?.current.descriptor.name)
+  if (names.length === 0) return
+  const text =
+    'wasm modules of the local store are not loaded, as modules are shared: register them again on one gateway'
+  host.log.warn({ modules: names }, text)
 }
 
 function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings {

@@ -232,6 +232,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       { name: 'missing', reason: expect.stringContaining('does not have the bytes') },
       { name: 'damaged', reason: expect.stringContaining('are damaged') },
     ])
+    expect((await two.metrics()).get('weir_wasm_not_loaded')).toBe(3)
     const readiness = await two.get('/readiness')
     expect([readiness.status, await readiness.text()]).toEqual([
       503,

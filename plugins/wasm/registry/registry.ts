@@ -52,6 +52,11 @@ export class Registry {
     return this.#table.modules
   }
 
+  /** Number of saved modules that are not loaded, or not in their newest version. */
+  get notLoaded(): number {
+    return this.#lines.notLoaded.size
+  }
+
   /** Loads modules of the configuration, then saved ones. @throws invalid_wasm_config naming a module that cannot be loaded */
   start(): Promise<void> {
     return this.#queue(async () => {
