@@ -52,12 +52,12 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
   })
 
   /** @param roots folders of modules; a gateway without them has no file of any module */
-  const join = (name: string, roots: readonly string[] = [], wasm: object = {}) =>
+  const join = (name: string, roots: readonly string[] = [], dir = makeFolder()) =>
     startBuiltGateway({
       kernel: { log: { level: 'info' } },
       plugins: {
-        wasm: { roots, timeoutMs: 20_000, ...wasm },
-        storage: { dir: makeFolder() },
+        wasm: { roots, timeoutMs: 20_000 },
+        storage: { dir },
         mesh: { name, mesh, secret: 'a secret of the mesh' },
         'mesh-valkey': { url: valkey.url },
       },
@@ -249,6 +249,18 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     for (const gateway of [one, two, three])
       await until(async () => (await list(gateway)).not_loaded.length === 0, SEEN_MS)
   }, 240_000)
+
+  test('modules that a gateway stored before it shared them are named in a warning, and not loaded', async () => {
+    await begin()
+    const storage = { dir: makeFolder() }
+    const wasm = { roots: [folder.path], timeoutMs: 20_000 }
+    const alone = await startBuiltGateway({ plugins: { wasm, storage } })
+    await register(alone, await marking('local', 'local'))
+    await alone.command.stop()
+    const one = await join('one', [folder.path], storage.dir)
+    await one.command.line(/"modules":\["local"\].*register them again/)
+    expect(await marks(one)).toBe(null)
+  }, 120_000)
 
   test('while the engine is away, a change is rejected with 503 and modules run on', async () => {
     await begin()
