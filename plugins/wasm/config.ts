@@ -23,7 +23,7 @@ export const wasmConfig = Type.Object(
     savedModules: Type.Union([Type.Literal('load'), Type.Literal('forget')], {
       default: 'load',
       description:
-        'Modules registered through the API are stored by the storage plugin if it is enabled: path and hash, not the bytes. forget removes them at start. A saved module whose file is missing or changed is not loaded and an error is logged; with on_failure closed the start fails.',
+        'Modules registered through the API are stored by the storage plugin if it is enabled: path and hash, not the bytes. forget removes them at start. A saved module whose file is missing or changed is not loaded and an error is logged; with on_failure closed the start fails. A mesh that shares modules stores them with their bytes instead, and forget has no effect.',
     }),
     allowRecording: Type.Boolean({
       default: false,

@@ -1,5 +1,5 @@
 /** The wasm plugin: middleware modules in WebAssembly for requests, responses, errors, streams, tool calls and picks. */
-import { definePlugin, defineValidator, type Host, Store, TargetChooser, ToolCallGuards } from '#kernel'
+import { definePlugin, defineValidator, type Host, Mesh, Store, TargetChooser, ToolCallGuards } from '#kernel'
 import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
 import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
@@ -14,6 +14,7 @@ import {
 } from './recording/recording.ts'
 import { Registry } from './registry/registry.ts'
 import { SavedModules } from './registry/saved-modules.ts'
+import { SharedModules } from './registry/shared-modules.ts'
 import {
   ChangeModule,
   ListModules,
@@ -36,7 +37,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
     provides: [TargetChooser],
-    usesOptionally: [Store, ToolCallGuards],
+    usesOptionally: [Mesh, Store, ToolCallGuards],
     policies: [WASM_POLICY],
     config: wasmConfig,
     reloads: ['modules'],
@@ -53,6 +54,11 @@ export default definePlugin({
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
     const recordings = host.isControl ? openRecordings(host, config) : null
     const hooks = host.isData ? openHooks(host, config, stats, state) : null
+    const set = host.replica(ModulesReplica)
+    host.readiness(() => {
+      const { missing } = set.current
+      return missing === null ? null : `required WASM module ${missing} not loaded`
+    })
     host.provide(TargetChooser, hooks?.targetChooser(host.balance) ?? { choose: () => -1 })
     host.policy(
       WASM_POLICY,
@@ -64,6 +70,7 @@ export default definePlugin({
     )
     return {
       start: async () => {
+        if (registry !== null && host.find(Mesh)?.shares('wasm')) await warnOfLocalModules(host)
         await registry?.start()
         const guards = host.find(ToolCallGuards)
         if (guards !== undefined) hooks?.guard(guards)
@@ -93,12 +100,13 @@ function openRegistry(
   const http = new OutgoingHttp(config.fetch)
   host.onCommand(FetchForModule, (request) => http.fetch(request))
   host.onCommand(DropFetch, (key) => http.drop(key))
+  const mesh = host.find(Mesh)
   const registry = new Registry({
     config,
     stats,
     pool,
     http,
-    saved: new SavedModules(host.find(Store)),
+    saved: mesh?.shares('wasm') ? new SharedModules(mesh, host.log) : new SavedModules(host.find(Store)),
     log: host.log,
     publish: (set) => host.publish(ModulesReplica, set),
   })
@@ -120,12 +128,19 @@ function openRegistry(
     help: '1 for each WASM module that runs or is on trial.',
     labels: ['module', 'module_uuid', 'sha256'],
   })
+  const notLoaded = host.metrics
+    .gauge({
+      name: 'weir_wasm_not_loaded',
+      help: 'Saved WASM modules that this gateway could not load, or not in their newest version.',
+    })
+    .labels()
   let shown: readonly (readonly [name: string, uuid: string, hash: string])[] = []
   host.metrics.onCollect(() => {
     for (const [name, uuid, hash] of shown) {
       suspended.remove(name)
       info.remove(name, uuid, hash)
     }
+    notLoaded.value = registry.notLoaded
     for (const { loaded, hash } of registry.registered) {
       const { name, uuid, row } = loaded
       suspended.labels(name).value = Math.max(suspended.labels(name).value, Number(stats.isSuspended(row)))
@@ -134,6 +149,16 @@ function openRegistry(
     shown = registry.registered.map(({ loaded, hash }) => [loaded.name, loaded.uuid, hash])
   })
   return registry
+}
+
+/** Gateways often had the same modules each, so those of the local store are not shared unasked. */
+async function warnOfLocalModules(host: Host): Promise<void> {
+  const local = new SavedModules(host.find(Store))
+  const names = (await local.open()).map((id) => local.read(id)?.current.descriptor.name)
+  if (names.length === 0) return
+  const text =
+    'wasm modules of the local store are not loaded, as modules are shared: register them again on one gateway'
+  host.log.warn({ modules: names }, text)
 }
 
 function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings {

@@ -22,6 +22,7 @@ import {
 const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'wasm' } as const
 const tag = 'WASM modules'
 const plainText = { contentType: 'text/plain', schema: Type.String() }
+const unavailable = { 503: { description: 'Modules are shared, and the mesh cannot be changed now.' } }
 
 export function wasmRoutes(host: Host): readonly RouteDefinition[] {
   return [
@@ -40,6 +41,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
             description: 'Invalid body, or at least one module was rejected; see add_result.',
             schema: RegistrationResponseSchema,
           },
+          ...unavailable,
         },
       },
     },
@@ -96,6 +98,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
             description: 'Invalid body, no such module, or the new version was rejected.',
             ...plainText,
           },
+          ...unavailable,
         },
       },
     },
@@ -114,6 +117,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
             schema: ModuleChangeResponseSchema,
           },
           400: { description: 'No such module, or it is not on trial.', ...plainText },
+          ...unavailable,
         },
       },
     },
@@ -129,6 +133,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         responses: {
           200: { description: 'The earlier version is active.', schema: ModuleChangeResponseSchema },
           400: { description: 'No such module, or no earlier version.', ...plainText },
+          ...unavailable,
         },
       },
     },
@@ -148,6 +153,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         responses: {
           200: { description: 'Removed.', ...plainText },
           400: { description: 'No such module, or not a uuid.', ...plainText },
+          ...unavailable,
         },
       },
     },

@@ -186,27 +186,30 @@ export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
 
 const { name: _name, module_type: _type, ...changeable } = descriptorMembers
 
+export const TrialSchema = Type.Union(
+  [
+    Type.Object({
+      kind: Type.Literal('canary'),
+      percent: Type.Number({
+        minimum: 0,
+        maximum: 100,
+        description: 'Percentage of the requests, selected by request id.',
+      }),
+    }),
+    Type.Object({ kind: Type.Literal('shadow') }),
+  ],
+  {
+    description:
+      'Starts a trial instead of replacing the module: a canary gets a share of the requests; a shadow runs on all of them and its results are only compared.',
+  },
+)
+export type Trial = Static<typeof TrialSchema>
+
 /** Body of PUT /wasm/{module_uuid}: absent members keep their value. */
 export const ModuleChangeSchema = Type.Partial(
   Type.Object({
     ...changeable,
-    trial: Type.Union(
-      [
-        Type.Object({
-          kind: Type.Literal('canary'),
-          percent: Type.Number({
-            minimum: 0,
-            maximum: 100,
-            description: 'Percentage of the requests, selected by request id.',
-          }),
-        }),
-        Type.Object({ kind: Type.Literal('shadow') }),
-      ],
-      {
-        description:
-          'Starts a trial instead of replacing the module: a canary gets a share of the requests; a shadow runs on all of them and its results are only compared.',
-      },
-    ),
+    trial: TrialSchema,
   }),
   { additionalProperties: false },
 )
@@ -292,6 +295,19 @@ export const ExecutionMetricsSchema = Type.Object({
 export const ModuleListSchema = Type.Object({
   modules: Type.Array(ModuleRecordSchema),
   metrics: ExecutionMetricsSchema,
+  not_loaded: Type.Optional(
+    Type.Array(
+      Type.Object({
+        module_uuid: Type.String({ format: 'uuid', description: 'Of the current version.' }),
+        name: Type.Union([Type.String(), Type.Null()], { description: 'Null if it is not known.' }),
+        reason: Type.String(),
+      }),
+      {
+        description:
+          'Saved modules that this gateway could not load, or not in their newest version. Only with detail=full.',
+      },
+    ),
+  ),
 })
 
 export type AddResult = Static<typeof AddResultSchema>

@@ -29,7 +29,7 @@ export const tokenizersConfig = Type.Object(
     saved: Type.Union([Type.Literal('load'), Type.Literal('forget')], {
       default: 'load',
       description:
-        'load: reload tokenizers added through the API at start, from the paths that the storage plugin keeps; forget: delete these paths at start.',
+        'load: reload tokenizers added through the API at start, from the paths that the storage plugin keeps; forget: delete these paths at start. A mesh that shares tokenizers keeps the paths instead, and forget has no effect.',
     }),
     roots: Type.Array(Type.String({ minLength: 1 }), {
       default: [],

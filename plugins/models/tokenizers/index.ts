@@ -1,6 +1,7 @@
 /** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for counting tokens. */
 import {
   definePlugin,
+  Mesh,
   Store,
   Tokenizers,
   type WorkerEntry,
@@ -19,7 +20,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Tokenizers and chat templates: tokenize, detokenize, and render prompts as token ids.',
     provides: [Tokenizers],
-    usesOptionally: [Store],
+    usesOptionally: [Mesh, Store],
     config: tokenizersConfig,
   },
   register(host, config) {

@@ -5,6 +5,7 @@ import {
   type BundleSource,
   defineValidator,
   type Host,
+  Mesh,
   Store,
   type TokenizerRequest,
   type WorkerEntry,
@@ -23,7 +24,8 @@ import type { TokenizersConfig } from './config.ts'
 import { EncoderMetrics } from './encoder-metrics.ts'
 import { EncoderPools } from './encoder-pools.ts'
 import { LoaderPool } from './loader-pool.ts'
-import { Registry, SavedTokenizers } from './registry.ts'
+import { Registry } from './registry.ts'
+import { SavedTokenizers, SharedTokenizers } from './saved-tokenizers.ts'
 import { AddTokenizerSchema } from './wire.ts'
 import { WorkerBundles } from './worker-bundles.ts'
 
@@ -51,12 +53,13 @@ export function openControl(
     unpack: (archive, folder) => loader.unpack(archive, folder),
   })
   const encoders = new EncoderPools({ host, config, metrics, images: () => registry.images() })
+  const mesh = host.find(Mesh)
   const registry: Registry = new Registry({
     config,
     loader,
     encoders,
     bundles,
-    saved: new SavedTokenizers(host.find(Store)),
+    saved: mesh?.shares('tokenizers') ? new SharedTokenizers(mesh) : new SavedTokenizers(host.find(Store)),
     log: host.log,
     publish: (tokenizers) => host.publish(TokenizersReplica, { tokenizers }),
   })

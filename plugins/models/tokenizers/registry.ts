@@ -1,14 +1,6 @@
 /** The tokenizers on control: loads them in the background, publishes the loaded ones and keeps failures for some minutes. */
 
-import {
-  type Collection,
-  GATEWAY_TENANT,
-  type Logger,
-  messageOf,
-  type StoreService,
-  type TokenizerRequest,
-  type TokenizerState,
-} from '#kernel'
+import { type Logger, messageOf, type TokenizerRequest, type TokenizerState } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
@@ -16,18 +8,21 @@ import type { EncoderPools } from './encoder-pools.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { LoaderPool } from './loader-pool.ts'
 import type { LoadResult, TokenizerPlace } from './loader-task.ts'
+import type { SavedTokenizer, TokenizerStore } from './saved-tokenizers.ts'
 import { SAMPLE_SOURCE, SourceError } from './source-files.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
 
 /** Time for which a failure is kept, milliseconds. */
 const FAILED_LIFE_MS = 300_000
+/** Interval of the attempts to load shared tokenizers that failed to load, milliseconds. */
+const RETRY_MS = 30_000
 
 export interface RegistryParts {
   readonly config: TokenizersConfig
   readonly loader: Pick<LoaderPool, 'load'>
   readonly encoders: Pick<EncoderPools, 'warmUp'>
-  readonly saved: SavedTokenizers
+  readonly saved: TokenizerStore
   readonly bundles: Pick<WorkerBundles, 'isPossible' | 'fetch' | 'forget'>
   readonly log: Logger
   publish(tokenizers: readonly TokenizerRecord[]): Promise<void>
@@ -53,6 +48,7 @@ export class Registry {
   /** Oldest first. */
   readonly #entries = new Map<string, Entry>()
   readonly #jobs = new Set<Promise<void>>()
+  #retry: NodeJS.Timeout | null = null
   #isStopped = false
 
   constructor(parts: RegistryParts) {
@@ -72,9 +68,11 @@ export class Registry {
     const { config, saved } = this.#parts
     for (const request of config.load) this.ensure({ ...request, isConfigured: true })
     for (const one of await saved.list()) {
-      if (config.saved === 'forget') await saved.remove(one.id)
-      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, false)
+      if (config.saved === 'forget' && !saved.isShared) await saved.remove(one)
+      else this.#onChange(null, one)
     }
+    saved.onChange((removed, added) => this.#onChange(removed, added))
+    if (saved.isShared) this.#retry = setInterval(() => void this.#loadMissing(), RETRY_MS).unref()
   }
 
   /** Resolves when no tokenizer is loading. */
@@ -84,6 +82,7 @@ export class Registry {
 
   async stop(): Promise<void> {
     this.#isStopped = true
+    if (this.#retry !== null) clearInterval(this.#retry)
     await this.settled()
   }
 
@@ -105,11 +104,7 @@ export class Registry {
   ensure(request: TokenizerRequest): void {
     this.#forgetOld()
     if (this.#named(request.name) !== undefined) return
-    if (this.#entries.size >= this.#parts.config.maxTokenizers) {
-      this.#parts.log.warn({ tokenizer: request.name }, 'tokenizer not loaded: limit reached')
-      return
-    }
-    this.#begin(uuidV7(), request, false)
+    if (this.#hasRoom(request.name)) this.#begin(uuidV7(), request, false)
   }
 
   /** By id, then by name. */
@@ -119,20 +114,53 @@ export class Registry {
     return entry === undefined ? null : toStatus(entry)
   }
 
-  /** Removes by id, then by name; false if it is not loaded. Loading is not cancelled. */
+  /** Removes by id, then by name; false if it is neither loaded nor shared. Loading is not cancelled. */
   async remove(idOrName: string, asker: Asker): Promise<boolean> {
     const entry = this.#find(idOrName)
-    if (entry?.state !== 'completed') return false
-    this.#entries.delete(entry.id)
-    await this.#parts.saved.remove(entry.id)
-    await this.#publish()
-    if (entry.folder !== null) await this.#parts.bundles.forget(entry.folder)
-    const { name, id } = entry
+    const known = (await this.#sharedRecord(idOrName)) ?? (entry?.state === 'completed' ? entry : undefined)
+    if (known === undefined) return false
+    await this.#parts.saved.remove(known)
+    if (entry !== undefined) await this.#drop(entry)
+    const { name, id } = known
     this.#parts.log.info(
       { tokenizer: name, tokenizer_id: id, principal: asker.principal, request_id: asker.requestId },
       'tokenizer removed',
     )
     return true
+  }
+
+  async #drop(entry: Entry): Promise<void> {
+    if (!this.#entries.delete(entry.id)) return
+    await this.#publish()
+    if (entry.folder !== null) await this.#parts.bundles.forget(entry.folder)
+  }
+
+  /** Follows changes of other gateways; own ones are here already. */
+  #onChange(removed: string | null, added: SavedTokenizer | null): void {
+    if (this.#isStopped) return
+    const gone = removed === null ? undefined : this.#entries.get(removed)
+    if (gone !== undefined) void this.#drop(gone)
+    if (added === null || this.#entries.has(added.id)) return
+    const present = this.#named(added.name)
+    if (present !== undefined && present.state !== 'failed') return
+    if (this.#hasRoom(added.name)) this.#begin(added.id, added, false)
+  }
+
+  /** A tokenizer that gateways share, which may have failed to load here. */
+  async #sharedRecord(idOrName: string): Promise<SavedTokenizer | undefined> {
+    const { saved } = this.#parts
+    if (!saved.isShared) return undefined
+    const all = await saved.list()
+    return all.find(({ id }) => id === idOrName) ?? all.find(({ name }) => name === idOrName)
+  }
+
+  /** The files may have been put there since. */
+  async #loadMissing(): Promise<void> {
+    if (!this.#parts.saved.isShared) return
+    for (const one of await this.#parts.saved.list()) {
+      if (this.#entries.get(one.id)?.state === 'failed') this.#entries.delete(one.id)
+      this.#onChange(null, one)
+    }
   }
 
   #begin(id: string, request: TokenizerRequest, isSaved: boolean): Entry {
@@ -169,9 +197,10 @@ export class Registry {
       const other = [...this.#entries.values()].find(
         ({ name, state }) => name === entry.name && state === 'completed',
       )
-      if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' has been loaded meanwhile`)
       const { id, name, source, chatTemplatePath } = entry
-      if (isSaved) await saved.save({ id, name, source, chatTemplatePath })
+      const isTaken =
+        other !== undefined || (isSaved && !(await saved.save({ id, name, source, chatTemplatePath })))
+      if (isTaken) throw new Error(`a tokenizer named '${entry.name}' has been loaded meanwhile`)
       entry.state = 'completed'
       entry.message = `loaded, ${loaded.facts.vocabSize} tokens`
       await this.#publish()
@@ -179,9 +208,13 @@ export class Registry {
       entry.state = 'failed'
       entry.loaded = null
       entry.message = messageOf(error)
+      if (await this.#sharedRecord(entry.id))
+        entry.message += '; a mesh shares paths, not files: the files must be at this path on every gateway'
       entry.failedAtMs = this.#now()
-      if (!this.#isStopped)
-        log.warn({ tokenizer: entry.name, reason: entry.message }, 'tokenizer failed to load')
+      if (this.#isStopped) return
+      log.warn({ tokenizer: entry.name, reason: entry.message }, 'tokenizer failed to load')
+      // Another gateway may have added one of that name.
+      if (isSaved) await this.#loadMissing()
     }
   }
 
@@ -238,6 +271,12 @@ export class Registry {
       throw tokenizerErrors.tokenizer_path_not_allowed('chat_template_path', chatTemplatePath)
   }
 
+  #hasRoom(name: string): boolean {
+    if (this.#entries.size < this.#parts.config.maxTokenizers) return true
+    this.#parts.log.warn({ tokenizer: name }, 'tokenizer not loaded: limit reached')
+    return false
+  }
+
   #requireRoom(): void {
     const { maxTokenizers } = this.#parts.config
     const failed = [...this.#entries.values()].find(({ state }) => state === 'failed')
@@ -254,33 +293,4 @@ export class Registry {
 
 function toStatus({ id, state, message, loaded }: Entry): TokenizerStatus {
   return { id, state, message, vocabSize: loaded?.facts.vocabSize ?? null }
-}
-
-export interface SavedTokenizer {
-  readonly id: string
-  readonly name: string
-  readonly source: string
-  readonly chatTemplatePath?: string
-}
-
-export class SavedTokenizers {
-  readonly #collection: Collection<SavedTokenizer> | null
-
-  /** @param store undefined where no plugin provides one: nothing is kept then */
-  constructor(store: StoreService | undefined) {
-    this.#collection = store?.collection<SavedTokenizer>('tokenizers') ?? null
-  }
-
-  async save(tokenizer: SavedTokenizer): Promise<void> {
-    await this.#collection?.put(GATEWAY_TENANT, tokenizer.id, tokenizer)
-  }
-
-  async remove(id: string): Promise<void> {
-    await this.#collection?.delete(GATEWAY_TENANT, id)
-  }
-
-  /** In the order in which they were added, which is that of the ids. */
-  async list(): Promise<SavedTokenizer[]> {
-    return (await this.#collection?.list(GATEWAY_TENANT)) ?? []
-  }
 }

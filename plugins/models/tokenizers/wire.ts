@@ -13,7 +13,7 @@ export const AddTokenizerSchema = Type.Object({
     minLength: 1,
     maxLength: 4_096,
     description:
-      'Path of a folder or file on the gateway’s machine, inside plugins.tokenizers.roots; or weir:sample.',
+      'Path of a folder or file on the gateway’s machine, inside plugins.tokenizers.roots; or weir:sample. In a mesh, every gateway loads it from this path of its own machine.',
   }),
   chat_template_path: Type.Optional(
     Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()], {

@@ -41,7 +41,7 @@ export const responsesConfig = Type.Object(
           minimum: 10,
           maximum: 60_000,
           description:
-            'Interval at which each thread looks for queued responses of other threads and gateways, in milliseconds. Its own start at once.',
+            'Interval at which each thread looks for queued responses of other threads and gateways, in milliseconds. Its own start at once, and so do those of gateways in a mesh.',
         }),
         afterCrash: Type.Union([Type.Literal('fail'), Type.Literal('restart')], {
           default: 'fail',

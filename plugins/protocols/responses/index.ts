@@ -4,6 +4,7 @@ import {
   type GatewayError,
   Generations,
   History,
+  Mesh,
   type RequestFacts,
   SharedStore,
   Store,
@@ -13,7 +14,9 @@ import {
 import { responsesConfig } from './config.ts'
 import { responsesErrorFormat, socketErrorFormat } from './error-format.ts'
 import { BackgroundRunner } from './serve/background/background-runner.ts'
-import { Cancellation, CancelTopic } from './serve/background/cancellation.ts'
+import { Cancellation } from './serve/background/cancellation.ts'
+import { MeshSignals } from './serve/background/mesh-signals.ts'
+import { CancelTopic, JobsTopic, LiveTopic, SignalTopic } from './serve/background/topics.ts'
 import { compactRoute } from './serve/compact.ts'
 import { inputTokensRoute } from './serve/input-tokens.ts'
 import { TextSeal } from './serve/prompt/sealed-text.ts'
@@ -22,7 +25,6 @@ import type { ResponseRun } from './serve/run/response-run.ts'
 import type { ServeParts } from './serve/run/serve-create.ts'
 import { SealKeyLoader, SealKeysReplica } from './serve/seal-keys.ts'
 import { responsesSocket } from './serve/socket.ts'
-import { LiveTopic } from './serve/stored/follow-response.ts'
 import { type StoredParts, storedRoutes } from './serve/stored/stored-routes.ts'
 
 export default definePlugin({
@@ -31,7 +33,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'The responses API: state on the server, tools on the server, streams that resume.',
     uses: [Generations],
-    usesOptionally: [History, SharedStore, Store, Tokenizers, ToolLoop],
+    usesOptionally: [History, Mesh, SharedStore, Store, Tokenizers, ToolLoop],
     degradable: [SharedStore],
     config: responsesConfig,
   },
@@ -40,12 +42,17 @@ export default definePlugin({
     const runs = host.slot<ResponseRun>()
     const history = host.find(History)
     const live = host.topic(LiveTopic)
+    const stops = host.topic(CancelTopic)
+    const signals = host.topic(SignalTopic)
+    const jobs = host.topic(JobsTopic)
     const parts: ServeParts & StoredParts = {
       host,
       config,
       runs,
       live,
-      cancellation: new Cancellation(history, live, host.topic(CancelTopic)),
+      signals,
+      jobs,
+      cancellation: new Cancellation(history, live, stops, signals),
       history,
       toolLoop: host.find(ToolLoop),
       tokenizers: host.find(Tokenizers),
@@ -54,11 +61,14 @@ export default definePlugin({
     const lastFrames = (request: RequestFacts, error: GatewayError) => runs.get(request)?.lastFrames(error)
     const errors = responsesErrorFormat(lastFrames)
     const runner = history === undefined ? null : new BackgroundRunner(parts, history)
-    host.route(createRoute(parts, errors, () => runner?.poke()))
+    host.route(createRoute(parts, errors, (tenant) => runner?.queued(tenant)))
     host.route(compactRoute(parts, errors))
     host.route(inputTokensRoute(parts, errors))
     host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
     for (const route of storedRoutes(parts, errors)) host.route(route)
+    const mesh = host.find(Mesh)
+    if (mesh?.isShared && history?.isShared)
+      new MeshSignals(mesh.channel('signals'), { signals, jobs, live, stops })
     const { encryptionKey } = config
     const sealKeys = host.replica(SealKeysReplica)
     const useKeys = (stored: readonly string[]) => {

@@ -39,7 +39,10 @@ export function readModule(
   if (name.trim() === '') throw new ModuleRejected('the name must not be empty')
   if (name.length > MAX_NAME_LENGTH)
     throw new ModuleRejected(`the name has more than ${MAX_NAME_LENGTH} characters`)
-  const bytes = readFile(file_path, isConfigured ? null : config.roots, config)
+  return toModuleFile(readFile(file_path, isConfigured ? null : config.roots, config), isConfigured)
+}
+
+export function toModuleFile(bytes: Uint8Array<ArrayBuffer>, isConfigured: boolean): ModuleFile {
   return { isConfigured, bytes, hash: createHash('sha256').update(bytes).digest('hex') }
 }
 

@@ -2,14 +2,15 @@
 
 import { type ModuleStats, toNanosecondTime } from '../statistics/module-stats.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
-import type { ModuleDescriptor, ModuleList, ModuleRecord, ModuleVersion } from '../wire.ts'
+import type { ModuleDescriptor, ModuleList, ModuleRecord, ModuleVersion, Trial } from '../wire.ts'
+import type { SavedLine } from './saved-modules.ts'
 
 /** Identifies the versions of one module by object identity; several modules may have the same name. */
 export interface ModuleLine {
   /** UUID of the first version. Stored with later versions, it keeps their place in the order of registration over restarts. */
   readonly firstUuid: string
   /** Ascending in the order of registration. */
-  readonly place: number
+  place: number
 }
 
 /** A registered module on control. */
@@ -24,6 +25,19 @@ export interface Registered {
   readonly createdAtNs: bigint
   /** UUID of the version that this one may replace; null unless it is on trial. */
   readonly trialOf: string | null
+  /** Null unless it is on trial. */
+  readonly trial: Trial | null
+}
+
+/** A saved module that this gateway could not load, or not in its newest version. */
+export interface NotLoaded {
+  /** UUID of the current version, as far as it is known. */
+  readonly uuid: string
+  /** Null if it is not known. */
+  readonly name: string | null
+  readonly reason: string
+  /** The saved version; undefined if its record cannot be read. */
+  readonly line: SavedLine | undefined
 }
 
 /** @param earlier versions available for rollback, most recent first; null omits the members of detail=full */

@@ -4,12 +4,11 @@
  */
 import { uuidV7 } from '#shared'
 import { ModuleRejected } from '../errors.ts'
+import type { Trial } from '../wire.ts'
 import type { ModuleLine, Registered } from './module-list.ts'
 
 /** Number of versions available for rollback. */
 const MAX_EARLIER = 5
-
-export type Trial = { readonly kind: 'canary'; readonly percent: number } | { readonly kind: 'shadow' }
 
 /** List after a change, and the version that is now current. */
 export interface VersionChange {
@@ -23,6 +22,11 @@ export class ModuleVersions {
   /** Versions available for rollback, most recent first. */
   earlier(line: ModuleLine): readonly Registered[] {
     return this.#earlier.get(line)?.toReversed() ?? []
+  }
+
+  /** @param earlier versions available for rollback, most recent first */
+  setEarlier(line: ModuleLine, earlier: readonly Registered[]): void {
+    this.#earlier.set(line, earlier.map(plain).toReversed())
   }
 
   /** Replaces the old version by the new one and ends a trial of it. */
@@ -39,7 +43,7 @@ export class ModuleVersions {
     if (trial.kind === 'canary' && plain(old).loaded.match.share !== undefined)
       throw new ModuleRejected('a canary is not available for a module with match.share')
     const others = withoutTrials(modules, old)
-    const tried = { ...next, line: old.line }
+    const tried = { ...next, line: old.line, trial }
     return others.flatMap((module) => {
       if (module.loaded.uuid !== old.loaded.uuid) return [module]
       if (trial.kind === 'shadow') return [module, asShadow(tried, old)]
@@ -49,6 +53,12 @@ export class ModuleVersions {
         { ...withMatch(tried, { share }), trialOf: old.loaded.uuid },
       ]
     })
+  }
+
+  /** The modules of a line that another gateway or an earlier process has left. */
+  resume(current: Registered, tried: Registered | null, trial: Trial | null): Registered[] {
+    const module = plain(current)
+    return tried === null || trial === null ? [module] : this.tryOut([module], module, plain(tried), trial)
   }
 
   /** Makes the version on trial the current one. @throws ModuleRejected if it is not on trial */
@@ -121,6 +131,7 @@ function plain(module: Registered): Registered {
   return {
     ...module,
     trialOf: null,
+    trial: null,
     loaded: {
       ...loaded,
       shadowOf: null,

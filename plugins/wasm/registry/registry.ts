@@ -1,77 +1,82 @@
 /** Registered modules, on control: applies changes one at a time and publishes each. */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { Logger } from '#kernel'
-import { messageOf } from '#kernel'
-import { uuidV7 } from '#shared'
-import type { WasmConfig } from '../config.ts'
+import { GatewayError, type Logger, messageOf } from '#kernel'
 import { ModuleRejected, wasmErrors } from '../errors.ts'
-import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
-import { type ModuleStats, rowsFor, wallClockNs } from '../statistics/module-stats.ts'
-import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from '../wire.ts'
-import { loadModule, type ModuleFile, readModule } from './load-module.ts'
+import type { ModuleFile } from './load-module.ts'
 import { type ModuleLine, type Registered, toModuleList } from './module-list.ts'
-import { ModuleVersions, withoutTrials } from './module-versions.ts'
-import { firstUuidOf, type SavedModule, type SavedModules } from './saved-modules.ts'
+import { type LoaderParts, ModuleLoader } from './module-loader.ts'
+import { ModuleTable } from './module-table.ts'
+import { SavedLines, toSavedLine } from './saved-lines.ts'
+import type { ModuleStore } from './saved-modules.ts'
 import type { ChangeResult, Requester } from './thread-commands.ts'
 
-export interface RegistryParts {
-  readonly config: WasmConfig
-  readonly stats: ModuleStats
-  readonly saved: SavedModules
+export interface RegistryParts extends LoaderParts {
+  readonly saved: ModuleStore
   readonly log: Logger
-  /** Runs the first start of modules; closed after each change. */
-  readonly pool: GuestPool
-  readonly http: OutgoingHttp
   publish(set: ModuleSet): Promise<void>
 }
 
 export class Registry {
   readonly #parts: RegistryParts
-  #modules: readonly Registered[] = []
-  /** UUIDs of saved modules that could not be loaded; they can be removed. */
-  readonly #notLoaded = new Set<string>()
-  /** Names of modules that were registered through the API. */
-  readonly #isSaved = new Set<string>()
+  readonly #table: ModuleTable
+  readonly #loader: ModuleLoader
+  readonly #lines: SavedLines
   /** Completion of the last queued change. */
   #last: Promise<unknown> = Promise.resolve()
-  #nextRow = 0
-  #nextPlace = 0
-  readonly #versions = new ModuleVersions()
+  #isClosed = false
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
+    this.#table = new ModuleTable(parts.config)
+    this.#loader = new ModuleLoader(parts, () => this.#table.modules)
+    this.#lines = new SavedLines({
+      saved: parts.saved,
+      loader: this.#loader,
+      table: this.#table,
+      log: parts.log,
+      publish: () => this.#publish(),
+      onChange: (id) => this.#onChange(id),
+    })
   }
 
   get modules(): readonly LoadedModule[] {
-    return this.#modules.map(({ loaded }) => loaded)
+    return this.#table.modules.map(({ loaded }) => loaded)
   }
 
   /** Current versions and versions on trial. */
   get registered(): readonly Registered[] {
-    return this.#modules
+    return this.#table.modules
+  }
+
+  /** Number of saved modules that are not loaded, or not in their newest version. */
+  get notLoaded(): number {
+    return this.#lines.notLoaded.size
   }
 
   /** Loads modules of the configuration, then saved ones. @throws invalid_wasm_config naming a module that cannot be loaded */
-  async start(): Promise<void> {
-    const { config, saved } = this.#parts
-    for (const [index, descriptor] of config.modules.entries()) {
-      try {
-        await this.#add(descriptor, null)
-      } catch (cause) {
-        const name = `modules.${index} (${descriptor.name})`
-        throw wasmErrors.invalid_wasm_config.with({ cause }, name, `cannot be loaded: ${messageOf(cause)}`)
+  start(): Promise<void> {
+    return this.#queue(async () => {
+      const { config, saved, pool } = this.#parts
+      for (const [index, descriptor] of config.modules.entries()) {
+        try {
+          await this.#add(descriptor, null)
+        } catch (cause) {
+          const name = `modules.${index} (${descriptor.name})`
+          throw wasmErrors.invalid_wasm_config.with({ cause }, name, `cannot be loaded: ${messageOf(cause)}`)
+        }
       }
-    }
-    const kept = await saved.list()
-    for (const one of kept) {
-      if (config.savedModules === 'forget') await saved.remove(one.uuid)
-      else await this.#restore(one)
-    }
-    await this.#parts.pool.close()
+      for (const id of await saved.open()) {
+        if (config.savedModules === 'forget' && !saved.isShared) await saved.remove(id)
+        else this.#lines.mark(id)
+      }
+      saved.onChange((id) => this.#onChange(id))
+      await this.#lines.follow()
+      await pool.close()
+    })
   }
 
   /**
@@ -85,23 +90,24 @@ export class Registry {
       const old = new Map(before.map((descriptor) => [descriptor.name, descriptor]))
       const wanted = after.filter((descriptor) => !isDeepStrictEqual(old.get(descriptor.name), descriptor))
       const names = new Set(after.map(({ name }) => name))
-      const gone = this.#modules.filter(
-        ({ loaded: { name } }) => old.has(name) && !names.has(name) && !this.#isSaved.has(name),
+      const gone = this.#table.modules.filter(
+        ({ loaded: { name } }) => old.has(name) && !names.has(name) && !this.#isSavedName(name),
       )
-      this.#checkReload(gone, wanted)
+      this.#table.checkReload(gone, wanted)
       const fresh: Registered[] = []
       for (const descriptor of wanted) {
-        fresh.push(await this.#load(descriptor, this.#read(descriptor, true), { beside: fresh }))
+        fresh.push(
+          await this.#loader.load(descriptor, this.#loader.read(descriptor, true), { beside: fresh }),
+        )
       }
-      for (const one of gone) this.#modules = this.#without(one)
+      for (const one of gone) this.#table.modules = this.#table.without(one)
       for (const one of fresh) {
         this.#parts.stats.begin(one.loaded.row, one.createdAtNs)
-        const running = this.#modules.find(({ loaded }) => loaded.name === one.loaded.name)
-        this.#modules = inOrder(
+        const running = this.#table.modules.find(({ loaded }) => loaded.name === one.loaded.name)
+        this.#table.modules =
           running === undefined
-            ? [...this.#modules, one]
-            : this.#versions.replace(this.#modules, running, one),
-        )
+            ? [...this.#table.modules, one]
+            : this.#table.versions.replace(this.#table.modules, running, one)
       }
       await this.#publish()
       await this.#parts.pool.close()
@@ -109,6 +115,8 @@ export class Registry {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
+    this.#lines.close()
     await this.#last
     this.#parts.http.close()
     await this.#parts.pool.end()
@@ -118,23 +126,33 @@ export class Registry {
   register(descriptors: readonly ModuleDescriptor[], requester: Requester): Promise<AddResult[]> {
     return this.#queue(async () => {
       const results: AddResult[] = []
-      for (const descriptor of descriptors) results.push(await this.#registerOne(descriptor, requester))
-      await this.#parts.pool.close()
+      try {
+        for (const descriptor of descriptors)
+          results.push(await this.#registerOne(descriptor, requester, results.length === 0))
+      } finally {
+        await this.#parts.pool.close()
+      }
       return results
     })
   }
 
   remove(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#queue(async () => {
-      const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
-      if (found === undefined && !this.#notLoaded.has(uuid))
-        return { uuid: null, text: `no module has the uuid ${uuid}` }
-      await this.#parts.saved.remove(uuid)
-      this.#notLoaded.delete(uuid)
-      this.#modules = found === undefined ? this.#modules : this.#without(found)
-      await this.#publish()
-      this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, requester)
-      return { uuid, text: `module ${uuid} was removed` }
+      for (;;) {
+        await this.#lines.follow()
+        const found = this.#table.find(uuid)
+        const [id] = [...this.#lines.notLoaded].find(([, one]) => one.uuid === uuid) ?? []
+        if (found === undefined && id === undefined)
+          return { uuid: null, text: `no module has the uuid ${uuid}` }
+        const left = found === undefined ? this.#table.modules : this.#table.without(found)
+        if (found === undefined || id === found.line.firstUuid) await this.#parts.saved.remove(id ?? uuid)
+        else if (!(await this.#lines.save(found.line, left))) continue
+        if (id !== undefined) this.#lines.notLoaded.delete(id)
+        this.#table.modules = left
+        await this.#publish()
+        this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, requester)
+        return { uuid, text: `module ${uuid} was removed` }
+      }
     })
   }
 
@@ -147,14 +165,13 @@ export class Registry {
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
         throw new ModuleRejected('trial is not available for OnPick: a worker is picked once per request')
-      if (trial !== undefined) this.#checkRoom()
-      const isSamePath = descriptor.file_path === old.descriptor.file_path
-      const next = await this.#load(descriptor, this.#read(descriptor, old.isConfigured && isSamePath))
+      if (trial !== undefined) this.#table.checkRoom()
+      const next = await this.#loader.load(descriptor, await this.#fileOf(descriptor, old, change))
       this.#parts.stats.begin(next.loaded.row, next.createdAtNs)
       const modules =
         trial === undefined
-          ? this.#versions.replace(this.#modules, old, next)
-          : this.#versions.tryOut(this.#modules, old, next, trial)
+          ? this.#table.versions.replace(this.#table.modules, old, next)
+          : this.#table.versions.tryOut(this.#table.modules, old, next, trial)
       return {
         modules,
         uuid: next.loaded.uuid,
@@ -166,7 +183,7 @@ export class Registry {
   /** Makes the version on trial current; a shadow gets a new uuid. */
   promote(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (trial) => {
-      const { modules, current } = this.#versions.promote(this.#modules, trial)
+      const { modules, current } = this.#table.versions.promote(this.#table.modules, trial)
       return { modules, uuid: current.loaded.uuid, action: 'promoted' }
     })
   }
@@ -174,12 +191,9 @@ export class Registry {
   /** Ends a trial, or returns to the previous version. */
   rollback(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (found) => {
-      const { modules, current } = this.#versions.rollback(this.#modules, found, (earlier) => {
-        // Its former row may be used by another module.
-        const loaded = { ...earlier.loaded, row: this.#freeRow() }
-        this.#parts.stats.begin(loaded.row, earlier.createdAtNs)
-        return { ...earlier, loaded }
-      })
+      const { modules, current } = this.#table.versions.rollback(this.#table.modules, found, (earlier) =>
+        this.#loader.withRow(earlier),
+      )
       return { modules, uuid: current.loaded.uuid, action: 'rolled back' }
     })
   }
@@ -190,18 +204,33 @@ export class Registry {
     act: (found: Registered) => Promise<{ modules: Registered[]; uuid: string; action: string }>,
   ): Promise<ChangeResult> {
     return this.#queue(async () => {
-      const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
-      if (found === undefined) return { uuid: null, text: `no module has the uuid ${uuid}` }
       try {
-        const before = this.#modules
-        const changed = await act(found)
-        await this.#saveChange(before, changed.modules)
-        this.#modules = inOrder(changed.modules)
-        await this.#publish()
-        this.#audit(changed.action, changed.uuid, found.loaded.name, null, requester)
-        return { uuid: changed.uuid, text: `module ${found.loaded.name} was ${changed.action}` }
+        for (;;) {
+          await this.#lines.follow()
+          const found = this.#table.find(uuid)
+          if (found === undefined) return { uuid: null, text: `no module has the uuid ${uuid}` }
+          const { line, loaded } = found
+          const stale = this.#lines.notLoaded.get(line.firstUuid)
+          if (stale !== undefined)
+            throw new ModuleRejected(`its newest version is not loaded here: ${stale.reason}`)
+          const earlier = this.#table.versions.earlier(line)
+          let changed: Awaited<ReturnType<typeof act>> | null = null
+          let isSaved = false
+          try {
+            changed = await act(found)
+            isSaved = await this.#lines.save(line, changed.modules)
+          } finally {
+            if (!isSaved) this.#table.versions.setEarlier(line, earlier)
+          }
+          // Another gateway was faster.
+          if (!isSaved) continue
+          this.#table.modules = changed.modules
+          await this.#publish()
+          this.#audit(changed.action, changed.uuid, loaded.name, null, requester)
+          return { uuid: changed.uuid, text: `module ${loaded.name} was ${changed.action}` }
+        }
       } catch (error) {
-        if (!(error instanceof ModuleRejected || error instanceof BadModule)) throw error
+        if (!isExpected(error)) throw error
         return { uuid: null, text: error.message }
       } finally {
         await this.#parts.pool.close()
@@ -209,154 +238,88 @@ export class Registry {
     })
   }
 
-  /** Stores current versions of modules that were registered through the API; trials are not stored. */
-  async #saveChange(before: readonly Registered[], after: readonly Registered[]): Promise<void> {
-    const ids = (modules: readonly Registered[]) =>
-      new Set(modules.filter(({ trialOf }) => trialOf === null).map(({ loaded }) => loaded.uuid))
-    const [old, next] = [ids(before), ids(after)]
-    const isSaved = before.some(({ loaded }) => !next.has(loaded.uuid) && this.#isSaved.has(loaded.name))
-    if (!isSaved) return
-    for (const module of after)
-      if (next.has(module.loaded.uuid) && !old.has(module.loaded.uuid))
-        await this.#parts.saved.save(toSaved(module))
-    for (const uuid of old) if (!next.has(uuid)) await this.#parts.saved.remove(uuid)
+  /** The bytes of a new version. Without a path, a shared module keeps its bytes: the file is on another machine. */
+  async #fileOf(descriptor: ModuleDescriptor, old: Registered, change: ModuleChange): Promise<ModuleFile> {
+    const { saved } = this.#parts
+    const isSamePath = descriptor.file_path === old.descriptor.file_path
+    const readFile = () => this.#loader.read(descriptor, old.isConfigured && isSamePath)
+    if (!this.#lines.has(old.line)) return readFile()
+    const line = saved.read(old.line.firstUuid)
+    const keepsBytes = saved.isShared && change.file_path === undefined && line !== undefined
+    const file = keepsBytes ? await saved.readBytes(line.current, readFile) : readFile()
+    await saved.keepBytes(file)
+    return file
   }
 
-  #without(found: Registered): readonly Registered[] {
-    const left = withoutTrials(this.#modules, found).filter(({ loaded }) => loaded.uuid !== found.loaded.uuid)
-    if (!left.some(({ line }) => line === found.line)) this.#versions.forget(found.line)
-    // The other version of a trial receives all requests again.
-    const other = left.find(({ loaded }) => loaded.uuid === found.trialOf)
-    return other === undefined ? left : withoutTrials(left, other)
+  #onChange(id: string): void {
+    if (this.#isClosed) return
+    this.#lines.mark(id)
+    void this.#queue(async () => {
+      await this.#lines.follow()
+      await this.#parts.pool.close()
+    })
   }
 
   list(isFull: boolean): ModuleList {
-    const earlier = isFull ? (line: ModuleLine) => this.#versions.earlier(line) : null
-    return toModuleList(this.#modules, this.#parts.stats, earlier)
+    const earlier = isFull ? (line: ModuleLine) => this.#table.versions.earlier(line) : null
+    const list = toModuleList(this.#table.modules, this.#parts.stats, earlier)
+    if (!isFull) return list
+    const notLoaded = [...this.#lines.notLoaded.values()]
+    return {
+      ...list,
+      not_loaded: notLoaded.map(({ uuid, name, reason }) => ({ module_uuid: uuid, name, reason })),
+    }
   }
 
-  async #registerOne(descriptor: ModuleDescriptor, requester: Requester): Promise<AddResult> {
+  /** @param isFirst without an earlier module of the request, an outage rejects the request */
+  async #registerOne(
+    descriptor: ModuleDescriptor,
+    requester: Requester,
+    isFirst: boolean,
+  ): Promise<AddResult> {
     try {
       const { loaded, hash } = await this.#add(descriptor, requester)
       this.#audit('registered', loaded.uuid, loaded.name, hash, requester)
       return { Success: loaded.uuid }
     } catch (error) {
-      const isExpected = error instanceof ModuleRejected || error instanceof BadModule
-      if (!isExpected)
-        this.#parts.log.error({ err: error, module: descriptor.name }, 'wasm module registration failed')
-      return { Error: isExpected ? error.message : 'registration failed; see the gateway log' }
+      const isRefused = error instanceof GatewayError
+      if (isRefused && isFirst) throw error
+      if (isExpected(error) || isRefused) return { Error: error.message }
+      this.#parts.log.error({ err: error, module: descriptor.name }, 'wasm module registration failed')
+      return { Error: 'registration failed; see the gateway log' }
     }
   }
 
   /** @param requester null for modules of the configuration, which are not saved */
   async #add(descriptor: ModuleDescriptor, requester: Requester | null): Promise<Registered> {
-    this.#checkRoom()
-    const file = this.#read(descriptor, requester === null)
-    this.#checkDuplicate(file)
-    const registered = await this.#load(descriptor, file)
+    const { saved, stats } = this.#parts
+    this.#table.checkRoom()
+    const file = this.#loader.read(descriptor, requester === null)
+    this.#table.checkDuplicate(file)
+    const registered = await this.#loader.load(descriptor, file)
     if (requester !== null) {
-      await this.#parts.saved.save(toSaved(registered))
-      this.#isSaved.add(descriptor.name)
+      const line = toSavedLine(registered.line, [registered], [])
+      await saved.keepBytes(file)
+      if (line !== null) await saved.put(line)
+      this.#lines.keep(registered.line)
     }
-    await this.#take(registered)
+    stats.begin(registered.loaded.row, registered.createdAtNs)
+    this.#table.modules = [...this.#table.modules, registered]
+    await this.#publish()
     return registered
   }
 
-  #checkRoom(): void {
-    const { maxModules } = this.#parts.config
-    if (this.#modules.length >= maxModules)
-      throw new ModuleRejected(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
-  }
-
-  /** @throws ModuleRejected if the limit of modules would be exceeded */
-  #checkReload(gone: readonly Registered[], wanted: readonly ModuleDescriptor[]): void {
-    const { maxModules } = this.#parts.config
-    const left = new Set(this.#modules)
-    for (const one of gone) left.delete(one)
-    const names = new Set(wanted.map(({ name }) => name))
-    // Replacing a module ends its trial.
-    for (const one of left) if (one.trialOf !== null && names.has(one.loaded.name)) left.delete(one)
-    for (const { loaded } of left) names.delete(loaded.name)
-    if (left.size + names.size > maxModules)
-      throw new ModuleRejected(
-        `${left.size + names.size} modules would exceed the limit of ${maxModules} (plugins.wasm.maxModules)`,
-      )
-  }
-
-  #checkDuplicate({ hash }: ModuleFile): void {
-    const same = this.#modules.find((module) => module.hash === hash)
-    if (same !== undefined)
-      throw new ModuleRejected(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
-  }
-
-  #read(descriptor: ModuleDescriptor, isConfigured: boolean): ModuleFile {
-    return readModule(descriptor, isConfigured, this.#parts.config)
-  }
-
-  /** @param options.beside modules that are loaded but not registered yet */
-  async #load(
-    descriptor: ModuleDescriptor,
-    file: ModuleFile,
-    { uuid = uuidV7(), createdAtNs = wallClockNs(), beside = [] as readonly Registered[] } = {},
-  ): Promise<Registered> {
-    const { config } = this.#parts
-    const ready = await loadModule(uuid, descriptor, file, config, this.#parts)
-    const loaded: LoadedModule = { ...ready, row: this.#freeRow(beside) }
-    const line = { firstUuid: uuid, place: this.#nextPlace++ }
-    const { hash, bytes, isConfigured } = file
-    return {
-      line,
-      loaded,
-      descriptor,
-      isConfigured,
-      hash,
-      sizeBytes: bytes.length,
-      createdAtNs,
-      trialOf: null,
-    }
-  }
-
-  async #take(registered: Registered): Promise<void> {
-    this.#parts.stats.begin(registered.loaded.row, registered.createdAtNs)
-    this.#modules = inOrder([...this.#modules, registered])
-    await this.#publish()
-  }
-
-  async #restore(one: SavedModule): Promise<void> {
-    try {
-      this.#checkRoom()
-      const file = this.#read(one.descriptor, false)
-      if (file.hash !== one.hash) throw new ModuleRejected('the file has changed since it was registered')
-      this.#checkDuplicate(file)
-      const { uuid, createdAtNs } = one
-      const registered = await this.#load(one.descriptor, file, { uuid, createdAtNs: BigInt(createdAtNs) })
-      await this.#take({ ...registered, line: { ...registered.line, firstUuid: firstUuidOf(one) } })
-      this.#isSaved.add(one.descriptor.name)
-    } catch (cause) {
-      const fields = { module: one.descriptor.name, module_uuid: one.uuid, file: one.descriptor.file_path }
-      if (one.onFailure === 'closed') {
-        const problem = `is load, but module ${one.descriptor.name} (${one.descriptor.file_path}), with on_failure closed, cannot be loaded: ${messageOf(cause)}; restore the file, or start once with forget`
-        throw wasmErrors.invalid_wasm_config.with({ cause }, 'savedModules', problem)
-      }
-      this.#notLoaded.add(one.uuid)
-      this.#parts.log.error({ ...fields, reason: messageOf(cause) }, 'saved wasm module not loaded')
-    }
-  }
-
-  /** Rows are assigned in rotation, so that late counts of a removed module rarely affect a new one. @throws ModuleRejected */
-  #freeRow(beside: readonly Registered[] = []): number {
-    const { maxModules } = this.#parts.config
-    const rows = rowsFor(maxModules)
-    const taken = new Set([...this.#modules, ...beside].map(({ loaded }) => loaded.row))
-    for (let left = rows; left > 0; left--) {
-      const row = this.#nextRow++ % rows
-      if (!taken.has(row)) return row
-    }
-    throw new ModuleRejected(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
+  #isSavedName(name: string): boolean {
+    return this.#table.modules.some(({ loaded, line }) => loaded.name === name && this.#lines.has(line))
   }
 
   #publish(): Promise<void> {
-    return this.#parts.publish({ modules: this.modules })
+    const missing = [...this.#lines.notLoaded].find(
+      ([id, { line }]) =>
+        line?.current.onFailure === 'closed' &&
+        !this.#table.modules.some((module) => module.line.firstUuid === id),
+    )
+    return this.#parts.publish({ modules: this.modules, missing: missing?.[1].name ?? null })
   }
 
   #audit(action: string, uuid: string, name: string | null, hash: string | null, requester: Requester): void {
@@ -381,18 +344,6 @@ export class Registry {
   }
 }
 
-/**
- * Sorts by descending priority, then by registration. Versions on trial follow their module.
- */
-function inOrder(modules: readonly Registered[]): readonly Registered[] {
-  const byUuid = new Map(modules.map((module) => [module.loaded.uuid, module]))
-  const priority = (module: Registered) =>
-    (byUuid.get(module.trialOf ?? '') ?? module).descriptor.priority ?? 0
-  return modules.toSorted((a, b) => priority(b) - priority(a) || a.line.place - b.line.place)
-}
-
-function toSaved({ line, loaded, descriptor, hash, createdAtNs }: Registered): SavedModule {
-  const { uuid, onFailure } = loaded
-  const { firstUuid } = line
-  return { uuid, descriptor, hash, onFailure, createdAtNs: String(createdAtNs), firstUuid }
+function isExpected(error: unknown): error is ModuleRejected | BadModule {
+  return error instanceof ModuleRejected || error instanceof BadModule
 }

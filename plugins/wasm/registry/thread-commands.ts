@@ -32,4 +32,4 @@ export const ChangeModule = defineCommand<
   ChangeResult
 >('wasm.change')
 
-export const ModulesReplica = defineReplica<ModuleSet>('wasm.modules', { modules: [] })
+export const ModulesReplica = defineReplica<ModuleSet>('wasm.modules', { modules: [], missing: null })

@@ -63,6 +63,8 @@ export interface Matcher {
 /** By priority, then by registration. */
 export interface ModuleSet {
   readonly modules: readonly LoadedModule[]
+  /** Name of a shared module with on_failure closed that is not loaded; null if there is none. */
+  readonly missing: string | null
 }
 
 /** Flat list of header edits: [kind, name, value, …]; the value of a removal is empty. */

@@ -1,5 +1,5 @@
 /** Routes of the responses API. */
-import type { ErrorFormat, RouteDefinition } from '#kernel'
+import { type ErrorFormat, type RouteDefinition, tenantOf } from '#kernel'
 import { failures } from '../error-format.ts'
 import type { Json } from '../json.ts'
 import { CreateBody, ResponseObject } from '../wire.ts'
@@ -7,7 +7,11 @@ import { acceptBackground } from './background/accept-background.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 
 /** @param onQueued called when a background response waits */
-export function createRoute(parts: ServeParts, errors: ErrorFormat, onQueued: () => void): RouteDefinition {
+export function createRoute(
+  parts: ServeParts,
+  errors: ErrorFormat,
+  onQueued: (tenant: string) => void,
+): RouteDefinition {
   return {
     method: 'POST',
     path: '/v1/responses',
@@ -18,7 +22,7 @@ export function createRoute(parts: ServeParts, errors: ErrorFormat, onQueued: ()
     handler: (ctx) => {
       const request = readCreate(parts, ctx.bodyJson())
       if (!request.background) return serveCreate(parts, ctx, request)
-      return acceptBackground(parts, ctx, request, ctx.bodyJson() as Json).then(onQueued)
+      return acceptBackground(parts, ctx, request, ctx.bodyJson() as Json).then(() => onQueued(tenantOf(ctx)))
     },
     docs: {
       summary: 'Create a response',

@@ -4,6 +4,7 @@ import type { StoredParts } from '../stored/stored-routes.ts'
 import { JobEnds } from './job-ends.ts'
 import { retryUntilStopped } from './retry.ts'
 import { RunningResponse } from './running-response.ts'
+import { JOBS_KEY } from './topics.ts'
 
 /** Polls between two searches for responses whose gateway is gone. */
 const LOST_EVERY = 5
@@ -30,6 +31,7 @@ export class BackgroundRunner {
   }
 
   start(): void {
+    this.#parts.jobs.subscribe(JOBS_KEY, () => this.poke())
     this.#timer = setInterval(() => this.#look(), this.#parts.config.background.pollMs)
     this.#timer.unref()
     this.#look()
@@ -43,7 +45,16 @@ export class BackgroundRunner {
     if (this.#timer !== null) clearInterval(this.#timer)
   }
 
-  /** There is new work. */
+  /** A job of a tenant waits. Other threads and gateways are notified if this thread cannot run it. */
+  queued(tenant: string): void {
+    const { maxRunning, maxRunningPerTenant } = this.#parts.config.background
+    const isFull =
+      this.#running.size >= maxRunning || (this.#perTenant.get(tenant) ?? 0) >= maxRunningPerTenant
+    if (isFull || this.#parts.host.readinessReason() !== null) this.#parts.jobs.publish(JOBS_KEY, null)
+    else this.poke()
+  }
+
+  /** Claims waiting jobs. */
   poke(): void {
     if (this.#isClaiming) this.#claimAgain = true
     else void this.#claim()
@@ -80,7 +91,9 @@ export class BackgroundRunner {
   async #claimLost(): Promise<void> {
     try {
       const jobs = await this.#history.queue.claimLost(this.#parts.config.background.maxRunning)
+      const hasLost = jobs.length > 0
       await retryUntilStopped(() => this.#leaveAll(jobs), this.#stopped.signal)
+      if (hasLost) this.#parts.jobs.publish(JOBS_KEY, null)
     } catch (err) {
       this.#parts.host.log.warn({ err }, 'lost background responses could not be read')
     }
@@ -119,7 +132,9 @@ export class BackgroundRunner {
     const left = (this.#perTenant.get(tenant) ?? 1) - 1
     if (left > 0) this.#perTenant.set(tenant, left)
     else this.#perTenant.delete(tenant)
-    this.poke()
+    // At shutdown its job has been returned to the queue.
+    if (this.#stopped.signal.aborted) this.#parts.jobs.publish(JOBS_KEY, null)
+    else this.poke()
   }
 
   /** At ends that another gateway has set, one after another. */

@@ -1,10 +1,8 @@
 /** Cancels background responses, on whichever thread they run. */
-import { defineTopic, type HistoryService, type ResponseRecord, type Topic } from '#kernel'
+import type { HistoryService, ResponseRecord, Topic } from '#kernel'
 import { toWireUsage } from '../output/response-encoder.ts'
 import { isRunning } from '../run/response-record.ts'
-import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
-
-export const CancelTopic = defineTopic<null>('responses-cancel')
+import { type LiveResponses, liveKey, type Signals, type StopRequest } from './topics.ts'
 
 /** Time for the thread that runs it to store its output. */
 const STOP_TIMEOUT_MS = 1_000
@@ -12,18 +10,26 @@ const STOP_TIMEOUT_MS = 1_000
 export class Cancellation {
   readonly #history: HistoryService | undefined
   readonly #live: LiveResponses
-  readonly #requests: Topic<null>
+  readonly #requests: Topic<StopRequest>
+  readonly #signals: Signals
 
-  constructor(history: HistoryService | undefined, live: LiveResponses, requests: Topic<null>) {
+  constructor(
+    history: HistoryService | undefined,
+    live: LiveResponses,
+    requests: Topic<StopRequest>,
+    signals: Signals,
+  ) {
     this.#history = history
     this.#live = live
     this.#requests = requests
+    this.#signals = signals
   }
 
   /** @returns the ended response, which may have completed meanwhile; undefined if it was deleted */
   async cancel(tenant: string, record: ResponseRecord): Promise<ResponseRecord | undefined> {
     const { responses } = this.#history as HistoryService
-    await this.#askWorker(liveKey(tenant, record.id))
+    const key = liveKey(tenant, record.id)
+    await this.#askWorker(key)
     const now = await responses.get(tenant, record.id)
     if (now === undefined || !isRunning(now)) return now
     await responses.finish(tenant, {
@@ -31,6 +37,7 @@ export class Cancellation {
       status: 'cancelled',
       reply: { ...now.reply, status: 'cancelled', usage: now.reply.usage ?? toWireUsage(null) },
     })
+    this.#signals.publish('ended', key)
     return await responses.get(tenant, record.id)
   }
 
@@ -42,7 +49,7 @@ export class Cancellation {
     })
     const timer = setTimeout(over.resolve, STOP_TIMEOUT_MS)
     try {
-      if (this.#requests.publish(key, null)) await over.promise
+      if (this.#requests.publish(key, { isHint: false })) await over.promise
     } finally {
       clearTimeout(timer)
       unsubscribe()
@@ -50,7 +57,7 @@ export class Cancellation {
   }
 
   /** @param stop called when it is to end. @returns stops listening */
-  listen(tenant: string, id: string, stop: () => void): () => void {
+  listen(tenant: string, id: string, stop: (request: StopRequest) => void): () => void {
     return this.#requests.subscribe(liveKey(tenant, id), stop)
   }
 }

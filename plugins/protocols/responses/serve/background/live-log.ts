@@ -1,6 +1,6 @@
 /** Writes the frames of a background response into its log, in batches, and notifies its followers. */
 import type { EventLog, Logger } from '#kernel'
-import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
+import { type LiveResponses, liveKey } from './topics.ts'
 
 export class LiveLog {
   readonly #events: EventLog
@@ -8,6 +8,7 @@ export class LiveLog {
   readonly #log: Logger
   readonly #tenant: string
   readonly #id: string
+  readonly #key: string
   #waiting: string[] = []
   #firstWaiting = 0
   #writing: Promise<void> | null = null
@@ -21,6 +22,7 @@ export class LiveLog {
     this.#log = parts.log
     this.#tenant = tenant
     this.#id = id
+    this.#key = liveKey(tenant, id)
   }
 
   readonly take = (frame: string, number: number): void => {
@@ -37,7 +39,7 @@ export class LiveLog {
   /** After the last frame. */
   async end(): Promise<void> {
     await this.flush()
-    this.#live.publish(liveKey(this.#tenant, this.#id), { isOver: true })
+    this.#live.publish(this.#key, { isOver: true })
   }
 
   async #write(): Promise<void> {
@@ -48,7 +50,7 @@ export class LiveLog {
         const frames = this.#waiting
         this.#waiting = []
         await this.#events.append(this.#tenant, this.#id, this.#firstWaiting, frames)
-        this.#live.publish(liveKey(this.#tenant, this.#id), { isOver: false })
+        this.#live.publish(this.#key, { isOver: false })
       }
     } catch (err) {
       this.#waiting = []

@@ -169,7 +169,11 @@ export class RunningResponse {
     })
     this.#run = run
     this.#log = log
-    this.#stopListening = cancellation.listen(tenant, id, () => run.cancel())
+    this.#stopListening = cancellation.listen(tenant, id, ({ isHint }) => {
+      // Repeated by the periodic check if the store is unavailable.
+      if (isHint) this.endIfEnded().catch(() => undefined)
+      else run.cancel()
+    })
     run.output.onItemDone(() => void this.#store({ output: run.output.storedItems() }))
     if (this.#stopped.signal.aborted) this.stop()
     else run.start()

@@ -2,39 +2,24 @@
  * Sends the events of a stored response again: from its log while there is one, live behind it, or made of its items.
  */
 
-import {
-  defineTopic,
-  type RequestContext,
-  type ResponseRecord,
-  type StreamWriter,
-  type Topic,
-  tenantOf,
-} from '#kernel'
+import { type RequestContext, type ResponseRecord, type StreamWriter, tenantOf } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import { FOLLOW_AGAIN_MS, type LiveResponses, liveKey, type Signals } from '../background/topics.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
 import type { RunParts } from '../parts.ts'
 import { isRunning, runOf } from '../run/response-record.ts'
 
-/** A response's log has grown. */
-export interface LogGrown {
-  readonly isOver: boolean
-}
-
-export const LiveTopic = defineTopic<LogGrown>('responses-live')
-export type LiveResponses = Topic<LogGrown>
-
-export function liveKey(tenant: string, id: string): string {
-  return `${tenant}/${id}`
-}
-
-/** Poll interval: no event is published for a log that grows in another gateway. */
+/** Poll interval: without a mesh, no event is published for a log that grows in another gateway. */
 const POLL_MS = 500
+/** First interval: another gateway publishes events once it knows of a follower. */
+const FIRST_POLL_MS = 50
 
 const TERMINAL = /^event: response\.(completed|incomplete|failed)\n/
 
 interface FollowParts extends RunParts {
   readonly live: LiveResponses
+  readonly signals: Signals
 }
 
 /** @param after number of the last event that the client has; -1 for none */
@@ -54,6 +39,7 @@ class Follower {
   readonly #ctx: RequestContext
   readonly #tenant: string
   readonly #id: string
+  readonly #key: string
   #last: number
   /** Of the response, as it was seen first. */
   #run: number | null = null
@@ -70,11 +56,12 @@ class Follower {
     this.#ctx = ctx
     this.#tenant = tenant
     this.#id = id
+    this.#key = liveKey(tenant, id)
     this.#last = after
   }
 
   async run(): Promise<void> {
-    const unsubscribe = this.#parts.live.subscribe(liveKey(this.#tenant, this.#id), () => this.#wake())
+    const unsubscribe = this.#parts.live.subscribe(this.#key, () => this.#wake())
     this.#ctx.onCancel(() => this.#wake())
     try {
       this.#writer = this.#ctx.sse()
@@ -88,10 +75,17 @@ class Follower {
   async #follow(): Promise<void> {
     const { history } = this.#parts
     if (history === undefined) return
+    let announcedAtMs = Number.NEGATIVE_INFINITY
     while (!this.#isGone) {
+      const isDue = performance.now() - announcedAtMs >= FOLLOW_AGAIN_MS
+      const pollMs = announcedAtMs < 0 ? FIRST_POLL_MS : POLL_MS
+      if (isDue) {
+        this.#parts.signals.publish('follow', this.#key)
+        announcedAtMs = performance.now()
+      }
       // Read before the log: a response that has ended by now has all of its events there.
       const record = await history.responses.get(this.#tenant, this.#id)
-      const grown = this.#nextChange()
+      const grown = this.#nextChange(pollMs)
       if (record !== undefined) this.#checkRun(record)
       if (!this.#isBroken) await this.#readLog()
       if (this.#isWhole) break
@@ -162,9 +156,9 @@ class Follower {
   }
 
   /** Resolves when the log may have grown. */
-  #nextChange(): Promise<void> {
+  #nextChange(pollMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, POLL_MS)
+      const timer = setTimeout(resolve, pollMs)
       this.#wake = () => {
         clearTimeout(timer)
         resolve()

@@ -5,6 +5,7 @@ import {
   type RequestContext,
   type ResponseRecord,
   type RouteDefinition,
+  type Topic,
   Type,
   tenantOf,
 } from '#kernel'
@@ -13,11 +14,12 @@ import { failures } from '../../error-format.ts'
 import { responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { DeletedResponse, ItemList, ResponseObject } from '../../wire.ts'
 import type { Cancellation } from '../background/cancellation.ts'
+import type { LiveResponses, Signals } from '../background/topics.ts'
 import { storedResponse } from '../output/response-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
 import { isRunning } from '../run/response-record.ts'
-import { followResponse, type LiveResponses } from './follow-response.ts'
+import { followResponse } from './follow-response.ts'
 
 const PATH = '/v1/responses/:response_id'
 const DEFAULT_LIMIT = 20
@@ -26,6 +28,9 @@ const INCLUDE = Type.Optional(Type.Array(Type.String()))
 
 export interface StoredParts extends RunParts {
   readonly live: LiveResponses
+  readonly signals: Signals
+  /** Jobs that this thread cannot run at once. */
+  readonly jobs: Topic<null>
   readonly cancellation: Cancellation
 }
 

@@ -1,0 +1,105 @@
+/** Tokenizers added through the API, kept over restarts: their paths, not the files. */
+import { createHash } from 'node:crypto'
+import {
+  type Collection,
+  defineValidator,
+  GATEWAY_TENANT,
+  type MeshService,
+  type SharedRecords,
+  type Static,
+  type StoreService,
+  Type,
+} from '#kernel'
+
+const SavedTokenizerSchema = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  name: Type.String({ minLength: 1, maxLength: 1_024 }),
+  source: Type.String({ minLength: 1, maxLength: 4_096 }),
+  chatTemplatePath: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
+})
+export type SavedTokenizer = Static<typeof SavedTokenizerSchema>
+
+const validator = defineValidator(SavedTokenizerSchema)
+
+export interface TokenizerStore {
+  /** Other gateways use it too. */
+  readonly isShared: boolean
+  /** In the order in which they were added, which is that of the ids. */
+  list(): Promise<readonly SavedTokenizer[]>
+  /** @returns false if another gateway has added one of that name. @throws mesh_unavailable (503) */
+  save(tokenizer: SavedTokenizer): Promise<boolean>
+  remove(tokenizer: Pick<SavedTokenizer, 'id' | 'name'>): Promise<void>
+  /** Called for each change. @param removed id of one that is gone */
+  onChange(listener: (removed: string | null, added: SavedTokenizer | null) => void): void
+}
+
+export class SavedTokenizers implements TokenizerStore {
+  readonly isShared = false
+  readonly #collection: Collection<SavedTokenizer> | null
+
+  /** @param store undefined where no plugin provides one: nothing is kept then */
+  constructor(store: StoreService | undefined) {
+    this.#collection = store?.collection<SavedTokenizer>('tokenizers') ?? null
+  }
+
+  async save(tokenizer: SavedTokenizer): Promise<true> {
+    await this.#collection?.put(GATEWAY_TENANT, tokenizer.id, tokenizer)
+    return true
+  }
+
+  async remove({ id }: { readonly id: string }): Promise<void> {
+    await this.#collection?.delete(GATEWAY_TENANT, id)
+  }
+
+  async list(): Promise<SavedTokenizer[]> {
+    return (await this.#collection?.list(GATEWAY_TENANT)) ?? []
+  }
+
+  onChange(): void {}
+}
+
+/** In the records of the mesh, by hash of the name, so that a name is given once. */
+export class SharedTokenizers implements TokenizerStore {
+  readonly isShared = true
+  readonly #records: SharedRecords<SavedTokenizer>
+  /** Ids by hash of the name. */
+  readonly #ids = new Map<string, string>()
+
+  constructor(mesh: MeshService) {
+    this.#records = mesh.records<SavedTokenizer>('tokenizers')
+  }
+
+  async list(): Promise<SavedTokenizer[]> {
+    const all = [...this.#records.all].filter(([key, { value }]) => isUsable(key, value))
+    for (const [key, { value }] of all) this.#ids.set(key, value.id)
+    return all.map(([, { value }]) => value).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  async save(tokenizer: SavedTokenizer): Promise<boolean> {
+    const record = await this.#records.change(keyOf(tokenizer.name), (current) => current ?? tokenizer)
+    return record?.value.id === tokenizer.id
+  }
+
+  async remove({ id, name }: Pick<SavedTokenizer, 'id' | 'name'>): Promise<void> {
+    await this.#records.change(keyOf(name), (current) => (current?.id === id ? undefined : current))
+  }
+
+  onChange(listener: (removed: string | null, added: SavedTokenizer | null) => void): void {
+    this.#records.watch((key, record) => {
+      const before = this.#ids.get(key) ?? null
+      const added = record !== undefined && isUsable(key, record.value) ? record.value : null
+      if (added === null) this.#ids.delete(key)
+      else this.#ids.set(key, added.id)
+      listener(before === added?.id ? null : before, added)
+    })
+  }
+}
+
+/** Records of the mesh are not trusted. */
+function isUsable(key: string, record: SavedTokenizer): boolean {
+  return validator.problem(record) === null && keyOf(record.name) === key
+}
+
+function keyOf(name: string): string {
+  return createHash('sha256').update(name).digest('hex')
+}

@@ -1,0 +1,142 @@
+/** Hints between two gateways that share PostgreSQL and a mesh: without them these tests wait for polls. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type BuiltGateway, startBuiltGateway, stopCommands } from '../support/built-command.ts'
+import { CHAT, chatAnswer, chunk } from '../support/chat-script.ts'
+import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
+import { type ScriptedWorker, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { startValkey, type ValkeyServer, valkeySkipReason } from '../support/valkey-server.ts'
+
+const model = 'test-model'
+const PATH = '/v1/responses'
+const TRIES = 5
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
+
+describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
+  'over PostgreSQL and Valkey',
+  () => {
+    let postgres: PostgresServer
+    let valkey: ValkeyServer
+    let worker: ScriptedWorker
+    let one: BuiltGateway
+    let two: BuiltGateway
+
+    beforeAll(async () => {
+      postgres = await startPostgres()
+      valkey = await startValkey()
+      worker = await startScriptedWorker({ models: [model] })
+      one = await open('one', 1)
+      two = await open('two', 8)
+    }, 120_000)
+
+    afterAll(async () => {
+      await stopCommands()
+      await worker?.close()
+      await valkey?.remove()
+      await postgres?.remove()
+    }, 120_000)
+
+    /** @param maxRunning background responses that run at the same time on its only thread */
+    const open = (name: string, maxRunning: number) =>
+      startBuiltGateway({
+        kernel: { threads: 1, shutdown: { graceMs: 1_000, settleMs: 0 } },
+        plugins: {
+          generations: {},
+          postgres: { url: postgres.url },
+          history: {},
+          responses: { background: { pollMs: 20_000, maxRunning, afterCrash: 'restart' } },
+          mesh: { name, secret: 'a secret of the mesh' },
+          'mesh-valkey': { url: valkey.url },
+        },
+        workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: model }] }],
+      })
+
+    async function background(gateway: BuiltGateway): Promise<string> {
+      const response = await gateway.send('POST', PATH, { model, input: 'hi', background: true })
+      return ((await response.json()) as { id: string }).id
+    }
+
+    /** Scripts a response that pauses before each piece. @returns functions that release one each */
+    function held(pieces: number): (() => void)[] {
+      const gates = Array.from({ length: pieces }, () => Promise.withResolvers<void>())
+      const parts = gates.flatMap(({ promise }, at) => [{ until: promise }, chunk({ content: `${at} ` })])
+      worker.script(
+        CHAT,
+        sseAnswer([chunk({ role: 'assistant', content: '' }), ...parts, chunk({}, 'stop'), '[DONE]']),
+      )
+      return gates.map(({ resolve }) => resolve)
+    }
+
+    test('events reach a follower on the other gateway at once', async () => {
+      const release = held(TRIES + 1)
+      const id = await background(one)
+      await worker.received(CHAT)
+      const stream = openSse(`${two.url}${PATH}/${id}?stream=true`)
+      const deltas = () => stream.events.filter(({ event }) => event === 'response.output_text.delta').length
+      const delays: number[] = []
+      for (const [at, next] of release.entries()) {
+        // The first one tells that the follower is there.
+        const startedAtMs = performance.now()
+        next()
+        await expect.poll(deltas, { timeout: 10_000, interval: 2 }).toBe(at + 1)
+        delays.push(performance.now() - startedAtMs)
+        // Otherwise the next piece would fall into the read of this one.
+        await new Promise((resolve) => setTimeout(resolve, 150))
+      }
+      await stream.done
+      expect(stream.events.at(-2)?.event).toBe('response.completed')
+      console.info('follow, milliseconds:', delays.slice(1).map(Math.round).join(' '))
+      expect(median(delays.slice(1))).toBeLessThan(150)
+    }, 60_000)
+
+    test('a cancellation on the other gateway stops the worker request at once', async () => {
+      const delays: number[] = []
+      for (let at = 0; at < TRIES; at++) {
+        worker.requests.length = 0
+        const [release] = held(1)
+        const id = await background(one)
+        const request = await worker.received(CHAT)
+        const startedAtMs = performance.now()
+        const response = await two.send('POST', `${PATH}/${id}/cancel`)
+        expect([response.status, await response.json()]).toMatchObject([200, { status: 'cancelled' }])
+        await request.closed
+        delays.push(performance.now() - startedAtMs)
+        expect(request.isAborted).toBe(true)
+        release()
+      }
+      console.info('cancel, milliseconds:', delays.map(Math.round).join(' '))
+      expect(median(delays)).toBeLessThan(500)
+    }, 60_000)
+
+    test('a job that its gateway has no room for starts on the other at once', async () => {
+      worker.requests.length = 0
+      const [release] = held(1)
+      const first = await background(one)
+      await worker.received(CHAT)
+      worker.script(CHAT, chatAnswer('done'))
+      const startedAtMs = performance.now()
+      await background(one)
+      const { receivedAtMs } = await worker.received(CHAT, 2)
+      console.info('job, milliseconds:', Math.round(receivedAtMs - startedAtMs))
+      expect(receivedAtMs - startedAtMs).toBeLessThan(5_000)
+      release()
+      await expect
+        .poll(async () => (await (await two.get(`${PATH}/${first}`)).json()) as object, { timeout: 10_000 })
+        .toMatchObject({ status: 'completed' })
+    }, 60_000)
+
+    test('a job of a gateway that stops continues on the other at once', async () => {
+      worker.requests.length = 0
+      held(1)
+      await background(one)
+      await worker.received(CHAT)
+      worker.script(CHAT, chatAnswer('done'))
+      one.command.signal('SIGTERM')
+      const { receivedAtMs } = await worker.received(CHAT, 2, 15_000)
+      const endedAtMs = worker.requests[0].closedAtMs ?? Number.NaN
+      console.info('job of a stopped gateway, milliseconds:', Math.round(receivedAtMs - endedAtMs))
+      expect(receivedAtMs - endedAtMs).toBeLessThan(5_000)
+    }, 60_000)
+  },
+)
