@@ -103,9 +103,14 @@ describe('records', () => {
 
   test('a change that changes nothing is not written, and an exception cancels it', async () => {
     const engine = new SharedEngine()
-    const { records } = new Gateway(engine)
-    await records.change('a', () => 1)
+    const records = new Records<object>(
+      'kind',
+      (change) => engine.write(change),
+      () => undefined,
+    )
+    await records.change('a', () => ({ b: 1 }))
     await records.change('a', (current) => current)
+    await records.change('c', () => undefined)
     await expect(
       records.change('a', () => {
         throw new Error('no')

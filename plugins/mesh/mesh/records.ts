@@ -39,7 +39,8 @@ export class Records<T> implements SharedRecords<T> {
     for (;;) {
       const present = this.all.get(id)
       const value = next(present?.value)
-      if (value === present?.value) return present
+      // Equal texts and numbers are written: what is known here may be older than the engine's.
+      if (value === present?.value && (value === undefined || typeof value === 'object')) return present
       const json = value === undefined ? null : JSON.stringify(value)
       const bytes = json === null ? 0 : Buffer.byteLength(json)
       if (bytes > MAX_RECORD_BYTES) throw meshErrors.mesh_record_too_large(bytes, MAX_RECORD_BYTES)

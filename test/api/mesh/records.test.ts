@@ -1,5 +1,6 @@
 /** Records of three mesh services on one Valkey: concurrent changes and removals, seen by the watchers of all. */
-import { Redis } from 'ioredis'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Logger } from '#kernel'
 import { SharedMesh } from '../../../plugins/mesh/mesh/mesh-service.ts'
@@ -88,9 +89,12 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
     proxy.cut()
     await a.records.change('removed', () => undefined)
     for (let value = 0; value < 10; value += 1) await a.records.change('changed', () => value)
-    const redis = new Redis(valkey.server.port)
-    await redis.xtrim(`weir:{${mesh}}:log`, 'MAXLEN', 2)
-    redis.disconnect()
+    const socket = connect(valkey.server.port, '127.0.0.1')
+    socket.write(`XTRIM weir:{${mesh}}:log MAXLEN 2\r\n`)
+    const [reply] = await once(socket, 'data')
+    socket.destroy()
+    // Of 12 changes.
+    expect(String(reply)).toBe(':10\r\n')
     proxy.heal()
     await eventually(12_000, () => b.records.all.get('changed')?.value === 9)
     expect(valuesOf(b)).toEqual({ changed: 9 })
