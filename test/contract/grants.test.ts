@@ -20,7 +20,7 @@ describe.skipIf(valkeySkipReason !== null)('grants', () => {
       'weir:{test}:',
       () => undefined,
     )
-    await engine.connect()
+    await engine.connect(false)
   })
   afterAll(async () => {
     await engine?.close()

@@ -68,7 +68,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     mesh = `modules-${++meshes}`
     const config = { url: valkey.url, caFile: null, timeoutMs: 2_000 }
     engine = new ValkeyEngine(config, `weir:{${mesh}}:`, () => undefined)
-    await engine.connect()
+    await engine.connect(false)
     simUrl = (await startSim()).url
   }
 
