@@ -135,11 +135,55 @@ test('a handler that traps on a plain request is a warning, as it may lack its s
   expect(report.findings.map(({ code }) => code)).toContain('call_failed')
 })
 
-test('an invalid description is a problem', async () => {
-  const { findings } = await checkModule(handmade({ exports: ['on_request', 'describe'] }))
-  expect(findings).toMatchObject([
-    { code: 'cannot_open', message: 'the module cannot be opened: the output of describe is not valid JSON' },
-  ])
+test('an empty description is a warning, since the gateway accepts it', async () => {
+  const { findings, isOk } = await checkModule(handmade({ exports: ['on_request', 'describe'] }))
+  expect(isOk).toBe(true)
+  expect(findings).toMatchObject([{ code: 'description', message: '`describe` outputs nothing' }])
+})
+
+test('HTTP of Extism is rejected with the action that replaces it', async () => {
+  const imports = [{ module: 'extism:host/env', name: 'http_status_code', type: 0 }]
+  const { findings } = await checkModule(handmade({ imports }))
+  expect(findings).toContainEqual(
+    expect.objectContaining({ code: 'import_http', next: expect.stringContaining('`fetch`') }),
+  )
+})
+
+test.each([
+  ['(module (memory 1 2 shared) (func (export "on_request") (result i32) (i32.const 0)))', 'shared'],
+  ['(module (memory i64 1) (func (export "on_request") (result i32) (i32.const 0)))', '64-bit'],
+  [
+    '(module (memory 1) (func (export "on_request") (result i32) (i32.atomic.load (i32.const 0))))',
+    'atomic instructions',
+  ],
+])('the unsupported feature of %s is reported as such', async (text, name) => {
+  const { findings } = await checkModule(assemble(text))
+  expect(findings).toContainEqual(
+    expect.objectContaining({ code: 'unsupported_feature', message: expect.stringContaining(name) }),
+  )
+})
+
+describe('OnPick', () => {
+  const LOOP = `(loop $l (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 200000))))`
+  const picks = (start: string, handler: string) =>
+    assemble(`(module (memory 1)
+      (func (export "_initialize") (local $i i32) ${start})
+      (func (export "on_pick") (result i32) (local $i i32) ${handler} (i32.const 0)))`)
+
+  test('has the fuel of a call on the data thread', async () => {
+    const { findings, isOk } = await checkModule(picks('', LOOP))
+    expect(isOk).toBe(false)
+    const message = expect.stringContaining('its fuel of 400000 units (plugins.wasm.inline.fuel)')
+    expect(findings).toContainEqual(expect.objectContaining({ code: 'too_slow', message }))
+    const limits = { inline: { fuel: 10_000_000, maxBodyBytes: 0 } }
+    expect((await checkModule(picks('', LOOP), { limits })).isOk).toBe(true)
+  })
+
+  test('requires a start with as little fuel', async () => {
+    const { findings } = await checkModule(picks(LOOP, ''))
+    const message = expect.stringMatching(/^the start of the module uses \d+ units of fuel; OnPick allows/)
+    expect(findings).toContainEqual(expect.objectContaining({ code: 'rejected', message }))
+  })
 })
 
 test(
@@ -200,7 +244,7 @@ test('an endless start is a problem, whether it exceeds its time or its fuel fir
     expect(report.findings).toContainEqual(
       expect.objectContaining({
         level: 'problem',
-        code: 'cannot_open',
+        code: 'rejected',
         message: expect.stringMatching(/start/),
       }),
     )

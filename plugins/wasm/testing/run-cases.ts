@@ -63,7 +63,7 @@ async function runStep(runner: ModuleRunner, step: CaseStep, nowMs: number): Pro
 }
 
 async function runOnce(runner: ModuleRunner, step: CaseStep, nowMs: number): Promise<StepResult> {
-  const input = toInput(step, runner.description.needs ?? {}, nowMs)
+  const input = toInput(step, runner.description.needs, nowMs)
   const isStream = step.on === 'OnStreamEvent'
   const { calls, events } = isStream
     ? await runStream(runner, step.events ?? [], input.head)

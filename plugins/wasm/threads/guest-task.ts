@@ -1,6 +1,7 @@
 /** Messages between data threads and pool threads, and the form of a loaded module. */
 import type { AttachPoint, FetchedHead, GuestInput, ModuleNeeds } from '../../../wasm-sdk/abi.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
+import type { StartedModule } from '../instances/describe-module.ts'
 import type { Layout } from '../rewrite/rewrite-module.ts'
 import type { ModuleSettings } from '../wire.ts'
 
@@ -215,13 +216,7 @@ export type GuestTaskResult =
       readonly items: readonly StreamItemResult[]
       readonly reports: readonly StreamReport[]
     }
-  | {
-      readonly kind: 'describe'
-      readonly failure: string | null
-      readonly json: string | null
-      /** Fuel used by the start, units. */
-      readonly startFuel: number
-    }
+  | ({ readonly kind: 'describe' } & StartedModule)
 
 /** `workerData` of pool threads. */
 export interface GuestThreadData {
