@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startGateway, type TestGateway } from 'weir-gateway/testing'
+
+let gateway: TestGateway
+before(async () => {
+  gateway = await startGateway('weir.yaml')
+})
+after(() => gateway?.stop())
+
+test('the route returns the configured greeting', async () => {
+  const response = await fetch(`${gateway.url}/{{name}}`)
+  assert.equal(response.status, 200)
+  assert.deepEqual(await response.json(), { text: 'good morning' })
+})
+
+test('responses of other routes have it in a header', async () => {
+  const response = await fetch(`${gateway.url}/health`)
+  assert.equal(response.headers.get('x-greeting'), 'good morning')
+})
