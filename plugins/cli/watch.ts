@@ -48,7 +48,10 @@ class Watch {
         void this.#ended.then(() => stopped.resolve())
       })
     }
-    if (await this.#becomesReady()) await stopped.promise
+    if (await this.#becomesReady()) {
+      say(`watching ${this.#watchers.length} folders for changes of the configuration, plugins and modules`)
+      await stopped.promise
+    }
     clearTimeout(this.#timer)
     for (const watcher of this.#watchers) watcher.close()
     process.exitCode = this.#child.exitCode ?? 1
