@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { gatewayDependency } from '../plugins/cli/gateway-dependency.ts'
 import { buildModule } from '../plugins/wasm/project/build.ts'
 import { LANGUAGES, newProject } from '../plugins/wasm/project/new-project.ts'
 import { checkModule } from '../plugins/wasm/testing/conformance.ts'
@@ -96,7 +97,8 @@ describe('package.json of a project', () => {
   const dependenciesIn = async (above: object) => {
     await writeFile(join(folder, 'package.json'), JSON.stringify(above))
     const directory = join(folder, 'modules', 'm')
-    await newProject({ directory, name: 'm', language: 'assemblyscript' })
+    const gateway = gatewayDependency(directory)
+    await newProject({ directory, name: 'm', language: 'assemblyscript', gateway })
     return JSON.parse(await readFile(join(directory, 'package.json'), 'utf8')).devDependencies
   }
 

@@ -1,6 +1,7 @@
 /** `weir wasm new`: creates a project. */
-import { relative } from 'node:path'
+import { relative, resolve } from 'node:path'
 import { CliError } from '../../cli/cli-error.ts'
+import { gatewayDependency } from '../../cli/gateway-dependency.ts'
 import type { Language } from '../project/build-result.ts'
 import { moduleExamples, newProject } from '../project/new-project.ts'
 import { REQUIREMENTS } from '../project/requirements.ts'
@@ -24,7 +25,8 @@ export async function makeProject(name: string, options: NewOptions): Promise<vo
     throw new CliError(
       'the template for wat has a handler for OnRequest only\n  omit --attach and add the exports described in wasm-sdk/ABI.md',
     )
-  const made = await newProject({ directory: dir ?? name, name, language: lang, example })
+  const gateway = gatewayDependency(resolve(dir ?? name))
+  const made = await newProject({ directory: dir ?? name, name, language: lang, example, gateway })
   if (!made.isOk) throw new CliError(`${made.problem}\n  ${made.next}`)
   const { directory } = made
   const files = [...made.files]

@@ -40,6 +40,8 @@ export interface NewProject {
   readonly language: Language
   /** Name of an example to start from, such as `wasm-auth`, instead of the template. Its language must be that of the project. */
   readonly example?: string
+  /** Dependency on the gateway, for `package.json`. Default none. */
+  readonly gateway?: Readonly<Record<string, string>>
 }
 
 type NewProjectResult =
@@ -54,6 +56,7 @@ export async function newProject({
   name,
   language,
   example,
+  gateway = {},
 }: NewProject): Promise<NewProjectResult> {
   if (!NAME.test(name)) {
     return failed(`${name} is not a valid package name`, 'use lower-case letters, digits and hyphens')
@@ -66,7 +69,7 @@ export async function newProject({
     return failed(`${target} is not empty`, 'choose a folder that does not exist yet')
   }
   const files = await filesFrom(language, example)
-  files.set('package.json', projectManifest(target, name, language))
+  files.set('package.json', projectManifest(name, language, gateway))
   for (const [path, text] of files) {
     await mkdir(dirname(join(target, path)), { recursive: true })
     await writeFile(join(target, path), text.replaceAll('{{name}}', name))

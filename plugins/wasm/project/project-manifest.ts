@@ -1,5 +1,4 @@
 /** The `package.json` of a module project: its commands, and the packages that they need. */
-import { gatewayDependency } from '../../cli/gateway-dependency.ts'
 import type { Language } from './build-result.ts'
 
 /** Compilers that npm installs. */
@@ -8,8 +7,12 @@ const COMPILERS: Readonly<Partial<Record<Language, Readonly<Record<string, strin
   wat: { binaryen: '^132.0.0' },
 }
 
-/** @param directory of the project, absolute */
-export function projectManifest(directory: string, name: string, language: Language): string {
+/** @param gateway dependency on the gateway, see `NewProject` */
+export function projectManifest(
+  name: string,
+  language: Language,
+  gateway: Readonly<Record<string, string>>,
+): string {
   const wasi = language === 'go' ? ' --wasi' : ''
   const manifest = {
     name,
@@ -21,7 +24,7 @@ export function projectManifest(directory: string, name: string, language: Langu
       check: `weir wasm check .${wasi}`,
       test: `weir wasm test .${wasi}`,
     },
-    devDependencies: { ...COMPILERS[language], ...gatewayDependency(directory) },
+    devDependencies: { ...COMPILERS[language], ...gateway },
   }
   return `${JSON.stringify(manifest, null, 2)}\n`
 }
