@@ -1,20 +1,11 @@
 /** The trial start of a module at its registration. */
 import { DESCRIBE_EXPORT } from '../../../wasm-sdk/abi.ts'
-import type { LoadedModule } from '../threads/guest-task.ts'
+import type { LoadedModule, StartedModule } from '../threads/guest-task.ts'
 import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
 
 /** Longest description, bytes. */
 const MAX_DESCRIPTION = 65_536
 const NO_INPUT = new Uint8Array(0)
-
-export interface StartedModule {
-  /** Why the start or `describe` failed; null if both succeeded. */
-  readonly failure: string | null
-  /** Output of `describe`; null if there is none. */
-  readonly json: string | null
-  /** Fuel used by the start, units. */
-  readonly startFuel: number
-}
 
 /** Starts an instance, and calls `describe` if the module exports it. Never rejects. */
 export async function describeModule(

@@ -1,7 +1,6 @@
 /** The thread of a runner's guest, as the runner uses it: calls have a deadline after which the thread is terminated. */
 import { Worker } from 'node:worker_threads'
-import type { StartedModule } from '../instances/describe-module.ts'
-import type { LoadedModule } from '../threads/guest-task.ts'
+import type { LoadedModule, StartedModule } from '../threads/guest-task.ts'
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'

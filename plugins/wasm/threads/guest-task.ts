@@ -1,7 +1,6 @@
 /** Messages between data threads and pool threads, and the form of a loaded module. */
 import type { AttachPoint, FetchedHead, GuestInput, ModuleNeeds } from '../../../wasm-sdk/abi.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
-import type { StartedModule } from '../instances/describe-module.ts'
 import type { Layout } from '../rewrite/rewrite-module.ts'
 import type { ModuleSettings } from '../wire.ts'
 
@@ -217,6 +216,16 @@ export type GuestTaskResult =
       readonly reports: readonly StreamReport[]
     }
   | ({ readonly kind: 'describe' } & StartedModule)
+
+/** Result of the trial start of a module. */
+export interface StartedModule {
+  /** Why the start or `describe` failed; null if both succeeded. */
+  readonly failure: string | null
+  /** Output of `describe`; null if there is none. */
+  readonly json: string | null
+  /** Fuel used by the start, units. */
+  readonly startFuel: number
+}
 
 /** `workerData` of pool threads. */
 export interface GuestThreadData {
