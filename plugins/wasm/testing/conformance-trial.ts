@@ -105,8 +105,8 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[
   const findings = checkSampleOutput(first.output, on)
   const { instance } = runner.description
   if (instance === 'fresh') return findings
-  const growth = await growthOf(call, first.memoryBytes)
-  return growth === null ? findings : [...findings, growth]
+  const problem = await reuseProblem(on, call, first.memoryBytes)
+  return problem === null ? findings : [...findings, problem]
 }
 
 function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: AttachPoint): Finding[] {
@@ -123,15 +123,22 @@ function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: Attach
   }
 }
 
-/** Checks that the memory of a warm instance stops growing. */
-async function growthOf(
+/** Checks that a warm instance can be called many times, and that its memory stops growing. */
+async function reuseProblem(
+  on: AttachPoint,
   call: () => ReturnType<ModuleRunner['call']>,
   firstBytes: number,
 ): Promise<Finding | null> {
   let half = firstBytes
   let last = firstBytes
   for (let count = 1; count <= REUSE_CALLS; count++) {
-    last = (await call()).memoryBytes
+    const { outcome, problem, memoryBytes } = await call()
+    if (outcome !== 'ok') {
+      const message = `${on}: call ${count + 1} of a warm instance failed: ${problem}`
+      const next = 'free memory in smaller steps, or use fresh instances'
+      return { level: 'problem', code: 'reuse_failed', message, next }
+    }
+    last = memoryBytes
     if (count === REUSE_CALLS / 2) half = last
   }
   if (last <= half) return null

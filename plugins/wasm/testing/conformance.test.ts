@@ -195,14 +195,14 @@ test(
   BUILD_LIMIT_MS,
 )
 
-test.each(['reuse', 'shared'])(
-  'an instance kept as %s that allocates in each call is a problem',
-  async (instance) => {
-    const description = JSON.stringify({ abi: 1, instance })
-    const bytes = assemble(`(module
+/** A module that describes its instances, with one global counter. */
+function describing(instance: string, handler: string): Uint8Array {
+  const description = JSON.stringify({ abi: 1, instance })
+  return assemble(`(module
     (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
     (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
     (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+    (global $calls (mut i32) (i32.const 0))
     (memory 1) (data (i32.const 0) ${JSON.stringify(description)})
     (func (export "describe") (result i32) (local $at i64) (local $n i32)
       (local.set $at (call $alloc (i64.const ${description.length})))
@@ -210,10 +210,25 @@ test.each(['reuse', 'shared'])(
         (call $store (i64.add (local.get $at) (i64.extend_i32_u (local.get $n))) (i32.load8_u (local.get $n)))
         (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const ${description.length}))))
       (call $output (local.get $at) (i64.const ${description.length})) (i32.const 0))
-    (func (export "on_request") (result i32) (drop (memory.grow (i32.const 1))) (i32.const 0)))`)
+    (func (export "on_request") (result i32) ${handler} (i32.const 0)))`)
+}
+
+test.each(['reuse', 'shared'])(
+  'an instance kept as %s that allocates in each call is a problem',
+  async (instance) => {
+    const bytes = describing(instance, '(drop (memory.grow (i32.const 1)))')
     expect(await codesOf(bytes)).toEqual(['memory_grows'])
   },
 )
+
+test('a warm instance whose later calls fail is a problem', async () => {
+  const failing = `(global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+    (if (i32.eq (global.get $calls) (i32.const 50)) (then unreachable))`
+  expect((await checkModule(describing('reuse', failing))).findings).toMatchObject([
+    { code: 'reuse_failed', message: expect.stringContaining('OnRequest: call 50 of a warm instance') },
+  ])
+  expect(await codesOf(describing('fresh', failing))).toEqual([])
+})
 
 describe('a real module', () => {
   let bytes: Uint8Array
