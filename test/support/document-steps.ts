@@ -12,7 +12,7 @@ export interface Step {
   readonly shown: readonly string[]
 }
 
-const BLOCK = /^#{2,3} (.+)$|^(?:`([\w./-]+)`[^\n]*:\n\n)?```(\w+)\n([\s\S]*?)^```$/gm
+const BLOCK = /^#{2,3} (.+)$|^(?:`([\w./-]+\.[a-z]+)`[^\n]*:\n\n)?```(\w+)\n([\s\S]*?)^```$/gm
 const MARK = '=== step done ==='
 
 /** Blocks in `sh` are commands, blocks in `text` their output; a block below `name`: is a file that is written. */
