@@ -27,6 +27,7 @@ test('there are nine examples, one of them in Rust too, and one each in Go and i
 })
 
 describe.each(projects)('%s', (project) => {
+  const isGo = project === IN_GO
   let bytes: Uint8Array | null = null
   let reason = ''
 
@@ -39,7 +40,6 @@ describe.each(projects)('%s', (project) => {
 
   test('builds from source and passes the conformance check', async ({ skip }) => {
     if (bytes === null) return skip(reason)
-    const isGo = project === IN_GO
     const report = await checkModule(bytes, { config: SETTINGS[project], usesWasi: isGo })
     expect(report.findings.map(({ code }) => code)).toEqual(isGo ? ['large_module'] : [])
     if (isGo) return
@@ -52,7 +52,7 @@ describe.each(projects)('%s', (project) => {
     const cases = await readCases(join(ROOT, project, 'cases'))
     expect(cases.length).toBeGreaterThan(0)
     for (const { file, moduleCase } of cases) {
-      const { steps } = await runCase(moduleCase, { bytes })
+      const { steps } = await runCase(moduleCase, { bytes, usesWasi: isGo })
       expect(
         steps.map(({ differences }) => differences),
         file,

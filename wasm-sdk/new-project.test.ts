@@ -1,10 +1,11 @@
 /** A new project builds, passes the check and does what its case says, before anybody has changed a line. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { gatewayDependency } from '../plugins/cli/gateway-dependency.ts'
 import { buildModule } from '../plugins/wasm/project/build.ts'
 import { LANGUAGES, newProject } from '../plugins/wasm/project/new-project.ts'
 import { checkModule } from '../plugins/wasm/testing/conformance.ts'
@@ -44,7 +45,7 @@ describe.each(LANGUAGES)('in %s', (language) => {
       // 17 with the stack that the compiler reserves by itself.
       if (language === 'rust') expect(module.memories[0].minPages).toBeLessThanOrEqual(4)
       for (const { moduleCase } of await readCases(join(directory, 'cases'))) {
-        const { steps } = await runCase(moduleCase, { bytes })
+        const { steps } = await runCase(moduleCase, { bytes, usesWasi: isGo })
         expect(steps.flatMap(({ differences }) => differences)).toEqual([])
       }
     },
@@ -52,25 +53,25 @@ describe.each(LANGUAGES)('in %s', (language) => {
   )
 })
 
-/** Files that hold the path, those of the folder of builds left out, which is of one machine. */
+/** Files that hold the path: they would work on one machine only. */
 async function filesNaming(path: string, directory: string): Promise<string[]> {
   const names = await readdir(directory, { recursive: true, withFileTypes: true })
   const files = names.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name))
   const texts = await Promise.all(files.map(async (file) => [file, await readFile(file, 'utf8')]))
-  const named = texts.filter(([, text]) => text.includes(path)).map(([file]) => relative(directory, file))
-  return named.filter((file) => !file.startsWith('build/'))
+  return texts.filter(([, text]) => text.includes(path)).map(([file]) => relative(directory, file))
 }
 
 test(
-  'an editor finds the types of the library and of the language before anything is installed in the project',
+  'an editor finds the types of the library and of the language where the packages are installed',
   async () => {
     const directory = join(folder, 'typed')
     await newProject({ directory, name: 'typed', language: 'assemblyscript' })
-    expect(await ownProblems(directory)).toEqual([])
-    // As in a clone on another machine.
-    await rm(join(directory, 'build'), { recursive: true })
-    expect(await ownProblems(directory)).not.toEqual([])
-    expect(await buildModule({ directory })).toMatchObject({ isOk: true })
+    await mkdir(join(folder, 'node_modules'))
+    await symlink(ROOT, join(folder, 'node_modules', 'weir-gateway'))
+    await symlink(
+      join(ROOT, 'node_modules', 'assemblyscript'),
+      join(folder, 'node_modules', 'assemblyscript'),
+    )
     expect(await ownProblems(directory)).toEqual([])
     const wrong =
       "import { Action } from 'weir-gateway/wasm-sdk/assembly'\nexport const a: Action = Action.reject('x')\n"
@@ -91,6 +92,44 @@ async function ownProblems(directory: string): Promise<string[]> {
   })
   return said.split('\n').filter((line) => line !== '' && !/^( |\.\.\/)/.test(line))
 }
+
+describe('package.json of a project', () => {
+  const dependenciesIn = async (above: object) => {
+    await writeFile(join(folder, 'package.json'), JSON.stringify(above))
+    const directory = join(folder, 'modules', 'm')
+    const gateway = gatewayDependency(directory)
+    await newProject({ directory, name: 'm', language: 'assemblyscript', gateway })
+    return JSON.parse(await readFile(join(directory, 'package.json'), 'utf8')).devDependencies
+  }
+
+  test('depends on the gateway as the package above does; paths are relative to the project', async () => {
+    const file = { dependencies: { 'weir-gateway': 'file:weir-gateway-0.1.0.tgz' } }
+    expect(await dependenciesIn(file)).toMatchObject({ 'weir-gateway': 'file:../../weir-gateway-0.1.0.tgz' })
+  })
+
+  test('takes a version as it is, and has none if no package above depends on the gateway', async () => {
+    expect(await dependenciesIn({ devDependencies: { 'weir-gateway': '^1.2.3' } })).toMatchObject({
+      'weir-gateway': '^1.2.3',
+    })
+    await rm(join(folder, 'modules'), { recursive: true })
+    expect(await dependenciesIn({})).toEqual({ assemblyscript: expect.any(String) })
+  })
+})
+
+test('an example becomes a project of its own', async () => {
+  const directory = join(folder, 'keys')
+  const made = await newProject({ directory, name: 'keys', language: 'assemblyscript', example: 'wasm-auth' })
+  expect(made).toMatchObject({
+    isOk: true,
+    files: expect.arrayContaining([
+      'assembly/jwt.ts',
+      'assembly/tsconfig.json',
+      'cases/tokens.json',
+      'package.json',
+    ]),
+  })
+  expect(await filesNaming('../../', directory)).toEqual([])
+})
 
 test('nothing is written over', async () => {
   await writeFile(join(folder, 'mine.txt'), 'mine')

@@ -26,6 +26,8 @@ function input(phase: GuestInput['phase'], more: Partial<GuestInput> = {}): Gues
 describe.each([
   ['AssemblyScript', 'wasm-sdk/fixtures/echo'],
   ['Rust', 'wasm-sdk/fixtures/echo-rust'],
+  ['Go', 'wasm-sdk/fixtures/echo-go'],
+  ['C', 'wasm-sdk/fixtures/echo-c-head'],
 ])('a module in %s', (language, project) => {
   let runner: ModuleRunner | null = null
   let reason = ''
@@ -33,7 +35,12 @@ describe.each([
   beforeAll(async () => {
     const built = await builtOrReason(project)
     if (typeof built === 'string') reason = built
-    else runner = await ModuleRunner.open({ bytes: built, config: { grüße: HEADER } })
+    else {
+      // The start of the Go runtime costs more than OnPick has by default.
+      const limits = { inline: { fuel: 30_000_000, maxBodyBytes: 16_384 } }
+      const usesWasi = language === 'Go'
+      runner = await ModuleRunner.open({ bytes: built, config: { grüße: HEADER }, limits, usesWasi })
+    }
     if (reason !== '') console.warn(`skipped for ${language}: ${reason}`)
   }, BUILD_LIMIT_MS)
   afterAll(() => runner?.close())

@@ -37,6 +37,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => (await import('./plugins.ts')).definePlugins,
   },
   {
+    name: 'plugin',
+    summary: 'create a plugin of your own',
+    load: async () => (await import('./plugin.ts')).definePlugin,
+  },
+  {
     name: 'config',
     summary: 'check, show, plan, apply and roll back the configuration',
     load: async () => (await import('./config.ts')).defineConfig,

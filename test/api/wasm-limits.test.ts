@@ -1,7 +1,5 @@
 /** Limits of guests, and the effects of exceeding them. */
 import { readdirSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
@@ -219,19 +217,18 @@ test('when the queue is full, requests follow the failure policy', async () => {
   expect(statuses.filter((status) => status === 200)).toHaveLength(3)
 }, 180_000)
 
-test('every attempt at outgoing HTTP fails, including to localhost', async () => {
-  let calls = 0
-  const server = createServer((_, response) => {
-    calls++
-    response.end('secret')
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+test('a module that imports HTTP of Extism is rejected with the action that replaces it', async () => {
   const fleet = await openWasmFleet()
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  await fleet.attach('a', 'OnRequest', { do: 'http', url })
-  expect(await (await fleet.chat()).text()).toBe('no answer')
-  expect(calls).toBe(0)
-  await new Promise((resolve) => server.close(resolve))
+  const imports = ['extism:host/env.http_request']
+  const { results } = await fleet.register({
+    name: 'http',
+    file_path: fleet.folder.write('http.wasm', tinyModule({ exports: ['on_request'], imports })),
+    module_type: 'Middleware',
+    attach_points: [{ Middleware: 'OnRequest' }],
+  })
+  expect(results[0]).toEqual({
+    Error: expect.stringMatching(/extism:host\/env\.http_request.*use the action fetch/),
+  })
 })
 
 describe('a guest is isolated', () => {

@@ -19,6 +19,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RunningCommand, readyGateway, stopCommands, until } from '../support/built-command.ts'
 import { freePort } from '../support/free-port.ts'
+import { type PackedGateway, packGateway, userEnv } from '../support/packed-gateway.ts'
 import { weir } from '../support/short-command.ts'
 
 const run = promisify(execFile)
@@ -27,30 +28,16 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const INSTALL_LIMIT_MS = 600_000
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-package-'))
-/** Without the variables that `npm test` sets for this repository. */
-const env = {
-  ...Object.fromEntries(
-    Object.entries(process.env).filter(
-      ([name]) =>
-        !/^(WEIR_|VITEST|NODE_OPTIONS$|npm_(package|lifecycle|command|config_(local_)?prefix))/.test(name),
-    ),
-  ),
-  PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
-}
+const env = userEnv
 const inFolder = { cwd: folder, env }
 
 const command = join(folder, 'node_modules/weir-gateway/dist/plugins/cli.js')
 const wasm = (...args: string[]) => weir(['wasm', ...args], { cwd: folder, command })
 
-let packed: { filename: string; files: { path: string }[] }
+let packed: PackedGateway
 
 beforeAll(async () => {
-  // Without the build scripts: they would change files that concurrent tests use.
-  const flags = ['--ignore-scripts', '--json', '--pack-destination', folder]
-  const { stdout } = await run('npm', ['pack', ...flags], { cwd: ROOT, env, maxBuffer: 16 << 20 })
-  const report = JSON.parse(stdout)
-  // An array until npm 11, an object by package name since.
-  packed = Array.isArray(report) ? report[0] : Object.values(report)[0]
+  packed = await packGateway(folder)
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
   await run(
     'npm',
@@ -128,39 +115,23 @@ test('weir serve relays a chat to the simulated engine, and a plugin in the fold
   })
 })
 
-test('docs/guide/plugins.md: plugins, types and test work as shown', async () => {
+test('docs/guide/plugins.md: the plugins and the template of a plugin type-check with the types of the package', async () => {
   const page = readFileSync(join(ROOT, 'docs/guide/plugins.md'), 'utf8')
-  const files = [...page.matchAll(/^`([\w.-]+)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)]
-  expect(files.map(([, name]) => name)).toEqual([
-    'tags.ts',
-    'tag-store.ts',
-    'tag-header.ts',
-    'weir.json',
-    'tags.test.ts',
-  ])
+  const files = [...page.matchAll(/^`([\w.-]+\.ts)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)]
+  expect(files.length).toBe(4)
   const place = join(folder, 'page')
-  mkdirSync(place)
+  cpSync(join(folder, 'node_modules/weir-gateway/templates/plugin'), place, { recursive: true })
   symlinkSync(join(folder, 'node_modules'), join(place, 'node_modules'))
   writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }')
   for (const [, name, text] of files) writeFileSync(join(place, name), text)
-  const here = { cwd: place, env }
-  await run(process.execPath, ['--test', 'tags.test.ts'], here)
-  await run('node_modules/.bin/weir', ['config', 'check', 'weir.json'], here)
-  const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck']
   const tsc = join(ROOT, 'node_modules/.bin/tsc')
-  await run(
-    tsc,
-    [
-      '--ignoreConfig',
-      ...flags,
-      '--allowImportingTsExtensions',
-      '--types',
-      '',
-      'tag-store.ts',
-      'tag-header.ts',
-    ],
-    here,
-  )
+  const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck']
+  const node = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node']
+  const sources = ['plugin.ts', 'test.ts', ...files.map(([, name]) => name)]
+  await run(tsc, ['--ignoreConfig', ...flags, '--allowImportingTsExtensions', ...node, ...sources], {
+    cwd: place,
+    env,
+  })
 })
 
 test('examples with custom plugins start and type-check in a folder with the package', async () => {

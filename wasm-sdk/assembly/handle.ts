@@ -52,11 +52,13 @@ export function handleToolCall(handler: (request: Request, call: ToolCall) => To
 export function handlePick(handler: (request: Request, pick: Pick) => i32): i32 {
   const input = new Input()
   sendChoice(handler(new Request(input), new Pick(input)))
-  return end()
+  return end(PICKS_PER_COLLECTION)
 }
 
 /** Calls after which a used instance frees what they left behind. */
 const CALLS_PER_COLLECTION = 32
+/** Fewer for OnPick: its fuel does not allow to free what many calls left behind. */
+const PICKS_PER_COLLECTION = 2
 /** Memory, in pages of 64 KiB, from which on it does so after each call. */
 const LARGE_PAGES = 32
 
@@ -66,7 +68,7 @@ let calls = 0
 heap.free(heap.alloc(8))
 
 /** An instance that serves one call never pays for this. */
-function end(): i32 {
-  if (++calls % CALLS_PER_COLLECTION == 0 || memory.size() > LARGE_PAGES) __collect()
+function end(period: i32 = CALLS_PER_COLLECTION): i32 {
+  if (++calls % period == 0 || memory.size() > LARGE_PAGES) __collect()
   return 0
 }

@@ -105,11 +105,16 @@ async function findPlugin(key: string, section: PluginSection, load: PluginLoad)
   }
 }
 
+const TYPES_IN_PACKAGE = 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING'
+const TYPES_IN_PACKAGE_HINT =
+  'Node does not run TypeScript in node_modules; copy the folder of the plugin out of it, or build it to JavaScript'
+
 async function importFacts(key: string, section: PluginSection, load: PluginLoad): Promise<PluginFacts> {
   try {
     return await load.pluginSchemas.find(key, section)
   } catch (error) {
-    const reason = messageOf(error)
+    const { code } = error as NodeJS.ErrnoException
+    const reason = code === TYPES_IN_PACKAGE ? TYPES_IN_PACKAGE_HINT : messageOf(error)
     throw new Error(`cannot be imported: ${reason}`, { cause: error })
   }
 }

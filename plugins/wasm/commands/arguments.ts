@@ -5,9 +5,9 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { CliError } from '../../cli/cli-error.ts'
 import type { WasmConfig } from '../config.ts'
-import { WASI_NAMESPACE } from '../instances/check-module.ts'
+import { ModuleRejected } from '../errors.ts'
 import { languageOf } from '../project/build.ts'
-import { inspectModule } from '../testing/inspect.ts'
+import { readModule } from '../registry/load-module.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 
 /** Path of the module below a project. */
@@ -56,15 +56,26 @@ export async function readModuleBytes(file: string): Promise<Uint8Array<ArrayBuf
 }
 
 /**
- * @param isAsked the module will be registered with WASI
- * @throws CliError for another module that imports WASI, which gateways reject
+ * Applies the checks of a registration to a file. The roots are not checked: they are folders of the gateway's machine.
+ * @param file absolute
+ * @returns why the gateway does not read it; null if it does
  */
-export function checkWasi(file: string, bytes: Uint8Array, isAsked = false): void {
-  const imports = inspectModule(bytes).imports.some(({ module }) => module === WASI_NAMESPACE)
-  if (isAsked || !imports) return
-  throw new CliError(
-    `${relative('.', file)} imports WASI, which requires registration with wasi: true\n  pass --wasi here and to 'weir wasm add'`,
-  )
+export function fileProblem(file: string, limits: WasmConfig): string | null {
+  try {
+    readModule({ name: 'module', file_path: file }, true, limits)
+    return null
+  } catch (error) {
+    if (error instanceof ModuleRejected) return error.message
+    throw error
+  }
+}
+
+/** @throws CliError for a file that the gateway does not read */
+export async function readCandidate(file: string, limits: WasmConfig): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = await readModuleBytes(file)
+  const problem = fileProblem(file, limits)
+  if (problem !== null) throw new CliError(`the gateway rejects ${relative('.', file)}: ${problem}`)
+  return bytes
 }
 
 /** Returns true for a folder with the sources of a module. */
@@ -142,6 +153,8 @@ export interface LimitOptions {
   readonly gatewayConfig?: string
   readonly timeoutMs?: string
   readonly memoryPages?: string
+  /** Registration with WASI, which a gateway whose configuration is not given is expected to allow. */
+  readonly wasi?: boolean
 }
 
 export const PAGE_BYTES = 65_536
@@ -156,7 +169,7 @@ export async function readLimits(options: LimitOptions): Promise<WasmConfig> {
     import('../../cli/configuration/load.ts'),
     import('../../cli/plugin-schemas.ts'),
   ])
-  const { gatewayConfig: file, timeoutMs, memoryPages } = options
+  const { gatewayConfig: file, timeoutMs, memoryPages, wasi } = options
   const { plugins } =
     file === undefined
       ? await loadConfig({ text: DEFAULT_CONFIG, env: {}, pluginSchemas })
@@ -166,6 +179,7 @@ export async function readLimits(options: LimitOptions): Promise<WasmConfig> {
     throw new CliError(`${file} does not enable the wasm plugin\n  add to it: plugins: { wasm: {} }`)
   return {
     ...section,
+    ...(file === undefined && wasi === true && { allowWasi: true }),
     ...(timeoutMs !== undefined && { timeoutMs: readCount('--timeout-ms', timeoutMs) }),
     ...(memoryPages !== undefined && { memoryPages: readCount('--memory-pages', memoryPages) }),
   }

@@ -11,13 +11,14 @@ import {
 } from '../instances/guest-output.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { SharedState } from '../instances/shared-state.ts'
-import { buildTrial } from '../testing/trial-module.ts'
+import { loadTrial } from '../testing/trial-module.ts'
 import type { CallReport } from '../threads/guest-task.ts'
 
 export interface BenchSubject {
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly config: Readonly<Record<string, string>>
   readonly limits: WasmConfig
+  readonly usesWasi: boolean
 }
 
 export type BenchInstance = 'fresh' | 'reuse'
@@ -31,18 +32,22 @@ interface BenchCall {
 export class BenchGuest {
   readonly #call: BenchCall
   readonly #guest: Guest
+  /** Fuel of a call; null for that of the module. */
+  readonly #fuel: number | null
 
-  private constructor(call: BenchCall, guest: Guest) {
+  private constructor(call: BenchCall, guest: Guest, fuel: number | null) {
     this.#call = call
     this.#guest = guest
+    this.#fuel = fuel
   }
 
   static async open(subject: BenchSubject, call: BenchCall, instance: BenchInstance): Promise<BenchGuest> {
-    const { bytes, config, limits } = subject
+    const { limits } = subject
     const state = new SharedState(new SharedArrayBuffer(limits.stateBytes), 0)
     const surroundings = guestSurroundings(state, 'debug')
-    const module = await buildTrial(bytes, { limits, config, attachPoints: [call.on], instance })
-    return new BenchGuest(call, new Guest(module, { surroundings, reuseCalls: limits.reuseCalls }))
+    const { module } = await loadTrial({ ...subject, attachPoints: [call.on], instance })
+    const guest = new Guest(module, { surroundings, reuseCalls: limits.reuseCalls })
+    return new BenchGuest(call, guest, call.on === 'OnPick' ? limits.inline.fuel : null)
   }
 
   /** One call, including what a thread of the gateway does for it. */
@@ -52,7 +57,7 @@ export class BenchGuest {
       exportName: EXPORT_OF_ATTACH_POINT[this.#call.on],
       input: frame,
       tenant: null,
-      fuel: null,
+      fuel: this.#fuel,
       read: (output: Uint8Array | null) => this.#read(output),
     }
     return this.#guest.call(order).report

@@ -10,7 +10,6 @@ import {
 } from '../../../wasm-sdk/abi.ts'
 import { CliError } from '../../cli/cli-error.ts'
 import { renderTable } from '../../cli/table.ts'
-import type { WasmConfig } from '../config.ts'
 import { toFirstInput } from '../testing/case-input.ts'
 import { checkModule } from '../testing/conformance.ts'
 import { SAMPLES } from '../testing/conformance-trial.ts'
@@ -19,12 +18,11 @@ import { readCases } from '../testing/run-cases.ts'
 import { ModuleRunner } from '../testing/runner.ts'
 import {
   casesOf,
-  checkWasi,
   type LimitOptions,
   moduleFileOf,
+  readCandidate,
   readCount,
   readLimits,
-  readModuleBytes,
   readSettings,
 } from './arguments.ts'
 import { BenchGuest, type BenchInstance, type BenchSubject } from './bench-guest.ts'
@@ -34,7 +32,6 @@ interface BenchOptions extends LimitOptions {
   readonly durationMs: string
   readonly cases?: string
   readonly config?: readonly string[]
-  readonly wasi?: boolean
   readonly json?: boolean
 }
 
@@ -60,14 +57,13 @@ const WARM_UP_CALLS = 200
 
 export async function benchModule(place: string, options: BenchOptions): Promise<void> {
   const file = moduleFileOf(place)
-  const bytes = await readModuleBytes(file)
-  checkWasi(file, bytes, options.wasi)
   const limits = await readLimits(options)
+  const bytes = await readCandidate(file, limits)
   const durationMs = readCount('--duration-ms', options.durationMs)
   const { steps, config } = await readInputs(file, options.cases)
   const settings = { ...config, ...readSettings('--config', options.config) }
-  const { description, inputs } = await tryOut(file, bytes, { steps, config: settings, limits })
-  const subject: BenchSubject = { bytes, config: settings, limits }
+  const subject: BenchSubject = { bytes, config: settings, limits, usesWasi: options.wasi ?? false }
+  const { description, inputs } = await tryOut(file, subject, steps)
   const measurements: Measurement[] = []
   for (const input of inputs) {
     for (const kind of ['fresh', 'reuse'] as const)
@@ -83,19 +79,19 @@ export async function benchModule(place: string, options: BenchOptions): Promise
 /** Runs each handler once with a deadline, which the measurement does not have. */
 async function tryOut(
   file: string,
-  bytes: Uint8Array<ArrayBuffer>,
-  { steps, config, limits }: { steps: CaseStep[]; config: Record<string, string>; limits: WasmConfig },
+  subject: BenchSubject,
+  steps: readonly CaseStep[],
 ): Promise<{ description: ModuleDescription; inputs: CallInput[] }> {
   const where = relative('.', file)
-  const { isOk, findings, module } = await checkModule(bytes, { config, limits, usesWasi: true })
+  const { isOk, findings, module } = await checkModule(subject.bytes, subject)
   const [problem] = findings.filter(({ level }) => level === 'problem')
   if (!isOk)
     throw new CliError(
       `${where} does not pass the check: ${problem.message}\n  see: weir wasm check ${where}`,
     )
-  const runner = await ModuleRunner.open({ bytes, config, limits })
+  const runner = await ModuleRunner.open(subject)
   try {
-    const inputs = module.attachPoints.map((on) => inputFor(on, steps, runner.description.needs ?? {}))
+    const inputs = module.attachPoints.map((on) => inputFor(on, steps, runner.description.needs))
     for (const { on, head, body } of inputs) {
       const { outcome, problem } = await runner.call(on, head, body)
       if (outcome === 'timeout') throw new CliError(`${on}: ${problem}, so it cannot be measured`)

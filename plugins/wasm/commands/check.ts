@@ -1,15 +1,12 @@
 /** `weir wasm check`: describes a module and whether the gateway accepts it. */
-import { resolve } from 'node:path'
-import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
+import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { printable } from '../../cli/table.ts'
 import type { WasmConfig } from '../config.ts'
-import { ModuleRejected } from '../errors.ts'
-import { prepareModule, readModule } from '../registry/load-module.ts'
-import { BadModule } from '../rewrite/bad-module.ts'
-import { type ConformanceReport, checkModule } from '../testing/conformance.ts'
+import { checkModule } from '../testing/conformance.ts'
 import type { Finding } from '../testing/conformance-trial.ts'
 import type { ModuleReport } from '../testing/inspect.ts'
 import {
+  fileProblem,
   type LimitOptions,
   moduleFileOf,
   PAGE_BYTES,
@@ -23,7 +20,6 @@ import { showBytes } from './units.ts'
 interface CheckOptions extends LimitOptions {
   readonly attach?: string
   readonly config?: readonly string[]
-  readonly wasi?: boolean
   readonly json?: boolean
 }
 
@@ -33,17 +29,11 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
   const limits = await readLimits(options)
   const attachPoints = readAttachPoints(options.attach) ?? undefined
   const config = readSettings('--config', options.config)
-  const usesWasi = options.wasi ?? false
-  const report = await checkModule(bytes, { attachPoints, config, usesWasi, limits })
-  const rejection = await rejectionOf(
-    resolve(file),
-    attachPoints ?? report.module.attachPoints,
-    usesWasi,
-    limits,
+  const report = await checkModule(bytes, { attachPoints, config, usesWasi: options.wasi, limits })
+  const findings = [...fileFindings(file, limits), ...report.findings].toSorted(
+    (a, b) => Number(b.level === 'problem') - Number(a.level === 'problem'),
   )
-  const all = [...report.findings, ...addedBy(rejection, report)]
-  const findings = all.toSorted((a, b) => Number(b.level === 'problem') - Number(a.level === 'problem'))
-  const isOk = report.isOk && rejection === null
+  const isOk = findings.every(({ level }) => level === 'warning')
   const description = isOk ? report.description : null
   if (options.json === true)
     console.log(JSON.stringify(toJson(file, isOk, report.module, description, findings), null, 2))
@@ -51,38 +41,11 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
   if (!isOk) process.exitCode = 1
 }
 
-/** The rejection by the gateway, unless the report already explains one. */
-function addedBy(rejection: string | null, report: ConformanceReport): Finding[] {
-  if (rejection === null || !report.isOk) return []
-  return [
-    {
-      level: 'problem',
-      code: 'refused',
-      message: rejection,
-      next: 'the gateway reports this when the module is registered',
-    },
-  ]
-}
-
-/**
- * Applies the checks of a registration to a file. The roots are not checked: they are folders of the gateway's machine.
- * @param file absolute
- * @returns the reason of a rejection; null if the module is accepted
- */
-async function rejectionOf(
-  file: string,
-  attachPoints: readonly AttachPoint[],
-  usesWasi: boolean,
-  config: WasmConfig,
-): Promise<string | null> {
-  try {
-    const { bytes } = readModule({ name: 'module', file_path: file }, true, config)
-    await prepareModule(bytes, attachPoints, usesWasi, config)
-    return null
-  } catch (error) {
-    if (error instanceof ModuleRejected || error instanceof BadModule) return error.message
-    throw error
-  }
+/** Problems of the file itself: its size and name. */
+function fileFindings(file: string, limits: WasmConfig): Finding[] {
+  const message = fileProblem(file, limits)
+  if (message === null) return []
+  return [{ level: 'problem', code: 'rejected', message, next: 'the gateway does not read such a file' }]
 }
 
 function toJson(

@@ -6,41 +6,81 @@ import type { LibraryLanguage } from '../project/build-result.ts'
 import { sdkFolder } from '../project/sdk-folder.ts'
 
 interface Form {
-  /** Folder of the sources in projects and templates. */
+  /** Folder of the sources in a project; empty for the project itself. */
   readonly folder: string
+  /** Folder of the templates. */
+  readonly templates: string
   readonly extension: string
   readonly entry: string
   /** Entry of a project without the template's handler. */
   readonly bareEntry: string
-  /** Lines of the entry that include a handler. */
+  /** Line of the entry that includes a handler; empty if the compiler reads every file. */
   include(exportName: string): string
 }
 
-const ASSEMBLYSCRIPT: Form = {
-  folder: 'assembly',
-  extension: 'ts',
-  entry: 'index.ts',
-  bareEntry: `/** What the module needs, and its handlers. */
+const FORMS: Readonly<Record<LibraryLanguage, Form>> = {
+  assemblyscript: {
+    folder: 'assembly',
+    templates: 'assembly',
+    extension: 'ts',
+    entry: 'index.ts',
+    bareEntry: `/** What the module needs, and its handlers. */
 import { Description } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {
   return new Description().needsHeaders([]).reusesInstance().send()
 }
 `,
-  include: (name) => `export { ${name} } from './${name}'`,
-}
-
-const RUST: Form = {
-  folder: 'src',
-  extension: 'rs',
-  entry: 'lib.rs',
-  bareEntry: `//! What the module needs, and its handlers.
+    include: (name) => `export { ${name} } from './${name}'`,
+  },
+  rust: {
+    folder: 'src',
+    templates: 'rust',
+    extension: 'rs',
+    entry: 'lib.rs',
+    bareEntry: `//! What the module needs, and its handlers.
 
 use weir_sdk::Description;
 
 weir_sdk::describe!(Description::new().needs_headers(&[]).reuses_instance());
 `,
-  include: (name) => `mod ${name};\nweir_sdk::${name}!(${name}::handle);`,
+    include: (name) => `mod ${name};\nweir_sdk::${name}!(${name}::handle);`,
+  },
+  go: {
+    folder: '',
+    templates: 'go',
+    extension: 'go',
+    entry: 'main.go',
+    bareEntry: `// Package main declares what the module needs; each file on_*.go has a handler.
+package main
+
+import weir "weir-gateway.example/sdk"
+
+//go:wasmexport describe
+func describe() int32 {
+	return weir.Describe(weir.Description{})
+}
+
+// main is never called: the gateway calls the exports.
+func main() {}
+`,
+    include: () => '',
+  },
+  c: {
+    folder: '',
+    templates: 'c',
+    extension: 'c',
+    entry: 'module.c',
+    bareEntry: `/* What the module needs, and its handlers. */
+#include "weir_head.h"
+
+WEIR_EXPORT(describe) {
+  weir_describe("{\\"abi\\":1,\\"needs\\":{\\"headers\\":[],\\"response_headers\\":false}}");
+  return 0;
+}
+`,
+    include: (name) => `#include "${name}.c"`,
+  },
 }
 
 /** The handler of the template. */
@@ -52,7 +92,7 @@ export async function addHandlers(
   language: LibraryLanguage,
   points: readonly AttachPoint[],
 ): Promise<string[]> {
-  const form = language === 'rust' ? RUST : ASSEMBLYSCRIPT
+  const form = FORMS[language]
   const templates = join(sdkFolder(), 'templates', 'handlers')
   const entry = join(directory, form.folder, form.entry)
   if (!points.includes(FIRST)) {
@@ -62,11 +102,12 @@ export async function addHandlers(
   await mkdir(join(directory, 'cases'), { recursive: true })
   const names = points.filter((point) => point !== FIRST).map((point) => EXPORT_OF_ATTACH_POINT[point])
   for (const name of names) {
-    const source = join(form.folder, `${name}.${form.extension}`)
-    await copyFile(join(templates, source), join(directory, source))
+    const file = `${name}.${form.extension}`
+    await copyFile(join(templates, form.templates, file), join(directory, form.folder, file))
     await copyFile(join(templates, 'cases', `${name}.json`), join(directory, 'cases', `${name}.json`))
   }
-  await writeFile(entry, `${await readFile(entry, 'utf8')}\n${names.map(form.include).join('\n')}\n`)
+  const includes = names.map(form.include).join('\n').trim()
+  if (includes !== '') await writeFile(entry, `${await readFile(entry, 'utf8')}\n${includes}\n`)
   const all = await readdir(directory, { recursive: true, withFileTypes: true })
   return all
     .filter((one) => one.isFile())

@@ -1,6 +1,7 @@
 /** `weir wasm test`: runs cases with the limits of a gateway and updates golden files on request. */
 import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
+import { messageOf } from '#kernel'
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { CliError } from '../../cli/cli-error.ts'
 import { buildModule } from '../project/build.ts'
@@ -8,12 +9,11 @@ import { readCases, runCase } from '../testing/run-cases.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from '../testing/runner.ts'
 import {
   casesOf,
-  checkWasi,
   isProject,
   type LimitOptions,
   moduleFileOf,
+  readCandidate,
   readLimits,
-  readModuleBytes,
 } from './arguments.ts'
 import { throwIfFailed } from './build.ts'
 import { updateCase, withExpectations } from './golden-file.ts'
@@ -23,7 +23,6 @@ interface TestOptions extends LimitOptions {
   readonly cases?: string
   readonly update?: boolean
   readonly instance?: 'fresh' | 'reuse' | 'shared'
-  readonly wasi?: boolean
   readonly json?: boolean
 }
 
@@ -32,20 +31,22 @@ export async function testModule(place: string, options: TestOptions): Promise<v
   const file = isProject(place)
     ? throwIfFailed(place, await buildModule({ directory: place })).file
     : moduleFileOf(place)
-  const bytes = await readModuleBytes(file)
-  checkWasi(file, bytes, options.wasi)
+  const bytes = await readCandidate(file, limits)
   const calls = new Map<AttachPoint, CallResult[]>()
   const runnerOptions: RunnerOptions = {
     bytes,
     instance: options.instance,
     limits,
+    usesWasi: options.wasi,
     onCall: (point, result) => void calls.set(point, [...(calls.get(point) ?? []), result]),
   }
   const description = await describe(file, runnerOptions)
   const cases = await findCases(options.cases ?? casesOf(file), options.update === true)
   const results: CaseReport[] = []
   for (const { file, moduleCase } of cases) {
-    const result = await runCase(moduleCase, runnerOptions)
+    const result = await runCase(moduleCase, runnerOptions).catch((error: unknown) => {
+      throw new CliError(`${relative('.', file)}: the gateway rejects the module: ${messageOf(error)}`, error)
+    })
     const update = options.update === true ? await updateCase(file, moduleCase, result) : null
     const isUpdated = update?.isWritten ?? false
     results.push({
@@ -71,7 +72,7 @@ async function describe(file: string, options: RunnerOptions): Promise<ModuleDes
   } catch (error) {
     const where = relative('.', file)
     throw new CliError(
-      `${where} cannot be opened: ${(error as Error).message}\n  see: weir wasm check ${where}`,
+      `the gateway rejects ${where}: ${messageOf(error)}\n  see: weir wasm check ${where}`,
       error,
     )
   }

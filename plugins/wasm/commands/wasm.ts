@@ -24,7 +24,11 @@ Tutorial: wasm-sdk/README.md. Interface: wasm-sdk/ABI.md.`
 const NEW_EXAMPLES = `
 Examples:
   weir wasm new my-module
-  weir wasm new audit --lang rust --attach OnResponse,OnError --dir modules/audit`
+  weir wasm new audit --lang rust --attach OnResponse,OnError --dir modules/audit
+  weir wasm new keys --example wasm-auth
+
+A project has its library, and a package.json with the gateway and the compiler that npm can install: it builds on other
+machines after npm ci.`
 
 const BUILD_EXAMPLES = `
 Examples:
@@ -72,6 +76,7 @@ function defineProject(command: Command): void {
     .description('Create a module project from a template.')
     .addOption(language())
     .option('--attach <points>', 'initial handlers, comma-separated (default: OnRequest)')
+    .option('--example <name>', 'start from an example of the package, such as wasm-auth, instead')
     .option('--dir <folder>', 'target folder (default: the name)')
     .addHelpText('after', NEW_EXAMPLES)
     .action(async (name, options) => (await import('./new.ts')).makeProject(name, options))
@@ -87,9 +92,13 @@ function defineProject(command: Command): void {
 }
 
 function language(): Option {
-  return new Option('--lang <language>', 'language')
-    .choices(['assemblyscript', 'rust', 'go', 'c', 'wat'])
-    .default('assemblyscript')
+  return new Option('--lang <language>', 'language (default: assemblyscript)').choices([
+    'assemblyscript',
+    'rust',
+    'go',
+    'c',
+    'wat',
+  ])
 }
 
 function defineTrials(command: Command): void {

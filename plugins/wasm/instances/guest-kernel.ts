@@ -81,10 +81,6 @@ export class GuestKernel {
       log_error: log('error'),
       get_log_level: () => this.#parts.logLevel,
       error_get: () => 0n,
-      // Not supported: the call fails in the guest.
-      http_request: () => 0n,
-      http_status_code: () => 0,
-      http_headers: () => 0n,
     }
     for (const name of this.#parts.module.layout.exchanged)
       table[name] = (...args: never[]) => this.#exchanged(name)(...args)

@@ -38,12 +38,15 @@ export interface GuestOptions {
   readonly surroundings: GuestSurroundings
   /** Calls after which a warm instance is replaced. */
   readonly reuseCalls: number
+  /** Called after each call; set by the tools for authors only. */
+  readonly onCalled?: (instance: GuestInstance) => void
 }
 
 export class Guest {
   readonly module: LoadedModule
   readonly #surroundings: GuestSurroundings
   readonly #reuseCalls: number
+  readonly #onCalled: GuestOptions['onCalled']
   /** Each tenant has its own instance. */
   readonly #isOfTenant: boolean
   readonly #ofTenants = new Map<string, GuestInstance>()
@@ -55,10 +58,11 @@ export class Guest {
   /** Why the last instance could not be created. */
   #openFailure: CallReport['failure'] = null
 
-  constructor(module: LoadedModule, { surroundings, reuseCalls }: GuestOptions) {
+  constructor(module: LoadedModule, { surroundings, reuseCalls, onCalled }: GuestOptions) {
     this.module = module
     this.#surroundings = surroundings
     this.#reuseCalls = reuseCalls
+    this.#onCalled = onCalled
     this.#isOfTenant = module.instance === 'reuse'
   }
 
@@ -100,6 +104,7 @@ export class Guest {
       this.#drop(tenant)
       failure = toFailure(error, units)
     }
+    this.#onCalled?.(instance)
     const { log, counted } = instance
     const endedAtMs = performance.now()
     return {

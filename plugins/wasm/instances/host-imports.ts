@@ -15,15 +15,12 @@ export interface Signature {
 /** The AssemblyScript compiler imports `abort` from it. */
 const ABORT_NAMESPACE = 'env'
 
-/** Kernel functions that the gateway implements: parameters, arrow, results. Those for HTTP always fail. */
+/** Kernel functions that the gateway implements: parameters, arrow, results. */
 const KERNEL: Readonly<Record<string, string>> = {
   error_get: '-> i64',
   config_get: 'i64 -> i64',
   var_get: 'i64 -> i64',
   var_set: 'i64 i64 ->',
-  http_request: 'i64 i64 -> i64',
-  http_status_code: '-> i32',
-  http_headers: '-> i64',
   log_trace: 'i64 ->',
   log_debug: 'i64 ->',
   log_info: 'i64 ->',

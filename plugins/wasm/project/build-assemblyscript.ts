@@ -5,11 +5,13 @@ import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ModuleRunner } from '../testing/runner.ts'
 import { type BuildOptions, type BuildResult, type FailedBuild, failedBuild } from './build-result.ts'
-import { LIBRARY, writeEditorTypes } from './editor-types.ts'
+import { REQUIREMENTS } from './requirements.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 type Compiler = typeof import('assemblyscript/asc')
 
+/** How authors import the guest library; also its path inside a `node_modules` folder. */
+const LIBRARY = 'weir-gateway/wasm-sdk/assembly'
 const RUNTIMES = ['auto', 'stub', 'minimal', 'incremental']
 
 /** Settings under `weir` in the project's package.json. */
@@ -24,15 +26,9 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
   const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
   const settings = readSettings(directory)
   if ('isOk' in settings) return settings
-  // Optional, for editors: the project may be read-only.
-  if (existsSync(join(directory, 'assembly', 'tsconfig.json')))
-    await writeEditorTypes(directory).catch(() => undefined)
   const compiler = await loadCompiler(directory)
   if (compiler === null) {
-    return failedBuild(
-      'the AssemblyScript compiler is not installed',
-      'run `npm install --save-dev assemblyscript`',
-    )
+    return failedBuild('the AssemblyScript compiler is not installed', REQUIREMENTS.assemblyscript)
   }
 
   const isDebug = options.isDebug ?? false

@@ -10,9 +10,9 @@ export interface BuildOptions {
 }
 
 /** Languages with a guest library and a template per handler. */
-export type LibraryLanguage = 'assemblyscript' | 'rust'
+export type LibraryLanguage = 'assemblyscript' | 'rust' | 'go' | 'c'
 
-export type Language = LibraryLanguage | 'go' | 'c' | 'wat'
+export type Language = LibraryLanguage | 'wat'
 
 export type BuildResult = BuiltModule | FailedBuild
 

@@ -4,6 +4,7 @@ import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type BuildOptions, type BuildResult, type FailedBuild, failedBuild } from './build-result.ts'
+import { REQUIREMENTS } from './requirements.ts'
 
 const run = promisify(execFile)
 const TARGET = 'wasm32-unknown-unknown'
@@ -57,7 +58,7 @@ function moduleOf(stdout: string): string | null {
 }
 
 function explain({ code, stderr = '' }: CargoFailure): FailedBuild {
-  if (code === 'ENOENT') return failedBuild('cargo is not installed', 'install Rust from https://rustup.rs')
+  if (code === 'ENOENT') return failedBuild('cargo is not installed', REQUIREMENTS.rust)
   if (/target may not be installed/.test(stderr)) {
     return failedBuild(`the target ${TARGET} is not installed`, `run \`rustup target add ${TARGET}\``, stderr)
   }

@@ -4,11 +4,15 @@ import { mkdir, stat } from 'node:fs/promises'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type BuildOptions, type BuildResult, failedBuild, type Language } from './build-result.ts'
+import { REQUIREMENTS } from './requirements.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 const run = promisify(execFile)
 /** The first build in Go compiles its library. */
 const BUILD_LIMIT_MS = 600_000
+
+/** Output of a clang without WebAssembly or without its linker. */
+const LACKS_TARGET = /unable to create target|unknown target|Executable "wasm-ld|unable to execute command/
 
 interface Tool {
   readonly command: string
@@ -21,11 +25,11 @@ interface Toolchain {
   readonly mark: string
   /** The first installed one is used. */
   readonly tools: readonly Tool[]
-  readonly install: string
 }
 
 const cFlags = (file: string) => [
-  ...['-O2', '-nostdlib', '-Wall', '-I', join(sdkFolder(), 'c')],
+  // The header of the project has precedence. Bulk memory spares a `memcpy`, which no library provides.
+  ...['-O2', '-nostdlib', '-Wall', '-mbulk-memory', '-I', '.', '-I', join(sdkFolder(), 'c')],
   ...['-Wl,--no-entry', 'module.c', '-o', file],
 ]
 
@@ -39,7 +43,6 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
       },
       { command: 'wat2wasm', arguments: (file) => ['--enable-all', 'module.wat', '-o', file] },
     ],
-    install: 'run `npm install --save-dev binaryen`, or install wabt',
   },
   go: {
     mark: 'go.mod',
@@ -54,7 +57,6 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
         env: { GOOS: 'wasip1', GOARCH: 'wasm' },
       },
     ],
-    install: 'install Go 1.24 or newer from https://go.dev/dl',
   },
   c: {
     mark: 'module.c',
@@ -65,7 +67,6 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
         arguments: (file: string) => ['cc', '--target=wasm32-freestanding', ...cFlags(file)],
       })),
     ],
-    install: 'install clang with lld, or zig (`pip install ziglang` brings it as python-zig)',
   },
 })
 
@@ -87,7 +88,7 @@ export async function buildWithTool(
   const directory = resolve(options.directory)
   const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
   await mkdir(dirname(file), { recursive: true })
-  const { tools, install } = TOOLCHAINS[language]
+  const { tools } = TOOLCHAINS[language]
   const PATH = searchPath(directory)
   for (const tool of tools) {
     try {
@@ -101,11 +102,11 @@ export async function buildWithTool(
       return { isOk: true, language, file, bytes, output, elapsedMs: performance.now() - begin }
     } catch (cause) {
       const { code, stderr = '' } = cause as { code?: unknown; stderr?: string }
-      if (code === 'ENOENT' || /unable to create target|wasm-ld|unknown target/.test(stderr)) continue
+      if (code === 'ENOENT' || LACKS_TARGET.test(stderr)) continue
       const problem = `${tool.command} could not build the project`
       return failedBuild(problem, `see the output of ${tool.command}`, stderr.trim())
     }
   }
   const problem = `a compiler is not installed: ${tools.map(({ command }) => command).join(' or ')}`
-  return failedBuild(problem, install)
+  return failedBuild(problem, REQUIREMENTS[language])
 }

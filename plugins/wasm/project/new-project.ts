@@ -1,9 +1,10 @@
-/** Creates a module project from a template. */
+/** Creates a module project from a template or an example. It builds on every machine after `npm ci`. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { languageOf } from './build.ts'
 import type { Language } from './build-result.ts'
-import { EDITOR_TYPES, writeEditorTypes } from './editor-types.ts'
+import { projectManifest } from './project-manifest.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 export const LANGUAGES: readonly Language[] = Object.freeze([
@@ -14,18 +15,33 @@ export const LANGUAGES: readonly Language[] = Object.freeze([
   'wat',
 ] as const)
 
-/** Files that a template takes from an example. */
-const FROM_EXAMPLES: Readonly<Partial<Record<Language, readonly string[]>>> = {
-  go: ['wasm-go/main.go', 'wasm-go/gateway.go', 'wasm-go/cases/on_request.json'],
-  wat: ['wasm-wat/module.wat', 'wasm-wat/cases/on_request.json'],
+/** Folder of the library in projects whose compiler does not read it from node_modules. */
+const COPY = 'weir-sdk'
+
+/** Files of the library that projects of a language have a copy of, below `wasm-sdk`. */
+const LIBRARIES: Readonly<Partial<Record<Language, { readonly from: string; readonly to: string }>>> = {
+  rust: { from: 'rust', to: COPY },
+  go: { from: 'go', to: COPY },
+  c: { from: 'c', to: '' },
 }
 
-interface NewProject {
+/** Files of a library that belong into a project. */
+const LIBRARY_FILE = /(^|\/)(Cargo\.toml|go\.mod|[\w-]+\.(rs|go|h))$/
+/** Path of a library as examples refer to it. */
+const EXAMPLE_LIBRARY = /\.\.\/\.\.\/wasm-sdk\/(?:rust|go)\b/g
+/** Folders of an example that are not part of a project. */
+const BUILT = /^(build|target|node_modules)\//
+
+export interface NewProject {
   /** Folder to create; must be empty if it exists. */
   readonly directory: string
   /** Name of the package: lower case, digits, hyphens. */
   readonly name: string
   readonly language: Language
+  /** Name of an example to start from, such as `wasm-auth`, instead of the template. Its language must be that of the project. */
+  readonly example?: string
+  /** Dependency on the gateway, for `package.json`. Default none. */
+  readonly gateway?: Readonly<Record<string, string>>
 }
 
 type NewProjectResult =
@@ -35,7 +51,13 @@ type NewProjectResult =
 const NAME = /^[a-z][a-z0-9-]{0,63}$/
 
 /** Overwrites nothing. Invalid requests are part of the result. */
-export async function newProject({ directory, name, language }: NewProject): Promise<NewProjectResult> {
+export async function newProject({
+  directory,
+  name,
+  language,
+  example,
+  gateway = {},
+}: NewProject): Promise<NewProjectResult> {
   if (!NAME.test(name)) {
     return failed(`${name} is not a valid package name`, 'use lower-case letters, digits and hyphens')
   }
@@ -46,35 +68,83 @@ export async function newProject({ directory, name, language }: NewProject): Pro
   if (existsSync(target) && (await readdir(target)).length > 0) {
     return failed(`${target} is not empty`, 'choose a folder that does not exist yet')
   }
-  const template = join(sdkFolder(), 'templates', language)
-  const sources = new Map<string, string>()
-  // npm leaves .gitignore out of packages.
-  for (const source of await filesOf(template))
-    sources.set(source.slice(template.length + 1).replace(/^(gitignore$|cargo\/)/, '.$1'), source)
-  for (const place of FROM_EXAMPLES[language] ?? [])
-    sources.set(place.slice(place.indexOf('/') + 1), join(sdkFolder(), '..', 'examples', place))
-  if (language === 'rust') {
-    // A copy, so that the project builds on every machine.
-    const crate = join(sdkFolder(), 'rust')
-    for (const source of [join(crate, 'Cargo.toml'), ...(await filesOf(join(crate, 'src')))])
-      sources.set(join('weir-sdk', source.slice(crate.length + 1)), source)
-  }
-  for (const [path, source] of sources) {
-    const text = await readFile(source, 'utf8')
+  const files = await filesFrom(language, example)
+  files.set('package.json', projectManifest(name, language, gateway))
+  for (const [path, text] of files) {
     await mkdir(dirname(join(target, path)), { recursive: true })
     await writeFile(join(target, path), text.replaceAll('{{name}}', name))
   }
-  const files = [...sources.keys()]
-  if (language === 'assemblyscript') {
-    await writeEditorTypes(target)
-    files.push(EDITOR_TYPES)
-  }
-  return { isOk: true, directory: target, files: files.sort() }
+  return { isOk: true, directory: target, files: [...files.keys()].sort() }
 }
 
+/** Names of the examples with their languages. */
+export async function moduleExamples(): Promise<ReadonlyMap<string, Language>> {
+  const folder = examplesFolder()
+  const names = (await readdir(folder)).filter((name) => name.startsWith('wasm-')).sort()
+  return new Map(
+    names.flatMap((name) => {
+      const language = languageOf(join(folder, name))
+      return language === null ? [] : [[name, language] as const]
+    }),
+  )
+}
+
+function examplesFolder(): string {
+  return join(sdkFolder(), '..', 'examples')
+}
+
+/** Texts by path in the project. */
+async function filesFrom(language: Language, example: string | undefined): Promise<Map<string, string>> {
+  const templates = join(sdkFolder(), 'templates')
+  const files = new Map<string, string>()
+  const add = async (folder: string, to: (path: string) => string | null) => {
+    for (const path of await filesOf(folder)) {
+      const place = to(path)
+      if (place !== null) files.set(place, await readFile(join(folder, path), 'utf8'))
+    }
+  }
+  const isCase = (path: string) => path.startsWith('cases/')
+  const isTemplate = example === undefined
+  // npm leaves .gitignore out of packages.
+  const named = (path: string) => path.replace(/^(gitignore$|cargo\/)/, '.$1')
+  await add(join(templates, 'common'), (path) =>
+    isCase(path) && (!isTemplate || language === 'wat') ? null : named(path),
+  )
+  await add(join(templates, language), named)
+  if (!isTemplate) for (const path of [...files.keys()]) if (isSource(path)) files.delete(path)
+  const source = example ?? (language === 'wat' ? 'wasm-wat' : null)
+  if (source !== null)
+    await add(join(examplesFolder(), source), (path) =>
+      BUILT.test(path) || (isTemplate && path === 'README.md') ? null : path,
+    )
+  for (const path of ['Cargo.toml', 'go.mod']) {
+    const text = files.get(path)
+    if (text !== undefined)
+      files.set(path, text.replaceAll(EXAMPLE_LIBRARY, language === 'go' ? `./${COPY}` : COPY))
+  }
+  const library = LIBRARIES[language]
+  if (library !== undefined)
+    await add(join(sdkFolder(), library.from), (path) =>
+      LIBRARY_FILE.test(path) && !BUILT.test(path) ? join(library.to, path) : null,
+    )
+  return files
+}
+
+/** Sources of a template, which those of an example replace. */
+function isSource(path: string): boolean {
+  return /\.(ts|rs|go|c)$/.test(path)
+}
+
+/** Paths below a folder, with slashes. */
 async function filesOf(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    )
 }
 
 function failed(problem: string, next: string): NewProjectResult {

@@ -8,8 +8,15 @@ import type { WasmConfig } from '../config.ts'
 import { ModuleRejected } from '../errors.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { buildGuest, compileModule, startFuel } from '../instances/build-guest.ts'
-import { checkExports, checkImports, hasDescribe, hasInitialize } from '../instances/check-module.ts'
+import {
+  checkExports,
+  checkImports,
+  checkSignatures,
+  hasDescribe,
+  hasInitialize,
+} from '../instances/check-module.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
+import { readParts } from '../rewrite/module-parts.ts'
 import { hasStartSection, readSections } from '../rewrite/sections.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
@@ -66,13 +73,21 @@ function readFile(
 
 export type Ready = Omit<LoadedModule, 'row'>
 
+export interface LoadParts {
+  /** Runs the trial start. */
+  readonly pool: Pick<GuestPool, 'run'>
+  readonly http: Pick<OutgoingHttp, 'problemOf'>
+  /** The settings are not known yet, as in a check by an author. Default false. */
+  readonly hasNoSettings?: boolean
+}
+
 /** @throws ModuleRejected, BadModule */
 export async function loadModule(
   uuid: string,
   descriptor: ModuleDescriptor,
   { bytes }: ModuleFile,
   config: WasmConfig,
-  { pool, http }: { readonly pool: GuestPool; readonly http: Pick<OutgoingHttp, 'problemOf'> },
+  { pool, http, hasNoSettings = false }: LoadParts,
 ): Promise<Ready> {
   const usesWasi = descriptor.wasi === true
   const { allowed_hosts: allowedHosts = [] } = descriptor
@@ -113,7 +128,7 @@ export async function loadModule(
       `the start of the module uses ${burntAtStart} units of fuel; OnPick allows ${config.inline.fuel} (plugins.wasm.inline.fuel)`,
     )
   const settings = descriptor.settings ?? description.settings ?? null
-  checkSettings(settings, trial.config)
+  if (!hasNoSettings) checkSettings(settings, trial.config)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
   const startUnits = unitsOfStart(trial, burntAtStart, config)
   // Warm instances are not restored, so their stores are not recorded.
@@ -134,7 +149,7 @@ export async function loadModule(
  * Checks the module against the interface and the limits of the gateway, and builds it.
  * @throws ModuleRejected, BadModule
  */
-export async function prepareModule(
+async function prepareModule(
   bytes: Uint8Array<ArrayBuffer>,
   attachPoints: readonly AttachPoint[],
   usesWasi: boolean,
@@ -146,6 +161,7 @@ export async function prepareModule(
   const original = await compileModule(bytes)
   checkImports(original, usesWasi)
   checkExports(original, attachPoints)
+  checkSignatures(readParts(bytes))
   return { original, guest: await buildGuest(bytes, 'fresh', config) }
 }
 
@@ -182,7 +198,7 @@ const TRY_MS = 10_000
 /** Instantiates the module once on a pool thread and reads its description. */
 async function tryModule(
   module: Ready,
-  pool: GuestPool,
+  pool: LoadParts['pool'],
 ): Promise<{ description: Partial<Description>; burntAtStart: number }> {
   const { uuid } = module
   if (!module.hasStart && !module.usesWasi && !hasDescribe(module.module)) {

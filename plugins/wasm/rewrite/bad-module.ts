@@ -5,3 +5,6 @@ export class BadModule extends Error {
     this.name = 'BadModule'
   }
 }
+
+/** The module uses a feature of WebAssembly that the gateway does not run. */
+export class UnsupportedFeature extends BadModule {}

@@ -4,7 +4,7 @@
  *
  * @source WebAssembly core 3.0, 5.4 (binary format of instructions); legacy exception handling proposal
  */
-import { BadModule } from './bad-module.ts'
+import { type BadModule, UnsupportedFeature } from './bad-module.ts'
 import type { ByteReader } from './byte-reader.ts'
 
 export const OP = {
@@ -230,7 +230,7 @@ export function checkReferenceType(type: number, what: string): number {
 
 function unknownType(type: number, what: string): BadModule {
   const family = type === 0x63 || type === 0x64 ? ' (typed references)' : ''
-  return new BadModule(
+  return new UnsupportedFeature(
     `the module has ${what} of the type 0x${type.toString(16)}${family}, which the gateway does not run`,
   )
 }
@@ -251,7 +251,7 @@ function unknown(op: number): BadModule {
         : op === 0x14 || op === 0x15 || (op >= 0xd3 && op <= 0xd6)
           ? ' (typed function references)'
           : ''
-  return new BadModule(
+  return new UnsupportedFeature(
     `the module uses the instruction 0x${op.toString(16)}${family}, which the gateway does not run`,
   )
 }

@@ -1,5 +1,5 @@
 /** Parses the sections of a module that the rewriter changes; others stay ranges of bytes. @source WebAssembly core 3.0, 5.5 */
-import { BadModule } from './bad-module.ts'
+import { BadModule, UnsupportedFeature } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { checkReferenceType, checkValueType, Instruction, OP } from './instruction.ts'
 import { readSections } from './sections.ts'
@@ -180,7 +180,7 @@ class PartsReader {
 function readType(reader: ByteReader): FunctionType {
   const form = reader.byte()
   if (form !== FUNCTION_TYPE)
-    throw new BadModule(
+    throw new UnsupportedFeature(
       `the module has a type of the form 0x${form.toString(16)}; the gateway runs function types only`,
     )
   const types = () => reader.list(() => readValueType(reader))
@@ -210,7 +210,7 @@ function readTable(reader: ByteReader): Limits & { type: number } {
 function readLimits(reader: ByteReader): Limits {
   const flags = reader.byte()
   if (flags > 1)
-    throw new BadModule('the module has a shared or 64-bit memory or table, which is not supported')
+    throw new UnsupportedFeature('the module has a shared or 64-bit memory or table, which is not supported')
   const minimum = reader.u32()
   return { minimum, maximum: flags === 1 ? reader.u32() : null }
 }

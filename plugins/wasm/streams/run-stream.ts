@@ -16,7 +16,7 @@ import type {
 const MAX_WRITTEN_BYTES = 4 * 1_048_576
 
 /** Fuel per byte of output data: decoding and encoding take about 2.5 ns per byte. */
-const UNITS_OF_DATA_BYTE = 8
+export const UNITS_OF_DATA_BYTE = 8
 
 /** An event in the chain. */
 interface Pending {

@@ -1,22 +1,13 @@
 /** Runs a module with sample input: describe, then each handler. */
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
-import { settingProblem } from '../../../wasm-sdk/settings.ts'
+import { UnsupportedFeature } from '../rewrite/bad-module.ts'
 import { toFirstInput } from './case-input.ts'
 import { checkOutput } from './checked-output.ts'
 import type { CaseStep } from './module-case.ts'
 import { ModuleRunner } from './runner.ts'
-import type { TrialLimits } from './trial-module.ts'
+import type { TrialSettings } from './trial-module.ts'
 
-export interface ConformanceOptions {
-  /** Attach points to check. Default: those that the module exports. */
-  readonly attachPoints?: readonly AttachPoint[]
-  /** Limits of the gateway, see `withDefaultLimits`. */
-  readonly limits?: Partial<TrialLimits>
-  /** The module will be registered with `wasi: true`. Default false. */
-  readonly usesWasi?: boolean
-  /** Settings of the module. */
-  readonly config?: Readonly<Record<string, string>>
-}
+export type ConformanceOptions = Omit<TrialSettings, 'bytes'>
 
 export interface Finding {
   /** problem: the gateway rejects the module or its calls fail. */
@@ -59,13 +50,11 @@ export async function tryModule(
   let runner: ModuleRunner
   try {
     runner = await ModuleRunner.open({ bytes, ...options })
-  } catch (cause) {
-    const message = `the module cannot be opened: ${(cause as Error).message}`
-    const finding = { code: 'cannot_open', message, next: 'see `describe` in ABI.md' }
-    return { findings: [{ level: 'problem', ...finding }], description: null }
+  } catch (error) {
+    return { findings: [rejection(error)], description: null }
   }
   try {
-    const findings = checkSettings(runner, options)
+    const findings = runner.remark === null ? [] : [remark(runner.remark)]
     for (const point of points) findings.push(...(await tryPoint(runner, point)))
     return { findings, description: runner.description }
   } finally {
@@ -73,16 +62,30 @@ export async function tryModule(
   }
 }
 
-/** Checks given settings only: without any, those of the registration are unknown. */
-function checkSettings({ description }: ModuleRunner, { config = {} }: ConformanceOptions): Finding[] {
-  if (description.settings === undefined || Object.keys(config).length === 0) return []
-  const message = settingProblem(description.settings, config)
-  if (message === null) return []
-  return [{ level: 'problem', code: 'bad_setting', message, next: 'the gateway rejects such a registration' }]
+/** The reason for which the gateway rejects the module. */
+function rejection(error: unknown): Finding {
+  const { message } = error as Error
+  if (error instanceof UnsupportedFeature) return unsupported(message)
+  const next = 'the gateway rejects the registration for this reason; see ABI.md'
+  return { level: 'problem', code: 'rejected', message, next }
+}
+
+export function unsupported(message: string): Finding {
+  const next = 'build without this feature; ABI.md lists those that the gateway runs'
+  return { level: 'problem', code: 'unsupported_feature', message, next }
+}
+
+function remark(message: string): Finding {
+  return {
+    level: 'warning',
+    code: 'description',
+    message,
+    next: 'the gateway ignores it; see `describe` in ABI.md',
+  }
 }
 
 async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[]> {
-  const { head, body } = toFirstInput({ on, ...SAMPLES[on], expect: {} }, runner.description.needs ?? {})
+  const { head, body } = toFirstInput({ on, ...SAMPLES[on], expect: {} }, runner.description.needs)
   const call = () => runner.call(on, head, body)
   const first = await call()
   if (first.outcome === 'timeout') {
@@ -101,10 +104,10 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[
     ]
   }
   const findings = checkSampleOutput(first.output, on)
-  const { instance = 'fresh' } = runner.description
+  const { instance } = runner.description
   if (instance === 'fresh') return findings
-  const growth = await growthOf(call, first.memoryBytes)
-  return growth === null ? findings : [...findings, growth]
+  const problem = await reuseProblem(on, call, first.memoryBytes)
+  return problem === null ? findings : [...findings, problem]
 }
 
 function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: AttachPoint): Finding[] {
@@ -121,15 +124,22 @@ function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: Attach
   }
 }
 
-/** Checks that the memory of a warm instance stops growing. */
-async function growthOf(
+/** Checks that a warm instance can be called many times, and that its memory stops growing. */
+async function reuseProblem(
+  on: AttachPoint,
   call: () => ReturnType<ModuleRunner['call']>,
   firstBytes: number,
 ): Promise<Finding | null> {
   let half = firstBytes
   let last = firstBytes
   for (let count = 1; count <= REUSE_CALLS; count++) {
-    last = (await call()).memoryBytes
+    const { outcome, problem, memoryBytes } = await call()
+    if (outcome !== 'ok') {
+      const message = `${on}: call ${count + 1} of a warm instance failed: ${problem}`
+      const next = 'free memory in smaller steps, or use fresh instances'
+      return { level: 'problem', code: 'reuse_failed', message, next }
+    }
+    last = memoryBytes
     if (count === REUSE_CALLS / 2) half = last
   }
   if (last <= half) return null

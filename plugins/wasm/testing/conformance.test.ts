@@ -135,11 +135,55 @@ test('a handler that traps on a plain request is a warning, as it may lack its s
   expect(report.findings.map(({ code }) => code)).toContain('call_failed')
 })
 
-test('an invalid description is a problem', async () => {
-  const { findings } = await checkModule(handmade({ exports: ['on_request', 'describe'] }))
-  expect(findings).toMatchObject([
-    { code: 'cannot_open', message: 'the module cannot be opened: the output of describe is not valid JSON' },
-  ])
+test('an empty description is a warning, since the gateway accepts it', async () => {
+  const { findings, isOk } = await checkModule(handmade({ exports: ['on_request', 'describe'] }))
+  expect(isOk).toBe(true)
+  expect(findings).toMatchObject([{ code: 'description', message: '`describe` outputs nothing' }])
+})
+
+test('HTTP of Extism is rejected with the action that replaces it', async () => {
+  const imports = [{ module: 'extism:host/env', name: 'http_status_code', type: 0 }]
+  const { findings } = await checkModule(handmade({ imports }))
+  expect(findings).toContainEqual(
+    expect.objectContaining({ code: 'import_http', next: expect.stringContaining('`fetch`') }),
+  )
+})
+
+test.each([
+  ['(module (memory 1 2 shared) (func (export "on_request") (result i32) (i32.const 0)))', 'shared'],
+  ['(module (memory i64 1) (func (export "on_request") (result i32) (i32.const 0)))', '64-bit'],
+  [
+    '(module (memory 1) (func (export "on_request") (result i32) (i32.atomic.load (i32.const 0))))',
+    'atomic instructions',
+  ],
+])('the unsupported feature of %s is reported as such', async (text, name) => {
+  const { findings } = await checkModule(assemble(text))
+  expect(findings).toContainEqual(
+    expect.objectContaining({ code: 'unsupported_feature', message: expect.stringContaining(name) }),
+  )
+})
+
+describe('OnPick', () => {
+  const LOOP = `(loop $l (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 200000))))`
+  const picks = (start: string, handler: string) =>
+    assemble(`(module (memory 1)
+      (func (export "_initialize") (local $i i32) ${start})
+      (func (export "on_pick") (result i32) (local $i i32) ${handler} (i32.const 0)))`)
+
+  test('has the fuel of a call on the data thread', async () => {
+    const { findings, isOk } = await checkModule(picks('', LOOP))
+    expect(isOk).toBe(false)
+    const message = expect.stringContaining('its fuel of 400000 units (plugins.wasm.inline.fuel)')
+    expect(findings).toContainEqual(expect.objectContaining({ code: 'too_slow', message }))
+    const limits = { inline: { fuel: 10_000_000, maxBodyBytes: 0 } }
+    expect((await checkModule(picks('', LOOP), { limits })).isOk).toBe(true)
+  })
+
+  test('requires a start with as little fuel', async () => {
+    const { findings } = await checkModule(picks(LOOP, ''))
+    const message = expect.stringMatching(/^the start of the module uses \d+ units of fuel; OnPick allows/)
+    expect(findings).toContainEqual(expect.objectContaining({ code: 'rejected', message }))
+  })
 })
 
 test(
@@ -151,14 +195,14 @@ test(
   BUILD_LIMIT_MS,
 )
 
-test.each(['reuse', 'shared'])(
-  'an instance kept as %s that allocates in each call is a problem',
-  async (instance) => {
-    const description = JSON.stringify({ abi: 1, instance })
-    const bytes = assemble(`(module
+/** A module that describes its instances, with one global counter. */
+function describing(instance: string, handler: string): Uint8Array {
+  const description = JSON.stringify({ abi: 1, instance })
+  return assemble(`(module
     (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
     (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
     (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+    (global $calls (mut i32) (i32.const 0))
     (memory 1) (data (i32.const 0) ${JSON.stringify(description)})
     (func (export "describe") (result i32) (local $at i64) (local $n i32)
       (local.set $at (call $alloc (i64.const ${description.length})))
@@ -166,10 +210,25 @@ test.each(['reuse', 'shared'])(
         (call $store (i64.add (local.get $at) (i64.extend_i32_u (local.get $n))) (i32.load8_u (local.get $n)))
         (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const ${description.length}))))
       (call $output (local.get $at) (i64.const ${description.length})) (i32.const 0))
-    (func (export "on_request") (result i32) (drop (memory.grow (i32.const 1))) (i32.const 0)))`)
+    (func (export "on_request") (result i32) ${handler} (i32.const 0)))`)
+}
+
+test.each(['reuse', 'shared'])(
+  'an instance kept as %s that allocates in each call is a problem',
+  async (instance) => {
+    const bytes = describing(instance, '(drop (memory.grow (i32.const 1)))')
     expect(await codesOf(bytes)).toEqual(['memory_grows'])
   },
 )
+
+test('a warm instance whose later calls fail is a problem', async () => {
+  const failing = `(global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+    (if (i32.eq (global.get $calls) (i32.const 50)) (then unreachable))`
+  expect((await checkModule(describing('reuse', failing))).findings).toMatchObject([
+    { code: 'reuse_failed', message: expect.stringContaining('OnRequest: call 50 of a warm instance') },
+  ])
+  expect(await codesOf(describing('fresh', failing))).toEqual([])
+})
 
 describe('a real module', () => {
   let bytes: Uint8Array
@@ -200,7 +259,7 @@ test('an endless start is a problem, whether it exceeds its time or its fuel fir
     expect(report.findings).toContainEqual(
       expect.objectContaining({
         level: 'problem',
-        code: 'cannot_open',
+        code: 'rejected',
         message: expect.stringMatching(/start/),
       }),
     )

@@ -1,6 +1,6 @@
 /** Checks a module against the interface of the gateway; each finding has a fix. */
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT, type ModuleDescription } from '../../../wasm-sdk/abi.ts'
-import { WASI_NAMESPACE } from '../instances/check-module.ts'
+import { isExtismHttp, isHandler, WASI_NAMESPACE } from '../instances/check-module.ts'
 import {
   isKnownNamespace,
   nearestName,
@@ -8,7 +8,7 @@ import {
   sameSignature,
   showSignature,
 } from '../instances/host-imports.ts'
-import { type ConformanceOptions, type Finding, tryModule } from './conformance-trial.ts'
+import { type ConformanceOptions, type Finding, tryModule, unsupported } from './conformance-trial.ts'
 import { inspectModule, type ModuleImport, type ModuleReport } from './inspect.ts'
 import { withDefaultLimits } from './trial-module.ts'
 
@@ -31,7 +31,7 @@ export async function checkModule(
   const module = inspectModule(bytes)
   const findings: Finding[] = []
   let description: ModuleDescription | null = null
-  if (module.problem !== null) findings.push(unreadable(module))
+  if (module.problem !== null) findings.push(unreadable(module, bytes))
   else {
     findings.push(...checkExports(module, options.attachPoints))
     findings.push(...module.imports.flatMap((one) => checkImport(one, options.usesWasi ?? false)))
@@ -46,7 +46,9 @@ export async function checkModule(
   return { isOk: findings.every(({ level }) => level === 'warning'), module, findings, description }
 }
 
-function unreadable({ format, problem }: ModuleReport): Finding {
+function unreadable({ format, problem }: ModuleReport, bytes: Uint8Array): Finding {
+  // V8 accepts it: the gateway cannot limit or restore what it uses.
+  if (format === 'core' && WebAssembly.validate(Uint8Array.from(bytes))) return unsupported(problem ?? '')
   const next =
     format === 'component'
       ? 'build for a core target such as wasm32-unknown-unknown, without component tools'
@@ -105,16 +107,6 @@ function checkExports(module: ModuleReport, wanted: readonly AttachPoint[] = [])
   return findings
 }
 
-function isHandler({
-  parameters,
-  results,
-}: {
-  parameters: readonly unknown[]
-  results: readonly unknown[]
-}): boolean {
-  return parameters.length === 0 && (results.length === 0 || (results.length === 1 && results[0] === 'i32'))
-}
-
 function checkImport({ module, name, kind, signature }: ModuleImport, usesWasi: boolean): Finding[] {
   const code = 'import_unknown'
   const message = `the module imports ${kind === 'function' ? '' : `the ${kind} `}${name} from ${module}, which the gateway does not provide`
@@ -128,6 +120,11 @@ function checkImport({ module, name, kind, signature }: ModuleImport, usesWasi: 
   const allowed = offeredSignature(module, name)
   if (allowed === null) {
     const nearest = nearestName(module, name)
+    if (isExtismHttp(module, name)) {
+      const next =
+        'output the action `fetch` instead: the gateway sends the request and calls the module again'
+      return [{ level: 'problem', code: 'import_http', message, next }]
+    }
     const next =
       isKnownNamespace(module) && nearest !== null
         ? `did you mean ${nearest}?`

@@ -63,7 +63,7 @@ async function runStep(runner: ModuleRunner, step: CaseStep, nowMs: number): Pro
 }
 
 async function runOnce(runner: ModuleRunner, step: CaseStep, nowMs: number): Promise<StepResult> {
-  const input = toInput(step, runner.description.needs ?? {}, nowMs)
+  const input = toInput(step, runner.description.needs, nowMs)
   const { calls, events = [], pieces = [] } = await callsOf(runner, step, input)
   const observed = observe(calls, events, pieces, runner.metrics)
   return {

@@ -1,60 +1,74 @@
 /** Entry of the thread that runs the guest of a runner, so that a guest that does not return can be terminated. */
 import { createHash } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
-import { GuestInstance, LimitBroken } from '../instances/guest-instance.ts'
+import { describeModule } from '../instances/describe-module.ts'
+import { Guest } from '../instances/guest.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { SHORT_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
-import { GUEST_OWNER, type ThreadCall, type ThreadData, type ThreadResult } from './runner-worker.ts'
+import {
+  GUEST_OWNER,
+  type ThreadCall,
+  type ThreadData,
+  type ThreadRequest,
+  type ThreadResult,
+} from './runner-worker.ts'
 
 const BLOCK_BYTES = 32
 
-const { module, state: memory, seed } = workerData as ThreadData
+const { module, state: memory, seed, reuseCalls } = workerData as ThreadData
 let nowMs = 0
 let randomBlocks = 0
+let memoryBytes = 0
 const state = new SharedState(memory, GUEST_OWNER, SHORT_WAIT_MS, () => nowMs)
 const surroundings = guestSurroundings(state, 'debug', { nowMs: () => nowMs, randomBytes })
-/** Warm instances by tenant. */
-const warm = new Map<string | null, GuestInstance>()
+const guest = new Guest(module, {
+  surroundings,
+  reuseCalls,
+  onCalled: (instance) => {
+    memoryBytes = instance.memoryBytes
+  },
+})
 
-parentPort?.on('message', async (call: ThreadCall) => parentPort?.postMessage(await run(call)))
+parentPort?.on('message', async (request: ThreadRequest) => {
+  const isCall = 'exportName' in request
+  parentPort?.postMessage(
+    isCall ? await run(request) : await describeModule(module, surroundings, request.hasDescribe),
+  )
+})
 parentPort?.postMessage('ready')
 
-async function run({ exportName, input, tenant, fuel, ...call }: ThreadCall): Promise<ThreadResult> {
+async function run({
+  exportName,
+  input,
+  tenant,
+  fuel,
+  bodyByteUnits,
+  ...call
+}: ThreadCall): Promise<ThreadResult> {
   nowMs = call.nowMs
-  const isFresh = call.instance === 'fresh'
-  const place = call.instance === 'shared' ? null : tenant
-  let instance: GuestInstance | null = null
-  let output: Uint8Array | null = null
-  let problem: string | null = null
-  let isOutOfFuel = false
-  let elapsedMs = 0
-  try {
-    instance = (isFresh ? undefined : warm.get(place)) ?? (await GuestInstance.open(module, surroundings))
-    if (!isFresh) warm.set(place, instance)
-    const begin = performance.now()
-    try {
-      if (exportName !== null) output = instance.call(exportName, input, tenant, fuel)
-    } finally {
-      elapsedMs = performance.now() - begin
-      instance.reset()
-    }
-  } catch (cause) {
-    problem = (cause as Error).message
-    isOutOfFuel = cause instanceof LimitBroken && cause.limit === 'fuel'
-    // The globals of an instance that trapped are undefined.
-    warm.delete(place)
-  }
+  memoryBytes = 0
+  if (!guest.isReady(tenant)) await guest.open(tenant)
+  const read = (output: Buffer | null) => output && Uint8Array.from(output)
+  const { value, report } = guest.call({ exportName, input, tenant, fuel, bodyByteUnits, read })
+  const { failure, logs, counted, durationUs } = report
   return {
-    output,
-    problem,
-    isOutOfFuel,
-    logs: instance?.log.lines.map(([level, text]) => ({ level, text })) ?? [],
-    counted: [...(instance?.counted ?? [])],
-    elapsedMs,
-    fuel: instance?.burntFuel ?? 0,
-    memoryBytes: instance?.memoryBytes ?? 0,
+    output: value,
+    problem: failure?.message ?? null,
+    isOutOfFuel: failure?.kind === 'fuel',
+    logs: logs.map(([level, text]) => ({ level, text })),
+    counted: toPairs(counted),
+    elapsedMs: durationUs / 1000,
+    fuel: report.fuel,
+    memoryBytes,
   }
+}
+
+/** @param counted name and delta in turns */
+function toPairs(counted: readonly (string | number)[]): [string, number][] {
+  const pairs: [string, number][] = []
+  for (let at = 0; at < counted.length; at += 2) pairs.push([String(counted[at]), Number(counted[at + 1])])
+  return pairs
 }
 
 /** The same seed gives the same bytes. */

@@ -1,6 +1,6 @@
 /** The thread of a runner's guest, as the runner uses it: calls have a deadline after which the thread is terminated. */
 import { Worker } from 'node:worker_threads'
-import type { LoadedModule } from '../threads/guest-task.ts'
+import type { LoadedModule, StartedModule } from '../threads/guest-task.ts'
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
@@ -13,21 +13,24 @@ export interface ThreadData {
   readonly state: SharedArrayBuffer
   /** Of the random bytes. */
   readonly seed: string
+  /** Calls after which a warm instance is replaced. */
+  readonly reuseCalls: number
 }
 
 /** Owner number of the guest thread for the lock of the state. */
 export const GUEST_OWNER = 0
 
 export interface ThreadCall {
-  /** Null only starts an instance. */
-  readonly exportName: string | null
+  readonly exportName: string
   readonly input: Uint8Array
   readonly nowMs: number
   readonly tenant: string | null
-  readonly instance: 'fresh' | 'reuse' | 'shared'
-  /** Fuel of the call, units. */
+  /** Fuel of the call, and per byte of the body of its output, units. */
   readonly fuel: number
+  readonly bodyByteUnits: number
 }
+
+export type ThreadRequest = ThreadCall | { readonly hasDescribe: boolean }
 
 export interface ThreadResult {
   readonly output: Uint8Array | null
@@ -37,7 +40,7 @@ export interface ThreadResult {
   readonly logs: readonly LogLine[]
   /** What the call counted, by metric name. */
   readonly counted: readonly (readonly [name: string, delta: number])[]
-  /** Time in the guest, without instantiation. */
+  /** Time in the guest, with the restore of its state. */
   readonly elapsedMs: number
   /** Fuel used, units. */
   readonly fuel: number
@@ -88,14 +91,23 @@ export class RunnerWorker {
    * @throws if the thread exits, for example when it runs out of memory
    */
   async call(call: ThreadCall, deadlineMs: number): Promise<ThreadResult | null> {
-    const response = this.#next(deadlineMs)
-    this.#worker.postMessage(call)
-    return (await response) as ThreadResult | null
+    return (await this.#request(call, deadlineMs)) as ThreadResult | null
+  }
+
+  /** Starts an instance of its own. @returns null if the deadline passed */
+  async describe(hasDescribe: boolean, deadlineMs: number): Promise<StartedModule | null> {
+    return (await this.#request({ hasDescribe }, deadlineMs)) as StartedModule | null
   }
 
   async stop(): Promise<void> {
     this.#ended ??= new Error('the thread was stopped')
     await this.#worker.terminate()
+  }
+
+  #request(request: ThreadRequest, deadlineMs: number): Promise<unknown> {
+    const response = this.#next(deadlineMs)
+    this.#worker.postMessage(request)
+    return response
   }
 
   #next(limitMs: number): Promise<unknown> {

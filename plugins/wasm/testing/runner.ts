@@ -3,29 +3,25 @@
 import {
   ABI_VERSION,
   type AttachPoint,
-  DESCRIBE_EXPORT,
   decodeOutput,
   EXPORT_OF_ATTACH_POINT,
   encodeFrame,
   type GuestInput,
   type ModuleDescription,
 } from '../../../wasm-sdk/abi.ts'
+import type { WasmConfig } from '../config.ts'
 import { SharedState } from '../instances/shared-state.ts'
-import { readDescription, unknownMember } from '../registry/description.ts'
+import { unknownMember } from '../registry/description.ts'
+import { UNITS_OF_DATA_BYTE } from '../streams/run-stream.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
+import { mayRunHere } from '../threads/placements.ts'
 import { GUEST_OWNER, type LogLine, RunnerWorker, type ThreadResult } from './runner-worker.ts'
-import { buildTrial, type TrialLimits, withDefaultLimits } from './trial-module.ts'
+import { loadTrial, type TrialModule, type TrialSettings, withDefaultLimits } from './trial-module.ts'
 
-export interface RunnerOptions {
-  readonly bytes: Uint8Array
-  /** Settings of the module. */
-  readonly config?: Readonly<Record<string, string>>
-  /** Limits of a gateway, see `withDefaultLimits`. A call that exceeds its time is stopped with its thread. */
-  readonly limits?: Partial<TrialLimits>
+/** A call that exceeds its time is stopped with its thread. */
+export interface RunnerOptions extends TrialSettings {
   /** The same seed gives the same random bytes. */
   readonly seed?: string
-  /** Overrides the instance kind of the module's description, as a registration can. */
-  readonly instance?: 'fresh' | 'reuse' | 'shared'
   /** Called after each call of a handler. */
   readonly onCall?: (point: AttachPoint, result: CallResult) => void
 }
@@ -45,55 +41,43 @@ export interface CallResult {
   readonly memoryBytes: number
 }
 
-const OUT_OF_FUEL = 'the call used up its fuel, which indicates an endless loop or too much work for one call'
-const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
-/** Values and counters of a module, bytes. */
-const STATE_BYTES = 4_194_304
 const RUNNER_OWNER = GUEST_OWNER + 1
 
 export class ModuleRunner {
-  readonly #module: LoadedModule
+  /** The module as the gateway would run it. */
+  readonly module: LoadedModule
+  /** What is probably wrong with the output of `describe` although the gateway accepts it; null if nothing is. */
+  readonly remark: string | null
   readonly #options: RunnerOptions
+  readonly #limits: WasmConfig
   readonly #exports: ReadonlySet<string>
   #thread: RunnerWorker | null = null
   #threadCount = 0
-  readonly #state = new SharedArrayBuffer(STATE_BYTES)
+  readonly #state: SharedArrayBuffer
   readonly #metrics = new Map<string, number>()
-  #description: ModuleDescription = DEFAULT_DESCRIPTION
 
-  private constructor(module: LoadedModule, options: RunnerOptions) {
-    this.#module = module
+  private constructor({ module, json }: TrialModule, options: RunnerOptions) {
+    this.module = module
+    this.remark = remarkOn(json)
     this.#options = options
+    this.#limits = withDefaultLimits(options.limits)
+    this.#state = new SharedArrayBuffer(this.#limits.stateBytes)
     this.#exports = new Set(WebAssembly.Module.exports(module.module).map(({ name }) => name))
   }
 
   /**
-   * Compiles the module, starts it and reads its description.
+   * Loads the module as a registration does.
    *
-   * @throws Error for an invalid module, a failed start, too much memory or an invalid description
+   * @throws ModuleRejected, BadModule with the reason for which the gateway would reject it
    */
   static async open(options: RunnerOptions): Promise<ModuleRunner> {
-    const { bytes, config = {}, limits } = options
-    // Instances of the runner are never restored: built as `reuse`.
-    const settings = {
-      config,
-      limits: withDefaultLimits(limits),
-      attachPoints: [],
-      instance: 'reuse',
-    } as const
-    const runner = new ModuleRunner(await buildTrial(bytes, settings), options)
-    try {
-      await runner.#describe()
-    } catch (cause) {
-      await runner.close()
-      throw cause
-    }
-    return runner
+    return new ModuleRunner(await loadTrial(options), options)
   }
 
-  /** The module's description, or the defaults. */
-  get description(): ModuleDescription {
-    return this.#description
+  /** The description of the module, completed by the defaults. */
+  get description(): Required<Omit<ModuleDescription, 'settings'>> & Pick<ModuleDescription, 'settings'> {
+    const { needs, instance, onFailure, settings } = this.module
+    return { abi: ABI_VERSION, needs, instance, on_failure: onFailure, settings: settings ?? undefined }
   }
 
   /** Sums of the module's metrics so far. */
@@ -111,11 +95,13 @@ export class ModuleRunner {
   async #call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
     const exportName = EXPORT_OF_ATTACH_POINT[point]
     if (!this.#exports.has(exportName)) return failed(`the module has no export ${exportName}`)
-    const response = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
+    const frame = Uint8Array.from(encodeFrame(input, body))
+    const units = this.#fuelOf(point, frame.length, body?.length ?? 0)
+    const response = await this.#run(point, frame, input, units)
     if ('outcome' in response) return response
     const { logs, elapsedMs, fuel, memoryBytes } = response
     if (response.isOutOfFuel)
-      return { ...failed(OUT_OF_FUEL), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
+      return { ...failed(outOfFuel(point, units)), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
     if (response.problem !== null) return { ...failed(response.problem), logs, elapsedMs, fuel, memoryBytes }
     try {
       const output =
@@ -132,34 +118,30 @@ export class ModuleRunner {
     this.#thread = null
   }
 
-  async #describe(): Promise<void> {
-    const hasDescription = this.#exports.has(DESCRIBE_EXPORT)
-    const response = await this.#run(hasDescription ? DESCRIBE_EXPORT : null, new Uint8Array(0), null)
-    if (response.problem !== null)
-      throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${response.problem}`)
-    if (!hasDescription) return
-    const output = 'outcome' in response ? null : response.output
-    const description = readDescription(Buffer.from(output ?? []).toString('utf8'))
-    const unknown = unknownMember(description)
-    if (unknown !== undefined) throw new Error(`the description has an unknown member ${unknown}`)
-    this.#description = description
+  /** Like the gateway: OnPick and modules placed inline run within `inline.fuel`. */
+  #fuelOf(point: AttachPoint, frameBytes: number, bodyBytes: number): number {
+    const { inline } = this.#limits
+    const { module } = this
+    const isSmall = bodyBytes <= inline.maxBodyBytes && module.burntAtStart <= inline.fuel
+    const isInline = module.placement === 'inline' && mayRunHere(module) && isSmall
+    return point === 'OnPick' || isInline ? inline.fuel : module.fuel + module.fuelPerByte * frameBytes
   }
 
-  /** @param exportName null only starts an instance */
   async #run(
-    exportName: string | null,
+    point: AttachPoint,
     input: Uint8Array,
-    head: GuestInput | null,
+    head: GuestInput,
+    fuel: number,
   ): Promise<ThreadResult | CallResult> {
     const call = {
-      exportName,
+      exportName: EXPORT_OF_ATTACH_POINT[point],
       input,
-      nowMs: head?.now_ms ?? 0,
-      tenant: head?.request.tenant ?? null,
-      instance: this.#options.instance ?? this.#description.instance ?? 'fresh',
-      fuel: this.#module.fuel + this.#module.fuelPerByte * input.length,
+      nowMs: head.now_ms,
+      tenant: head.request.tenant,
+      fuel,
+      bodyByteUnits: point === 'OnStreamEvent' ? UNITS_OF_DATA_BYTE : 0,
     }
-    const { timeoutMs } = this.#module
+    const { timeoutMs } = this.module
     try {
       this.#thread ??= await this.#start()
       const response = await this.#thread.call(call, timeoutMs)
@@ -178,7 +160,12 @@ export class ModuleRunner {
 
   #start(): Promise<RunnerWorker> {
     const seed = `${this.#options.seed ?? 'weir'}:${this.#threadCount++}`
-    return RunnerWorker.start({ module: this.#module, state: this.#state, seed })
+    return RunnerWorker.start({
+      module: this.module,
+      state: this.#state,
+      seed,
+      reuseCalls: this.#limits.reuseCalls,
+    })
   }
 
   /** The thread may have been terminated while it held the lock of the state. */
@@ -186,6 +173,18 @@ export class ModuleRunner {
     this.#thread = null
     new SharedState(this.#state, RUNNER_OWNER).releaseDead(GUEST_OWNER)
   }
+}
+
+function remarkOn(json: string | null): string | null {
+  if (json === null) return null
+  if (json === '') return '`describe` outputs nothing'
+  const unknown = unknownMember(JSON.parse(json))
+  return unknown === undefined ? null : `the description has an unknown member ${unknown}`
+}
+
+function outOfFuel(point: AttachPoint, units: number): string {
+  const setting = point === 'OnPick' ? ' (plugins.wasm.inline.fuel)' : ''
+  return `the call used up its fuel of ${units} units${setting}, which indicates an endless loop or too much work for one call`
 }
 
 function failed(problem: string): CallResult {

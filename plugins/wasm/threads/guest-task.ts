@@ -219,13 +219,17 @@ export type GuestTaskResult =
       readonly items: readonly StreamItemResult[]
       readonly reports: readonly StreamReport[]
     }
-  | {
-      readonly kind: 'describe'
-      readonly failure: string | null
-      readonly json: string | null
-      /** Fuel used by the start, units. */
-      readonly startFuel: number
-    }
+  | ({ readonly kind: 'describe' } & StartedModule)
+
+/** Result of the trial start of a module. */
+export interface StartedModule {
+  /** Why the start or `describe` failed; null if both succeeded. */
+  readonly failure: string | null
+  /** Output of `describe`; null if there is none. */
+  readonly json: string | null
+  /** Fuel used by the start, units. */
+  readonly startFuel: number
+}
 
 /** `workerData` of pool threads. */
 export interface GuestThreadData {

@@ -1,9 +1,8 @@
 /** Entry of pool threads: runs tasks. */
 import { threadId, workerData } from 'node:worker_threads'
-import { DESCRIBE_EXPORT } from '../../../wasm-sdk/abi.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
+import { describeModule } from '../instances/describe-module.ts'
 import { type Guest, Guests } from '../instances/guest.ts'
-import { GuestInstance } from '../instances/guest-instance.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { POOL_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
@@ -19,11 +18,8 @@ import {
   sharedClockMs,
 } from './guest-task.ts'
 
-/** Longest description, bytes. */
-const MAX_DESCRIPTION = 65_536
 /** Maximum size of the events that one task returns, UTF-16 units. */
 const MAX_TASK_UNITS = 4 * 1_048_576
-const NO_INPUT = new Uint8Array(0)
 
 const data = workerData as GuestThreadData
 const cells = new Int32Array(data.cells)
@@ -69,7 +65,8 @@ export async function runTask(task: GuestTask): Promise<GuestTaskResult> {
   }
   if (task.kind === 'describe') {
     start(1)
-    return describe(chain[0], task.hasDescribe)
+    const started = await describeModule(chain[0].module, surroundings, task.hasDescribe)
+    return { kind: 'describe', ...started }
   }
   const items: PhaseResult[][] = []
   for (const [place, item] of task.items.entries()) {
@@ -95,20 +92,4 @@ async function finish(
   tenant: string | null,
 ): Promise<void> {
   for (let missing = run.next(); missing !== null; missing = run.next()) await missing.open(tenant)
-}
-
-async function describe({ module }: Guest, hasDescribe: boolean): Promise<GuestTaskResult> {
-  let startFuel = 0
-  try {
-    const instance = await GuestInstance.open(module, surroundings)
-    startFuel = instance.burntFuel
-    const output = hasDescribe ? instance.call(DESCRIBE_EXPORT, NO_INPUT, null, module.fuel) : null
-    if (output !== null && output.length > MAX_DESCRIPTION)
-      return { kind: 'describe', failure: 'the description is too long', json: null, startFuel }
-    const json = output && Buffer.from(output).toString('utf8')
-    return { kind: 'describe', failure: null, json, startFuel }
-  } catch (error) {
-    const failure = error instanceof Error ? error.message : String(error)
-    return { kind: 'describe', failure, json: null, startFuel }
-  }
 }

@@ -1,0 +1,3 @@
+module weir-gateway.example/sdk
+
+go 1.24
