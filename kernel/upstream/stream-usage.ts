@@ -1,5 +1,6 @@
 /**
- * Reads the token usage of a relayed event stream, and removes the event that carries it if the client did not request it.
+ * Reads the token usage of a relayed event stream, and removes the event that carries it if the client did not request it,
+ * as well as the `"usage": null` of other events.
  * Events are looked at whole, so that the result does not depend on how the worker's bytes are split. @hot
  */
 import type { TokenUsage } from '../contracts/request.ts'
@@ -8,6 +9,7 @@ import type { UsageEstimator } from '../contracts/usage-estimator.ts'
 import { nextEventEnd } from '../wire/event-borders.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'
 import { isObject } from '../wire/is-object.ts'
+import { ChunkShape } from './chunk-shape.ts'
 import { StreamedText } from './streamed-text.ts'
 import { findUsage, jsonOfEvent, sumOfUsage, usageOfEvent, usageOfMetaInfo } from './token-usage.ts'
 
@@ -16,6 +18,8 @@ const META_INFO = Buffer.from('"meta_info"')
 /** Once in each event with output: of chat and completions, and of other formats. */
 const CHOICES = Buffer.from('"choices"')
 const DELTA = Buffer.from('"delta"')
+/** Shorter events, such as `data: [DONE]`, have neither output nor usage. */
+const MIN_EVENT_BYTES = 20
 /** Of the first event of chat, which has no output. */
 const ROLE = Buffer.from('"role"')
 const INDEX = /"index"\s?:\s?(\d{1,4})/
@@ -28,8 +32,11 @@ export class StreamUsage {
   readonly #removes: boolean
   /** Engines may report cumulative usage in every chunk of chat: only the last one is read. */
   readonly #readsLast: boolean
-  readonly #outputMarker: Buffer
-  /** Its position in the line of the first output; -1 before. The lines of a stream begin alike. */
+  /** Of chat and completions; null for other formats. */
+  readonly #shape: ChunkShape | null
+  /** The first event with choices has been counted. */
+  #hasBegun = false
+  /** Position of the output's marker in its line in other formats; -1 before the first. The lines of a stream begin alike. */
   #markerAt = -1
   readonly #splitter = new EventSplitter()
   /** Size of the request's body, for the estimate of its prompt. */
@@ -57,13 +64,16 @@ export class StreamUsage {
     this.#isMetaInfo = report === 'meta_info'
     this.#removes = removes
     this.#readsLast = report === 'on_request' && !removes
-    this.#outputMarker = report === 'on_request' ? CHOICES : DELTA
+    this.#shape = report === 'on_request' ? new ChunkShape() : null
     this.bodyBytes = bodyBytes
     this.estimator = estimator
     this.text = estimator === null ? null : new StreamedText()
   }
 
-  /** @param chunk valid during the call @returns the bytes for the client; empty if there are none yet. bench: relay-sse */
+  /**
+   * @param chunk valid during the call; its bytes may change
+   * @returns the bytes for the client; empty if there are none yet. bench: relay-sse
+   */
   pass(chunk: Buffer): Buffer {
     this.text?.push(chunk)
     if (this.#isGivenUp) return chunk
@@ -94,32 +104,90 @@ export class StreamUsage {
 
   /** @returns the events that the client gets */
   #scan(events: Buffer): Buffer {
-    if (!this.isReported) this.#countOutput(events)
+    const shape = this.#shape
+    if (shape !== null) return this.#scanChunks(events, shape)
+    if (!this.isReported) this.#countDeltas(events)
     const first = this.#find(events, 0)
-    return first < 0 ? events : this.#scanFrom(events, first)
+    if (first >= 0) this.#takeFrom(events, first)
+    return events
   }
 
-  #countOutput(events: Buffer): void {
-    const marker = this.#outputMarker
-    let at = this.#isMarkedAlike(events) ? this.#markerAt : events.indexOf(marker)
-    if (this.#markerAt < 0) {
-      this.#markerAt = at < 0 ? at : at - events.lastIndexOf(LF, at) - 1
-      if (at >= 0 && marker === CHOICES && events.includes(ROLE)) this.outputEvents--
+  /** Chat and completions. What is removed is overwritten by what follows it. */
+  #scanChunks(events: Buffer, shape: ChunkShape): Buffer {
+    let kept = 0
+    let start = 0
+    while (start < events.length) {
+      let end = shape.endOf(events, start)
+      let isKept = true
+      let hasShape = end >= 0
+      if (hasShape) {
+        this.outputEvents++
+        this.#hasBegun = true
+      } else {
+        const next = nextEventEnd(events, start)
+        end = next < 0 ? events.length : next
+        const event = events.subarray(start, end)
+        if (event.length >= MIN_EVENT_BYTES) {
+          if (!this.isReported) this.#countChunk(event)
+          if (findUsage(event, 0) < 0) hasShape = shape.learn(event)
+          else isKept = !this.#takeChunk(event)
+        }
+      }
+      if (isKept) kept = this.#keep(events, start, end, kept, hasShape ? shape : null)
+      start = end
     }
+    return kept === events.length ? events : events.subarray(0, kept)
+  }
+
+  /**
+   * Moves an event to the end of the kept ones, without a `"usage": null` that the client did not ask for.
+   *
+   * @param shape of the event; null if it has none
+   * @returns new end of the kept events
+   */
+  #keep(events: Buffer, start: number, end: number, kept: number, shape: ChunkShape | null): number {
+    const removed = shape !== null && this.#removes ? shape.nullBytes : 0
+    if (removed === 0) {
+      if (kept < start) events.copyWithin(kept, start, end)
+      return kept + end - start
+    }
+    const nullAt = end - (shape?.nullBack ?? 0)
+    if (kept < start) events.copyWithin(kept, start, nullAt)
+    const restAt = kept + nullAt - start
+    events.copyWithin(restAt, nullAt + removed, end)
+    return restAt + end - nullAt - removed
+  }
+
+  #countChunk(event: Buffer): void {
+    if (!event.includes(CHOICES)) return
+    if (this.#hasBegun || !event.includes(ROLE)) this.outputEvents++
+    this.#hasBegun = true
+  }
+
+  /** @returns true if it is removed */
+  #takeChunk(event: Buffer): boolean {
+    if (!this.#readsLast) return this.#take(event)
+    this.#unread = Buffer.from(event)
+    this.isReported = true
+    return false
+  }
+
+  #countDeltas(events: Buffer): void {
+    let at = this.#isMarkedAlike(events) ? this.#markerAt : events.indexOf(DELTA)
+    if (this.#markerAt < 0) this.#markerAt = at < 0 ? at : at - events.lastIndexOf(LF, at) - 1
     while (at >= 0) {
       this.outputEvents++
       // What is left is too short for another event.
       if (events.length - at < this.#markerAt) return
-      at = events.indexOf(marker, at + marker.length)
+      at = events.indexOf(DELTA, at + DELTA.length)
     }
   }
 
   /** True if the first line has the marker where the line of the first output had it: saves a search. bench: relay-sse */
   #isMarkedAlike(events: Buffer): boolean {
-    const marker = this.#outputMarker
     const start = this.#markerAt
     if (start < 0) return false
-    for (let i = 0; i < marker.length; i++) if (events[start + i] !== marker[i]) return false
+    for (let i = 0; i < DELTA.length; i++) if (events[start + i] !== DELTA[i]) return false
     return true
   }
 
@@ -127,9 +195,7 @@ export class StreamUsage {
     return this.#isMetaInfo ? events.indexOf(META_INFO, from) : findUsage(events, from)
   }
 
-  #scanFrom(events: Buffer, first: number): Buffer {
-    const kept: Buffer[] = []
-    let keptUntil = 0
+  #takeFrom(events: Buffer, first: number): void {
     let start = 0
     for (let at = first; at >= 0; at = this.#find(events, start)) {
       let end = start
@@ -140,18 +206,9 @@ export class StreamUsage {
       }
       const event = events.subarray(start, end)
       if (this.#isMetaInfo) this.#takeMetaInfo(event)
-      else if (this.#readsLast) {
-        this.#unread = Buffer.from(event)
-        this.isReported = true
-      } else if (this.#take(event)) {
-        kept.push(events.subarray(keptUntil, start))
-        keptUntil = end
-      }
+      else this.#take(event)
       start = end
     }
-    if (kept.length === 0) return events
-    kept.push(events.subarray(keptUntil))
-    return Buffer.concat(kept)
   }
 
   /** @returns true for an event of usage alone: a chunk of chat or completions without choices */
