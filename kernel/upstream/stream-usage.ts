@@ -32,13 +32,16 @@ export class StreamUsage {
   readonly #removes: boolean
   /** Engines may report cumulative usage in every chunk of chat: only the last one is read. */
   readonly #readsLast: boolean
-  /** Of chat and completions; null for other formats. */
-  readonly #shape: ChunkShape | null
+  /** Chat and completions. */
+  readonly #isChunks: boolean
+  /** Of the last event with output that was examined; null before the first. */
+  #shape: ChunkShape | null = null
   /** The first event with choices has been counted. */
   #hasBegun = false
   /** Position of the output's marker in its line in other formats; -1 before the first. The lines of a stream begin alike. */
   #markerAt = -1
-  readonly #splitter = new EventSplitter()
+  /** Null until a chunk ends within an event. */
+  #splitter: EventSplitter | null = null
   /** Size of the request's body, for the estimate of its prompt. */
   readonly bodyBytes: number
   /** Null without a tokenizer of the model. */
@@ -64,7 +67,7 @@ export class StreamUsage {
     this.#isMetaInfo = report === 'meta_info'
     this.#removes = removes
     this.#readsLast = report === 'on_request' && !removes
-    this.#shape = report === 'on_request' ? new ChunkShape() : null
+    this.#isChunks = report === 'on_request'
     this.bodyBytes = bodyBytes
     this.estimator = estimator
     this.text = estimator === null ? null : new StreamedText()
@@ -77,13 +80,19 @@ export class StreamUsage {
   pass(chunk: Buffer): Buffer {
     this.text?.push(chunk)
     if (this.#isGivenUp) return chunk
-    const isWhole =
-      this.#splitter.waitingBytes === 0 && chunk[chunk.length - 1] === LF && chunk[chunk.length - 2] === LF
-    const events = isWhole ? chunk : this.#splitter.push(chunk)
-    if (this.#splitter.waitingBytes > MAX_EVENT_BYTES) {
-      this.#isGivenUp = true
-      const rest = this.#splitter.takeRest()
-      return this.#removes ? Buffer.concat([this.#scan(events), rest]) : chunk
+    let events = chunk
+    if (
+      chunk[chunk.length - 1] !== LF ||
+      chunk[chunk.length - 2] !== LF ||
+      (this.#splitter !== null && this.#splitter.waitingBytes > 0)
+    ) {
+      this.#splitter ??= new EventSplitter()
+      events = this.#splitter.push(chunk)
+      if (this.#splitter.waitingBytes > MAX_EVENT_BYTES) {
+        this.#isGivenUp = true
+        const rest = this.#splitter.takeRest()
+        return this.#removes ? Buffer.concat([this.#scan(events), rest]) : chunk
+      }
     }
     const kept = this.#scan(events)
     return this.#removes ? kept : chunk
@@ -91,7 +100,7 @@ export class StreamUsage {
 
   /** Bytes that are held back at the end of the stream. */
   rest(): Buffer {
-    if (!this.#removes) return NO_BYTES
+    if (!this.#removes || this.#splitter === null) return NO_BYTES
     return this.#scan(Buffer.from(this.#splitter.takeRest()))
   }
 
@@ -104,8 +113,7 @@ export class StreamUsage {
 
   /** @returns the events that the client gets */
   #scan(events: Buffer): Buffer {
-    const shape = this.#shape
-    if (shape !== null) return this.#scanChunks(events, shape)
+    if (this.#isChunks) return this.#scanChunks(events)
     if (!this.isReported) this.#countDeltas(events)
     const first = this.#find(events, 0)
     if (first >= 0) this.#takeFrom(events, first)
@@ -113,27 +121,31 @@ export class StreamUsage {
   }
 
   /** Chat and completions. What is removed is overwritten by what follows it. */
-  #scanChunks(events: Buffer, shape: ChunkShape): Buffer {
+  #scanChunks(events: Buffer): Buffer {
     let kept = 0
     let start = 0
     while (start < events.length) {
-      let end = shape.endOf(events, start)
+      let shape = this.#shape
+      let end = shape === null ? -1 : shape.endOf(events, start)
       let isKept = true
-      let hasShape = end >= 0
-      if (hasShape) {
+      if (end >= 0) {
         this.outputEvents++
         this.#hasBegun = true
       } else {
+        shape = null
         const next = nextEventEnd(events, start)
         end = next < 0 ? events.length : next
-        const event = events.subarray(start, end)
-        if (event.length >= MIN_EVENT_BYTES) {
+        if (end - start >= MIN_EVENT_BYTES) {
+          const event = events.subarray(start, end)
           if (!this.isReported) this.#countChunk(event)
-          if (findUsage(event, 0) < 0) hasShape = shape.learn(event)
-          else isKept = !this.#takeChunk(event)
+          if (findUsage(event, 0) >= 0) isKept = !this.#takeChunk(event)
+          else {
+            shape = ChunkShape.of(event)
+            if (shape !== null) this.#shape = shape
+          }
         }
       }
-      if (isKept) kept = this.#keep(events, start, end, kept, hasShape ? shape : null)
+      if (isKept) kept = this.#keep(events, start, end, kept, shape)
       start = end
     }
     return kept === events.length ? events : events.subarray(0, kept)
