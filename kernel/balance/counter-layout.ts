@@ -1,6 +1,6 @@
 /**
  * Layout of the shared counters: a row per worker slot, shared columns, and columns per thread. Only `counters.ts`,
- * `breakers.ts`, `probe-permits.ts`, `outliers.ts` and `worker-statistics.ts` access them.
+ * `breakers.ts`, `probe-permits.ts`, `outliers.ts`, `worker-statistics.ts` and `latency-weights.ts` access them.
  *
  * ```
  * header | status | in flight | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
@@ -36,8 +36,10 @@ export const SharedColumn = {
   /** Moving averages of successful attempts, milliseconds. */
   durationMs: 15,
   firstByteMs: 16,
+  /** See `latency-weights.ts`. */
+  slowness: 17,
 } as const
-const SHARED_COLUMNS = 17
+const SHARED_COLUMNS = 18
 
 /** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const
