@@ -84,10 +84,9 @@ export class ChunkShape {
     for (let i = 0; i < head.length; i++) if (events[headAt + i] !== head[i]) return -1
     // Too short for two events of this shape: saves the search for the end.
     if (left < 2 * this.#leastBytes && this.#hasTail(events, events.length)) return events.length
-    let end = headAt + head.length
-    while (end < events.length && events[end] !== LF) end++
-    end += this.#lineEndBytes
-    return this.#hasTail(events, end) ? end : -1
+    const lineEnd = events.indexOf(LF, headAt + head.length)
+    const end = lineEnd + this.#lineEndBytes
+    return lineEnd >= 0 && this.#hasTail(events, end) ? end : -1
   }
 
   #hasTail(events: Buffer, end: number): boolean {
