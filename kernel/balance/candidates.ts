@@ -7,6 +7,7 @@ import type { EngineLoad, EngineLoads, WorkerEntry } from '../contracts/worker.t
 import type { Breakers } from './breakers.ts'
 import { type Availability, openAvailability, type Tier } from './compiled-table.ts'
 import type { Counters } from './counters.ts'
+import type { LatencyWeights } from './latency-weights.ts'
 import type { Outliers } from './outliers.ts'
 
 const EMPTY_TIER: Tier = Object.freeze({
@@ -32,6 +33,7 @@ export interface CandidateParts {
   readonly counters: Counters
   readonly breakers: Breakers
   readonly outliers: Outliers
+  readonly latency: LatencyWeights
   readonly loads: { readonly current: EngineLoads }
   /** Wall clock, milliseconds. */
   readonly now: () => number
@@ -134,6 +136,10 @@ export class Candidates implements CandidateView {
 
   get inFlightBySlot(): Int32Array {
     return this.#counters.loadBySlot
+  }
+
+  get slownessBySlot(): Int32Array {
+    return this.#parts.latency.slownessBySlot
   }
 
   get hasEqualCosts(): boolean {

@@ -1,6 +1,6 @@
 /**
  * Layout of the shared counters: a row per worker slot, shared columns, and columns per thread. Only `counters.ts`,
- * `breakers.ts`, `probe-permits.ts`, `outliers.ts` and `worker-statistics.ts` access them.
+ * `breakers.ts`, `probe-permits.ts`, `outliers.ts`, `worker-statistics.ts` and `latency-weights.ts` access them.
  *
  * ```
  * header | status | load | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
@@ -39,8 +39,10 @@ export const SharedColumn = {
   firstByteMs: 16,
   /** In-flight requests of other gateways, which the load contains. Only control writes them. */
   elsewhere: 17,
+  /** See `latency-weights.ts`. */
+  slowness: 18,
 } as const
-const SHARED_COLUMNS = 18
+const SHARED_COLUMNS = 19
 
 /** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const

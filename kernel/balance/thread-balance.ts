@@ -19,6 +19,7 @@ import { CompiledTable } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
 import { LastErrors } from './last-errors.ts'
+import { LatencyWeights, WEIGHT_PERIOD_MS } from './latency-weights.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { Outliers } from './outliers.ts'
 import { drawsPair } from './pairing.ts'
@@ -74,6 +75,9 @@ export class ThreadBalance implements WorkerBalance {
   readonly #errors: LastErrors
   readonly #now: () => number
   readonly #statistics: WorkerStatistics
+  readonly #latency: LatencyWeights
+  /** On control. */
+  readonly #weighing: NodeJS.Timeout | null
   readonly #counts: AttemptCounters
   readonly #policies: ModelPolicies
   readonly #slots: SlotAllocator
@@ -90,6 +94,7 @@ export class ThreadBalance implements WorkerBalance {
     this.#outliers = new Outliers(counters, options.breaker, now)
     this.#errors = new LastErrors(counters.layout)
     this.#statistics = new WorkerStatistics(counters)
+    this.#latency = new LatencyWeights(counters)
     this.#counts = {
       counters,
       breakers: this.#breakers,
@@ -105,6 +110,7 @@ export class ThreadBalance implements WorkerBalance {
     this.#breakers.setWorkers(this.#table.workers)
     this.#picker = new Picker(this.#table, {
       ...this.#counts,
+      latency: this.#latency,
       policies: this.#policies,
       loads: options.loads,
       pending: options.pending,
@@ -112,6 +118,10 @@ export class ThreadBalance implements WorkerBalance {
       onPick: options.onPickHook ?? null,
     })
     options.table.onChange((next) => this.#swapTable(next))
+    const isControl = counters.threadIndex === 0
+    this.#weighing = isControl
+      ? setInterval(() => this.#latency.update(this.#table), WEIGHT_PERIOD_MS).unref()
+      : null
   }
 
   /** Sets the observer of picks, outcomes and transitions of this thread. */
@@ -227,6 +237,7 @@ export class ThreadBalance implements WorkerBalance {
     this.#outliers.reset(slot)
     this.#errors.reset(slot)
     this.#statistics.reset(slot)
+    this.#latency.reset(slot)
     return slot
   }
 
@@ -270,6 +281,7 @@ export class ThreadBalance implements WorkerBalance {
 
   /** Closes the policies. */
   close(): void {
+    if (this.#weighing !== null) clearInterval(this.#weighing)
     this.#policies.close()
   }
 

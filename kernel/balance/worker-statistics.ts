@@ -1,5 +1,5 @@
 /**
- * Attempts, failures and times of each worker, over all threads, in shared memory: for operators, not for picks.
+ * Attempts, failures and times of each worker, over all threads, in shared memory: for operators, and for `latency-weights.ts`.
  * @hot
  */
 import { SharedColumn } from './counter-layout.ts'

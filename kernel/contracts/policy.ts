@@ -22,6 +22,11 @@ export interface CandidateView {
   readonly slots: Int32Array
   /** Live in-flight requests by row. Faster than `inFlight` in loops over `slots`. */
   readonly inFlightBySlot: Int32Array
+  /**
+   * Recent latency by row, relative to the median of the tier: the load of a worker weighs (256 + value) / 256 times as much.
+   * From -128 for half the median to 256 for twice the median; 0 for a worker like the others, or without requests.
+   */
+  readonly slownessBySlot: Int32Array
   /** True if all workers of the tier have the same cost. */
   readonly hasEqualCosts: boolean
   /** False if no engine has reported its load. */

@@ -139,6 +139,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
         return
       }
       this.#attempt = attempt
+      this.byteAtMs = -1
       this.#usedWorker = attempt.worker
       if (isAside) ctx.model ??= this.#model
       else this.#showOn(ctx, attempt.worker)
@@ -171,7 +172,6 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
 
   #watchStream(): void {
     this.attemptedAtMs = performance.now()
-    this.byteAtMs = -1
     this.#parts.streams.add(this)
   }
 
@@ -327,7 +327,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
       if (this.#discardedBytes > MAX_DRAINED_BYTES) this.#stopDiscarding()
       return
     }
-    this.#attempt?.firstByte()
+    if (this.byteAtMs < 0) this.#attempt?.firstByte()
     this.byteAtMs = this.#parts.streams.nowMs
     try {
       this.#handler.onData(chunk)

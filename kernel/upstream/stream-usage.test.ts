@@ -25,17 +25,27 @@ function pass(stream: string, cuts: readonly number[], usage: StreamUsage): stri
   return Buffer.concat(passed).toString()
 }
 
+/** Other forms of output: white space, the null between other members, the role of a first event, none. */
+const SPACED =
+  'data: {"model": "m", "choices": [{"index": 0, "text": "b]}"}], "usage" : null, "x": {"usage":null}}\n\n'
+const ROLE = 'data: {"choices":[{"delta":{"role":"assistant"}}],"usage":null}\n\n'
+const BARE = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+const LONG = BARE.replace('"a"', `"${'long '.repeat(99)}"`)
+const CRLF = PIECE.replaceAll('\n\n', '\r\n\r\n')
+const withoutNull = (stream: string) =>
+  stream.replaceAll('}}],"usage":null}', '}}]}').replaceAll('}], "usage" : null,', '}],')
+
 const cutsOf = fc.array(fc.nat(), { maxLength: 12 })
-const events = fc.array(fc.constantFrom(PIECE, ': ping\n\n', PIECE.replaceAll('\n\n', '\r\n\r\n'), FINAL), {
-  maxLength: 5,
+const events = fc.array(fc.constantFrom(PIECE, PIECE, ': ping\n\n', CRLF, FINAL, SPACED, ROLE, BARE, LONG), {
+  maxLength: 8,
 })
 
-test('any split: the event of usage alone is removed, every other byte passes, and the usage is read', () => {
+test('any split: the event of usage alone and null usage are removed, other bytes pass, and the usage is read', () => {
   fc.assert(
     fc.property(events, events, cutsOf, fc.boolean(), (before, after, cuts, hasEnd) => {
       const [start, end] = [before.join(''), after.join('') + (hasEnd ? DONE : 'data: {"incompl')]
       const usage = new StreamUsage('on_request', true)
-      expect(pass(start + USAGE + end, cuts, usage)).toBe(start + end)
+      expect(pass(start + USAGE + end, cuts, usage)).toBe(withoutNull(start + end))
       expect(usage.usage()).toEqual(COUNTED)
     }),
     { numRuns: 2_000 },
@@ -56,7 +66,7 @@ test('any split: a stream whose client asked for usage passes unchanged, and the
 
 test('a usage event without an empty line at the end of the stream is read and removed', () => {
   const usage = new StreamUsage('on_request', true)
-  expect(pass(PIECE + USAGE.trimEnd(), [], usage)).toBe(PIECE)
+  expect(pass(PIECE + USAGE.trimEnd(), [], usage)).toBe(withoutNull(PIECE))
   expect(usage.usage()).toEqual(COUNTED)
 })
 
@@ -78,6 +88,19 @@ test('/generate: the counts of each answer replace the earlier ones; the answers
   const usage = new StreamUsage('meta_info', false)
   pass(event(0, 1) + event(1, 1) + event(0, 6) + event(1, 2) + DONE, [30, 90], usage)
   expect(usage.usage()).toEqual({ input: 8, output: 8, cached: 2, reasoning: 0 })
+})
+
+test('any split: events with output are counted, without a role before the first', () => {
+  const outputs = fc.array(fc.constantFrom(PIECE, BARE, LONG, CRLF, SPACED, ': ping\n\n'), { maxLength: 20 })
+  fc.assert(
+    fc.property(outputs, cutsOf, fc.boolean(), (sent, cuts, hasRole) => {
+      const usage = new StreamUsage('on_request', true)
+      pass((hasRole ? ROLE : '') + sent.join('') + DONE, cuts, usage)
+      expect(usage.outputEvents).toBe(sent.filter((event) => event !== ': ping\n\n').length)
+      expect(usage.isReported).toBe(false)
+    }),
+    { numRuns: 1_000 },
+  )
 })
 
 test('a stream of one endless event is passed on', () => {

@@ -77,3 +77,16 @@ test('all streams of a thread together keep a bounded number of bytes, each at l
   expect(next.scale).toBe(1)
   next.release()
 })
+
+test('written texts are kept up to the limit, and their bytes are counted', () => {
+  const text = new StreamedText((kept) => kept.toString('utf8'))
+  text.write('a€')
+  text.write('b')
+  expect([text.text(), text.scale]).toEqual(['a€b', 1])
+  // No part of a character is kept.
+  text.write('€'.repeat(100_000))
+  text.write('c')
+  expect(text.text()).toBe(`a€b${'€'.repeat(Math.floor((262_144 - 5) / 3))}`)
+  expect(text.scale).toBeCloseTo(300_006 / 262_144, 4)
+  text.release()
+})

@@ -1,4 +1,4 @@
-/** Keeps the beginning of an event stream, and reads the generated text from it once the stream has ended. */
+/** Keeps the beginning of a stream, within a limit for all streams of the thread, and reads the generated text at its end. */
 import { nextEventEnd } from '../wire/event-borders.ts'
 import { isObject } from '../wire/is-object.ts'
 import { jsonOfEvent } from './token-usage.ts'
@@ -13,12 +13,18 @@ let heldBytes = 0
 
 /** @hot */
 export class StreamedText {
+  readonly #read: (kept: Buffer) => string
   #kept = Buffer.allocUnsafe(FIRST_BYTES)
   #keptBytes = 0
   #totalBytes = 0
   /** Bytes of this stream in `heldBytes`. */
   #heldBytes = 0
   #isFull = false
+
+  /** @param read reads the text from what was kept; default: from the events of a chat, completion, response or message */
+  constructor(read: (kept: Buffer) => string = textOfEvents) {
+    this.#read = read
+  }
 
   push(chunk: Buffer): void {
     this.#totalBytes += chunk.length
@@ -28,6 +34,18 @@ export class StreamedText {
     const bytes = Math.min(wanted, this.#kept.length - this.#keptBytes)
     chunk.copy(this.#kept, this.#keptBytes, 0, bytes)
     this.#keptBytes += bytes
+  }
+
+  /** Appends text in UTF-8. */
+  write(text: string): void {
+    const bytes = Buffer.byteLength(text)
+    this.#totalBytes += bytes
+    if (this.#isFull) return
+    const wanted = this.#keptBytes + bytes
+    if (wanted > this.#kept.length) this.#grow(wanted)
+    this.#keptBytes += this.#kept.write(text, this.#keptBytes)
+    // Nothing may follow a text that was cut.
+    if (wanted > this.#keptBytes) this.#isFull = true
   }
 
   /** Does nothing if the thread holds too much. */
@@ -57,7 +75,7 @@ export class StreamedText {
   }
 
   text(): string {
-    return textOfEvents(this.#kept.subarray(0, this.#keptBytes))
+    return this.#read(this.#kept.subarray(0, this.#keptBytes))
   }
 }
 

@@ -197,7 +197,7 @@ function countOf(value: unknown): number {
 }
 
 /** @param at position behind a name @returns position of its value; the length if there is none */
-function valueAt(bytes: Buffer, at: number): number {
+export function valueAt(bytes: Buffer, at: number): number {
   const colon = skipSpace(bytes, at)
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : bytes.length
 }

@@ -1,9 +1,10 @@
-/** Usage of a relayed stream that ended before the worker reported it: cancelled, broken off, or of a worker without counts. */
+/** Usage of a stream that ended before the worker reported it: cancelled, broken off, or of a worker without counts. */
 import type { OpenCall } from '../contracts/call.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TokenUsage } from '../contracts/request.ts'
-import type { UsageEstimator } from '../contracts/usage-estimator.ts'
+import type { StreamCount, UsageEstimator } from '../contracts/usage-estimator.ts'
 import type { StreamUsage } from './stream-usage.ts'
+import type { StreamedText } from './streamed-text.ts'
 
 /** Longest body that is kept until the end of a stream. */
 const MAX_BODY_BYTES = 1_048_576
@@ -35,24 +36,40 @@ export function countStreamUsage(call: OpenCall, ctx: RelayContext, stream: Stre
     reasoning: 0,
     isEstimated: true,
   }
-  if (estimator === null || text === null) {
-    call.used(estimate)
-    return
-  }
   const body = ctx.bodyBytes
-  const counting = estimator.count({
+  const unreported = {
     model: ctx.model ?? '',
     endpoint: ctx.route.endpoint ?? '',
     body: body.length === 0 ? null : body,
-    text: text.text(),
-  })
-  const exact = counting.then((count): TokenUsage => {
-    if (count === null) return estimate
-    const input = reported?.input || count.input
-    const { scale } = text
+  }
+  const count = (text: string) => estimator?.count({ ...unreported, text }) ?? Promise.resolve(null)
+  addEstimate(call, estimate, { text, count, input: reported?.input ?? 0 })
+}
+
+/** What an estimate is replaced by. */
+export interface EstimatedStream {
+  /** Null if no tokenizer of the model is loaded. */
+  readonly text: StreamedText | null
+  /** Counts a text, and the prompt of its stream. Never rejects. */
+  readonly count: (text: string) => Promise<StreamCount | null>
+  /** Input that the worker has reported; 0 if it has not. */
+  readonly input: number
+}
+
+/** Adds an estimate to the usage of a call, and replaces it by the count of the text. */
+export function addEstimate(call: OpenCall, estimate: TokenUsage, stream: EstimatedStream): void {
+  const { text, count, input: reportedInput } = stream
+  if (text === null) {
+    call.used(estimate)
+    return
+  }
+  const { scale } = text
+  const exact = count(text.text()).then((counted): TokenUsage => {
+    if (counted === null) return estimate
+    const input = reportedInput || counted.input
     return {
       input: input ?? estimate.input,
-      output: Math.round(count.output * scale),
+      output: Math.round(counted.output * scale),
       cached: estimate.cached,
       reasoning: 0,
       ...((input === null || scale > 1) && { isEstimated: true }),

@@ -38,14 +38,19 @@ function parseOptions(text: string): unknown {
   }
 }
 
-/** @param edits of ranges that do not overlap */
+/** @param edits of ranges that do not overlap. bench: relay-sse */
 export function editedBody(body: Buffer, edits: readonly BodyEdit[]): Buffer {
-  const parts: Buffer[] = []
-  let at = 0
-  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start)) {
-    parts.push(body.subarray(at, start), Buffer.from(text))
-    at = end
+  const ordered = edits.length === 1 ? edits : edits.toSorted((a, b) => a.start - b.start)
+  let bytes = body.length
+  for (const { start, end, text } of edits) bytes += Buffer.byteLength(text) - (end - start)
+  const edited = Buffer.allocUnsafe(bytes)
+  let from = 0
+  let to = 0
+  for (const { start, end, text } of ordered) {
+    to += body.copy(edited, to, from, start)
+    to += edited.write(text, to)
+    from = end
   }
-  parts.push(body.subarray(at))
-  return Buffer.concat(parts)
+  body.copy(edited, to, from)
+  return edited
 }

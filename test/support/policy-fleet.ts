@@ -68,6 +68,7 @@ export function viewOf(fleet: readonly FleetWorker[]): CandidateView {
       for (const { entry, inFlight } of candidates) counts[entry.slot] = inFlight
       return counts
     },
+    slownessBySlot: new Int32Array(MAX_WORKERS),
     hasEqualCosts: fleet.every(({ entry }) => entry.cost === fleet[0].entry.cost),
     hasLoads: fleet.some(({ load }) => load !== null),
     load: (index) => at(index).load,

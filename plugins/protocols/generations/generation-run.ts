@@ -338,7 +338,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
       this.#refusalHeaders = headers
     } else {
-      if (this.stream && this.#parts.upstream.countsUsage) this.#unreported = this.#openUnreported()
+      if (this.stream && this.#parts.upstream.countsUsage) this.#openUnreported()
       this.#read(() => {
         const attempt = this.#attempt as Attempt
         this.#reader = attempt.adapter.read(attempt, this)
@@ -347,10 +347,12 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
-  #openUnreported(): UnreportedStream {
+  #openUnreported(): void {
     const { counter } = this.#parts
     const model = this.ctx.model ?? ''
-    return new UnreportedStream(counter?.covers(model) === true ? counter : null, model)
+    // Of an attempt that was given up.
+    this.#unreported?.release()
+    this.#unreported = new UnreportedStream(counter?.covers(model) === true ? counter : null, model)
   }
 
   /** True if the worker lacks the path although it lists the format. */
@@ -549,6 +551,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (call === null) return
     if (usage !== null) call.used(toUsage(usage))
     else this.#unreported?.count(call, this.request)
+    this.#unreported?.release()
+    this.#unreported = null
   }
 
   #failed(cause: unknown): void {

@@ -5,7 +5,7 @@
 
 import type { CandidateView, EngineLoad, PickRequest, Policy } from '#kernel'
 import type { LeastLoadConfig } from './config.ts'
-import { WINDOW } from './find-least-loaded.ts'
+import { IDLE_SCORE, loadScore, WINDOW } from './find-least-loaded.ts'
 import type { WorkerCounters } from './worker-counters.ts'
 
 const NOT_KNOWN = -1
@@ -36,7 +36,7 @@ export class LeastLoad implements Policy {
   pick(candidates: CandidateView, request: PickRequest): number {
     this.nominal = NOT_KNOWN
     let best = candidates.length === 1 || !candidates.hasLoads ? -1 : this.shortestWait(candidates)
-    if (best < 0) best = this.fewestInFlight(candidates)
+    if (best < 0) best = this.leastLoaded(candidates)
     else this.countSentTokens(candidates, best, request)
     this.start = best + 1
     this.slot = candidates.slot(best)
@@ -44,21 +44,21 @@ export class LeastLoad implements Policy {
   }
 
   /** Used without reports; the search ends at the first idle worker. */
-  private fewestInFlight(candidates: CandidateView): number {
-    const { length, slots, inFlightBySlot, hasEqualCosts } = candidates
+  private leastLoaded(candidates: CandidateView): number {
+    const { length, slots, inFlightBySlot, slownessBySlot, hasEqualCosts } = candidates
     let index = this.start < length ? this.start : 0
     let best = index
-    let fewest = inFlightBySlot[slots[index]]
-    for (let left = length - 1; left > 0 && !(fewest === 0 && hasEqualCosts); left--) {
+    let least = loadScore(inFlightBySlot[slots[index]], slownessBySlot[slots[index]])
+    for (let left = length - 1; left > 0 && !(least <= IDLE_SCORE && hasEqualCosts); left--) {
       index = index + 1 === length ? 0 : index + 1
-      const inFlight = inFlightBySlot[slots[index]]
-      if (inFlight > fewest) continue
-      if (inFlight === fewest && (hasEqualCosts || !isCheaper(candidates, index, best))) continue
+      const score = loadScore(inFlightBySlot[slots[index]], slownessBySlot[slots[index]])
+      if (score > least) continue
+      if (score === least && (hasEqualCosts || !isCheaper(candidates, index, best))) continue
       best = index
-      fewest = inFlight
+      least = score
     }
     this.nominal = 0
-    this.bestScore = fewest
+    this.bestScore = inFlightBySlot[slots[best]]
     return best
   }
 
@@ -120,7 +120,9 @@ export class LeastLoad implements Policy {
   }
 
   private inFlightTokens(candidates: CandidateView, index: number): number {
-    return candidates.inFlight(index) * this.config.meanPrefillTokens
+    const slot = candidates.slot(index)
+    const weighed = loadScore(candidates.inFlightBySlot[slot], candidates.slownessBySlot[slot])
+    return (weighed / IDLE_SCORE - 1) * this.config.meanPrefillTokens
   }
 
   private pressure(load: EngineLoad): number {

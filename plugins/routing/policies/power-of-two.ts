@@ -3,9 +3,11 @@
  * @hot
  */
 import type { CandidateView, Policy, RandomSource } from '#kernel'
+import { loadScore } from './find-least-loaded.ts'
 
 /**
- * Compares KV cache use if both workers report it, else requests in flight; then cost, then the order of drawing.
+ * Compares KV cache use if both workers report it, else requests in flight and recent latency; then cost, then the order of
+ * drawing.
  */
 export class PowerOfTwo implements Policy {
   readonly name = 'power_of_two'
@@ -32,5 +34,9 @@ function compare(candidates: CandidateView, first: number, second: number): numb
   const usage = candidates.load(first)?.kvUsage ?? -1
   const otherUsage = candidates.load(second)?.kvUsage ?? -1
   if (usage >= 0 && otherUsage >= 0) return otherUsage - usage
-  return candidates.inFlight(second) - candidates.inFlight(first)
+  return scoreOf(candidates, second) - scoreOf(candidates, first)
+}
+
+function scoreOf(candidates: CandidateView, index: number): number {
+  return loadScore(candidates.inFlight(index), candidates.slownessBySlot[candidates.slot(index)])
 }
