@@ -18,7 +18,7 @@ import { metricsPage } from '../support/reference/metrics.ts'
 import { modulesPage } from '../support/reference/modules.ts'
 
 /** Excluded: the database plugin needs a server and has no routes. */
-const STARTED = Object.keys(catalog).filter((name) => name !== 'postgres')
+const STARTED = Object.keys(catalog).filter((name) => name !== 'postgres' && name !== 'mesh-valkey')
 const dataDir = mkdtempSync(join(tmpdir(), 'weir-reference-'))
 let routes: readonly RouteDefinition[] = []
 let readMetrics: () => Promise<MetricsSnapshot>
