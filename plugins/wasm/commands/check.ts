@@ -30,7 +30,7 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
   const attachPoints = readAttachPoints(options.attach) ?? undefined
   const config = readSettings('--config', options.config)
   const report = await checkModule(bytes, { attachPoints, config, usesWasi: options.wasi, limits })
-  const findings = [...fileFindings(file, limits), ...report.findings].toSorted(
+  const findings = [...report.findings, ...fileFindings(file, limits)].toSorted(
     (a, b) => Number(b.level === 'problem') - Number(a.level === 'problem'),
   )
   const isOk = findings.every(({ level }) => level === 'warning')
