@@ -240,6 +240,8 @@ export class GatewayThread {
     this.isDraining = true
     const endsAtMs = performance.now() + graceMs
     if (this.#server !== null) {
+      // Clients learn of the end with their next response, before the listener closes.
+      this.#server.closesConnections = true
       // Not referenced: the open listener keeps the process alive, and a second signal closes it.
       if (settleMs > 0) await sleep(Math.min(settleMs, graceMs / 2), undefined, { ref: false })
       this.#server.stopListening()

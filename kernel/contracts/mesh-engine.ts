@@ -83,7 +83,7 @@ export interface MeshEngine {
   /** Renews the name, unless it was silent for `goneMs`. Forgets nodes that were silent for `forgetMs`. */
   renew(name: string, incarnation: number, about: string, goneMs: number, forgetMs: number): Promise<Renewal>
   /** Gives up the name. */
-  leave(name: string, incarnation: number, goneMs: number): Promise<void>
+  leave(name: string, incarnation: number): Promise<void>
   /** All records, and the positions at that moment. */
   readAll(
     channels: readonly string[],

@@ -5,8 +5,8 @@
 import { defineCommand, token } from './token.ts'
 
 /**
- * `Init`: joining. `Suspected`: two seconds without a sign of life. `Down`: five seconds without one, or it has left;
- * listed for a minute more. By the clock of the mesh engine.
+ * `Init`: joining. `Suspected`: two seconds without a sign of life. `Down`: five seconds without one;
+ * listed for a minute more. One that has left is not listed. By the clock of the mesh engine.
  */
 export type MeshStatus = 'Init' | 'Alive' | 'Suspected' | 'Down' | 'Leaving'
 

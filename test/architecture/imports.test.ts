@@ -83,8 +83,8 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'test/api',
     'test/usage',
   ],
-  'weir-gateway': ['examples'],
-  'weir-gateway/testing': ['examples'],
+  'weir-gateway': ['examples', 'plugins/cli/plugin-template'],
+  'weir-gateway/testing': ['examples', 'plugins/cli/plugin-template'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))

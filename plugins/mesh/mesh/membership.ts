@@ -116,7 +116,7 @@ export class Membership {
     if (!this.#isHeld) return
     this.#isHeld = false
     const { engine, name } = this.#parts
-    await engine.leave(name, this.#incarnation, DOWN_MS).catch(() => undefined)
+    await engine.leave(name, this.#incarnation).catch(() => undefined)
   }
 
   #checkOthers(): void {

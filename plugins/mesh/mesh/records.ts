@@ -5,6 +5,9 @@ import { meshErrors } from './errors.ts'
 /** Modules have their bytes in blobs; everything else is small. */
 const MAX_RECORD_BYTES = 4 * 1024 * 1024
 
+/** Removals that are remembered. */
+const MAX_REMOVED = 10_000
+
 /** Writes one change. @throws mesh_unavailable, mesh_diverged */
 export type WriteRecord = (
   change: Parameters<MeshEngine['write']>[0],
@@ -69,6 +72,8 @@ export class Records<T> implements SharedRecords<T> {
     else this.#unreadable.delete(id)
     if (present === undefined) {
       this.#removed.set(id, revision)
+      // The oldest ones: a read takes milliseconds.
+      if (this.#removed.size > MAX_REMOVED) this.#removed.delete(this.#removed.keys().next().value ?? id)
       if (this.all.delete(id)) this.#tell(id, undefined)
       return
     }

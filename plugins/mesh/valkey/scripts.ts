@@ -82,15 +82,12 @@ end
 return out
 `
 
-/** ARGV: name, incarnation, goneMs. The row stays, as old as one that is gone. */
+/** ARGV: name, incarnation. */
 export const LEAVE = `
-local P, name, mine, gone = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-${NOW}${READ_NODE}
+local P, name, mine = KEYS[1], ARGV[1], tonumber(ARGV[2])
+${READ_NODE}
 local row = redis.call('HGET', P .. 'nodes', name)
-if not row then return 0 end
-local incarnation, _, about = node(row)
-if incarnation ~= mine then return 0 end
-redis.call('HSET', P .. 'nodes', name, mine .. ' ' .. string.format('%d', now - gone) .. ' ' .. about)
+if row and node(row) == mine then redis.call('HDEL', P .. 'nodes', name) end
 return 1
 `
 

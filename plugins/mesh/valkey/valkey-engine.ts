@@ -98,8 +98,8 @@ export class ValkeyEngine implements MeshEngine {
     return { isHeld: isHeld === 1, nodes, ...toState(revision, dataSets) }
   }
 
-  async leave(name: string, incarnation: number, goneMs: number): Promise<void> {
-    await this.#run('leave', [name, incarnation, goneMs])
+  async leave(name: string, incarnation: number): Promise<void> {
+    await this.#run('leave', [name, incarnation])
   }
 
   async readAll(
