@@ -1,22 +1,17 @@
 /**
- * One call: picks a worker, sends the request, retries on other workers until a response is passed on, reports each attempt
- * to the breaker, and releases the in-flight count exactly once. The handler receives the response. @hot
+ * One call: starts attempts until a response is passed on to the handler, reports a success to the breaker, and releases the
+ * in-flight count of each attempt exactly once. `send-attempt.ts` picks the worker and sends the request, `attempt-failures.ts`
+ * decides what follows a failed attempt. @hot
  */
-import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
+import type { Attempt } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { ModelParameters } from '../contracts/model-targets.ts'
-import type { LegFault, PairHandler } from '../contracts/pair.ts'
+import type { LegFault } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TokenUsage } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
-import type {
-  Exchange,
-  HeaderList,
-  Transport,
-  UpstreamFailure,
-  UpstreamRequest,
-} from '../contracts/transport.ts'
+import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { AttemptFailures, type FailingCall } from './attempt-failures.ts'
@@ -26,8 +21,8 @@ import type { CallParts } from './call-parts.ts'
 import { CallTarget } from './call-target.ts'
 import { checkModel } from './key-scope.ts'
 import { PairAttempt } from './pair-attempt.ts'
-import { type OpenPair, preparePair } from './pair-call.ts'
 import { isPage, isStream } from './response-headers.ts'
+import { pickAttempt, type SendingCall, sendAttempt } from './send-attempt.ts'
 import type { WatchedStream } from './stalled-streams.ts'
 import { correctedUsage, sumOfUsage } from './token-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
@@ -37,7 +32,7 @@ const MAX_DRAINED_BYTES = 65_536
 
 const SERVICE_UNAVAILABLE = 503
 
-export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStream {
+export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
   status = 0
   /** The call has finished, failed or was aborted. */
@@ -54,7 +49,7 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
   readonly startedAtMs = performance.now()
   exchange: Exchange | null = null
   attempt: Attempt | null = null
-  #attemptCount = 0
+  attemptCount = 0
   /** Number of attempts at earlier targets. */
   #attemptsBefore = 0
   /** At the current target; null until an attempt has failed. */
@@ -63,7 +58,7 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
   #isDiscarding = false
   #discardedBytes = 0
   /** The caller is paused; applies to later exchanges too. */
-  #isPaused = false
+  isPaused = false
   meter: CallWatch | null = null
   /** Worker of the last attempt; null before the first. */
   #usedWorker: WorkerEntry | null = null
@@ -106,12 +101,12 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
 
   /** Starts the first or the next attempt. Never throws. */
   begin(): void {
-    this.#attemptCount++
+    this.attemptCount++
     try {
       const { ctx } = this.call
       const isAside = this.call.isAside === true
       if (!isAside && !ctx.isModelAllowed) checkModel(ctx.identity, this.call.model)
-      const attempt = this.#pick()
+      const attempt = pickAttempt(this)
       // An onPick hook may end the request.
       if (this.isOver) {
         attempt.release()
@@ -126,8 +121,7 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
       if (ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
       if (this.call.stream) this.#watchStream()
       this.#startMeter(attempt.worker)
-      if (attempt instanceof PairAttempt) this.#sendPair(attempt)
-      else this.#sendOne(attempt)
+      sendAttempt(this, attempt)
     } catch (error) {
       this.#failuresOf.notSent(error)
     }
@@ -145,22 +139,18 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
     return this.attempt === null ? -1 : this.attempt.worker.slot
   }
 
-  get isPaused(): boolean {
-    return this.#isPaused
-  }
-
   #watchStream(): void {
     this.attemptedAtMs = performance.now()
     this.parts.streams.add(this)
   }
 
   pause(): void {
-    this.#isPaused = true
+    this.isPaused = true
     this.exchange?.pause()
   }
 
   resume(): void {
-    this.#isPaused = false
+    this.isPaused = false
     this.exchange?.resume()
   }
 
@@ -168,32 +158,8 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
     return this.target === null ? this.call.accepts : this.target.accepts
   }
 
-  get #parameters(): ModelParameters | null {
+  get parameters(): ModelParameters | null {
     return this.target === null ? null : this.target.parameters
-  }
-
-  #pick(): Attempt {
-    const call = this.call
-    const model = this.model
-    const failures = this.#failures
-    const { balance } = this.parts
-    const { ctx } = call
-    const accepts = this.accepts
-    if (call.worker !== null) return balance.attempt(call.worker)
-    const report = ctx.hooks.onAttempt !== null
-    const isPlain =
-      failures === null && !report && accepts === null && call.tokenIds === null && call.promptBytes === null
-    const pickOptions: PickOptions | undefined = isPlain
-      ? undefined
-      : {
-          excluded: failures?.retries.excluded,
-          report,
-          accepts,
-          tokenIds: call.tokenIds,
-          promptBytes: call.promptBytes,
-        }
-    if (balance.usesPair(model)) return PairAttempt.pick(balance, ctx, model, pickOptions)
-    return balance.pick(ctx, model, pickOptions)
   }
 
   /** Once per call, with the first worker. */
@@ -211,58 +177,21 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
     return this.call.ctx.route.endpoint ?? 'other'
   }
 
-  #sendOne(attempt: Attempt): void {
-    const call = this.call
-    const parts = this.parts
-    const { ctx } = call
-    const { worker } = attempt
-    const transport = parts.transports.of(worker)
-    const request = call.requestFor(worker, this.model, this.#attemptCount, this.#parameters)
-    const { onUpstreamRequest } = ctx.hooks
-    const pending =
-      onUpstreamRequest === null ? undefined : onUpstreamRequest(ctx, { worker, headers: request.headers })
-    if (pending instanceof Promise) {
-      pending.then(() => this.#send(transport, worker, request)).catch((error: unknown) => this.giveUp(error))
-    } else this.#send(transport, worker, request)
-  }
-
-  #send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
-    if (this.isOver) return
-    const limits = this.parts.limits.after(worker, this.model, this.call.stream, this.#usedMs)
-    this.exchange = transport.open(worker, request, limits, this)
-    if (this.#isPaused) this.exchange.pause()
-  }
-
-  #sendPair(attempt: PairAttempt): void {
-    const call = this.call
-    const parts = this.parts
-    const model = this.model
-    const pair = preparePair(attempt, {
-      call,
-      parts,
-      model,
-      number: this.#attemptCount,
-      parameters: this.#parameters,
-      usedMs: this.#usedMs,
-    })
-    const pending = pair.runHooks()
-    if (pending === null) this.#startPair(pair)
-    else pending.then(() => this.#startPair(pair)).catch((error: unknown) => this.giveUp(error))
-  }
-
-  #startPair(pair: OpenPair): void {
-    if (this.isOver) return
-    this.exchange = pair.start(this)
-    if (this.#isPaused) this.exchange.pause()
+  onSent(exchange: Exchange): void {
+    this.exchange = exchange
+    if (this.isPaused) exchange.pause()
   }
 
   get attemptNumber(): number {
-    return this.#attemptCount - this.#attemptsBefore
+    return this.attemptCount - this.#attemptsBefore
   }
 
-  /** Time used by earlier attempts, milliseconds. */
-  get #usedMs(): number {
-    return this.#attemptCount === 1 ? 0 : performance.now() - this.startedAtMs
+  get excluded(): readonly number[] | undefined {
+    return this.#failures?.retries.excluded
+  }
+
+  get usedMs(): number {
+    return this.attemptCount === 1 ? 0 : performance.now() - this.startedAtMs
   }
 
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
@@ -350,7 +279,7 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
     target.advance()
     this.model = target.model
     this.#failures = null
-    this.#attemptsBefore = this.#attemptCount
+    this.#attemptsBefore = this.attemptCount
   }
 
   tryAgain(): void {
@@ -462,7 +391,7 @@ export class CallRun implements OpenCall, FailingCall, PairHandler, WatchedStrea
     if (outcome !== 'retried') this.#failures?.faults.settle()
     if (notes === null) return
     this.notes = null
-    const reports = toReports(attempt, notes, this.#attemptCount, outcome)
+    const reports = toReports(attempt, notes, this.attemptCount, outcome)
     reportAttempts(this.call.ctx, reports, this.parts.log)
   }
 }
