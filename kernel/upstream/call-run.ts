@@ -1,115 +1,89 @@
 /**
- * One call: picks a worker, sends the request, retries on other workers until a response is passed on, reports each attempt
- * to the breaker, and releases the in-flight count exactly once. The handler receives the response. @hot
+ * One call: starts attempts until a response is passed on to the handler, reports a success to the breaker, and releases the
+ * in-flight count of each attempt exactly once. `send-attempt.ts` picks the worker and sends the request, `attempt-failures.ts`
+ * decides what follows a failed attempt. @hot
  */
-import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
+import type { Attempt } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
-import type { ModelParameters, TargetFailure } from '../contracts/model-targets.ts'
-import type { LegFault, PairHandler, PairLeg } from '../contracts/pair.ts'
+import type { ModelParameters } from '../contracts/model-targets.ts'
+import type { LegFault } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TokenUsage } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
-import type {
-  Exchange,
-  HeaderList,
-  Transport,
-  UpstreamFailure,
-  UpstreamRequest,
-} from '../contracts/transport.ts'
+import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { AttemptFailures, type FailingCall } from './attempt-failures.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
-import { CallFaults } from './call-faults.ts'
 import type { CallParts } from './call-parts.ts'
-import { CallRetries, type RetriedCall } from './call-retries.ts'
 import { CallTarget } from './call-target.ts'
 import { checkModel } from './key-scope.ts'
-import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { PairAttempt } from './pair-attempt.ts'
-import { type OpenPair, preparePair } from './pair-call.ts'
 import { isPage, isStream } from './response-headers.ts'
+import { pickAttempt, type SendingCall, sendAttempt } from './send-attempt.ts'
 import type { WatchedStream } from './stalled-streams.ts'
 import { correctedUsage, sumOfUsage } from './token-usage.ts'
-import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
+import { upstreamErrors } from './upstream-errors.ts'
 
 /** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */
 const MAX_DRAINED_BYTES = 65_536
 
-const NOT_FOUND = 404
 const SERVICE_UNAVAILABLE = 503
 
-export class CallRun implements OpenCall, PairHandler, WatchedStream {
+export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
   status = 0
   /** The call has finished, failed or was aborted. */
   isOver = false
   attemptedAtMs = 0
   byteAtMs = -1
-  readonly #call: Call
+  readonly call: Call
   readonly #handler: CallHandler
-  readonly #parts: CallParts
+  readonly parts: CallParts
   /** Canonical id. */
-  #model: string
+  model: string
   /** Null unless the call names a virtual model. */
-  readonly #target: CallTarget | null
-  readonly #startedAtMs = performance.now()
-  #exchange: Exchange | null = null
-  #attempt: Attempt | null = null
-  #attemptCount = 0
+  readonly target: CallTarget | null
+  readonly startedAtMs = performance.now()
+  exchange: Exchange | null = null
+  attempt: Attempt | null = null
+  attemptCount = 0
   /** Number of attempts at earlier targets. */
   #attemptsBefore = 0
-  /** Null until an attempt has failed. */
-  #retries: CallRetries | null = null
-  /** Null until an attempt has failed. */
-  #faults: CallFaults | null = null
+  /** At the current target; null until an attempt has failed. */
+  #failures: AttemptFailures | null = null
   /** The rest of the current exchange is read and discarded. */
   #isDiscarding = false
   #discardedBytes = 0
   /** The caller is paused; applies to later exchanges too. */
-  #isPaused = false
-  #meter: CallWatch | null = null
+  isPaused = false
+  meter: CallWatch | null = null
   /** Worker of the last attempt; null before the first. */
   #usedWorker: WorkerEntry | null = null
-  #notes: AttemptNotes | null = null
+  notes: AttemptNotes | null = null
 
   constructor(call: Call, handler: CallHandler, parts: CallParts) {
-    this.#call = call
+    this.call = call
     this.#handler = handler
-    this.#target = CallTarget.of(call, parts)
-    this.#model = this.#target?.model ?? CallTarget.modelOf(call, parts)
-    this.#parts = parts
+    this.target = CallTarget.of(call, parts)
+    this.model = this.target?.model ?? CallTarget.modelOf(call, parts)
+    this.parts = parts
   }
 
   get worker(): WorkerEntry | null {
-    return this.#attempt === null ? null : this.#attempt.worker
+    return this.attempt === null ? null : this.attempt.worker
   }
 
-  get #retriesOf(): CallRetries {
-    if (this.#retries === null) {
-      const call: RetriedCall = {
-        call: this.#call,
-        parts: this.#parts,
-        model: this.#model,
-        accepts: this.#accepts,
-        endpoint: this.#endpoint,
-        startedAtMs: this.#startedAtMs,
-        tryAgain: () => this.#tryAgain(),
-      }
-      this.#retries = new CallRetries(call)
-    }
-    return this.#retries
-  }
-
-  get #faultsOf(): CallFaults {
-    this.#faults ??= new CallFaults(this.#call, this.#model, this.#parts)
-    return this.#faults
+  get #failuresOf(): AttemptFailures {
+    this.#failures ??= new AttemptFailures(this)
+    return this.#failures
   }
 
   /** Starts the first attempt, at a virtual model when the call is ready for its target. Never throws. */
   start(): void {
-    const target = this.#target
+    const target = this.target
     const pending = target === null ? null : this.#prepareFor(target)
     if (pending === null) this.begin()
     else
@@ -117,195 +91,119 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
         () => {
           if (!this.isOver) this.begin()
         },
-        (error: unknown) => this.#giveUp(error),
+        (error: unknown) => this.giveUp(error),
       )
   }
 
   #prepareFor({ parameters }: CallTarget): Promise<void> | null {
-    return this.#call.prepareFor?.(this.#model, parameters) ?? null
+    return this.call.prepareFor?.(this.model, parameters) ?? null
   }
 
   /** Starts the first or the next attempt. Never throws. */
   begin(): void {
-    this.#attemptCount++
+    this.attemptCount++
     try {
-      const { ctx } = this.#call
-      const isAside = this.#call.isAside === true
-      if (!isAside && !ctx.isModelAllowed) checkModel(ctx.identity, this.#call.model)
-      const attempt = this.#pick()
+      const { ctx } = this.call
+      const isAside = this.call.isAside === true
+      if (!isAside && !ctx.isModelAllowed) checkModel(ctx.identity, this.call.model)
+      const attempt = pickAttempt(this)
       // An onPick hook may end the request.
       if (this.isOver) {
         attempt.release()
         return
       }
-      this.#attempt = attempt
+      this.attempt = attempt
       this.byteAtMs = -1
       this.#usedWorker = attempt.worker
-      if (isAside) ctx.model ??= this.#model
+      if (isAside) ctx.model ??= this.model
       else this.#showOn(ctx, attempt.worker)
       ctx.attempts++
-      if (ctx.hooks.onAttempt !== null) this.#notes = openNotes(attempt)
-      if (this.#call.stream) this.#watchStream()
+      if (ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
+      if (this.call.stream) this.#watchStream()
       this.#startMeter(attempt.worker)
-      if (attempt instanceof PairAttempt) this.#sendPair(attempt)
-      else this.#sendOne(attempt)
+      sendAttempt(this, attempt)
     } catch (error) {
-      this.#notSent(error)
+      this.#failuresOf.notSent(error)
     }
   }
 
   #showOn(ctx: RelayContext, { url }: WorkerEntry): void {
     ctx.workerUrl = url
-    ctx.model = this.#model
-    if (this.#target !== null) ctx.showTarget(this.#target.plan.name, this.#model)
+    ctx.model = this.model
+    if (this.target !== null) ctx.showTarget(this.target.plan.name, this.model)
   }
 
   // As a watched stream: an attempt of a pair counts for the decode worker.
 
   get slot(): number {
-    return this.#attempt === null ? -1 : this.#attempt.worker.slot
-  }
-
-  get isPaused(): boolean {
-    return this.#isPaused
+    return this.attempt === null ? -1 : this.attempt.worker.slot
   }
 
   #watchStream(): void {
     this.attemptedAtMs = performance.now()
-    this.#parts.streams.add(this)
+    this.parts.streams.add(this)
   }
 
   pause(): void {
-    this.#isPaused = true
-    this.#exchange?.pause()
+    this.isPaused = true
+    this.exchange?.pause()
   }
 
   resume(): void {
-    this.#isPaused = false
-    this.#exchange?.resume()
+    this.isPaused = false
+    this.exchange?.resume()
   }
 
-  get #accepts(): Call['accepts'] {
-    return this.#target === null ? this.#call.accepts : this.#target.accepts
+  get accepts(): Call['accepts'] {
+    return this.target === null ? this.call.accepts : this.target.accepts
   }
 
-  get #parameters(): ModelParameters | null {
-    return this.#target === null ? null : this.#target.parameters
-  }
-
-  #pick(): Attempt {
-    const call = this.#call
-    const model = this.#model
-    const retries = this.#retries
-    const { balance } = this.#parts
-    const { ctx } = call
-    const accepts = this.#accepts
-    if (call.worker !== null) return balance.attempt(call.worker)
-    const report = ctx.hooks.onAttempt !== null
-    const isPlain =
-      retries === null && !report && accepts === null && call.tokenIds === null && call.promptBytes === null
-    const pickOptions: PickOptions | undefined = isPlain
-      ? undefined
-      : {
-          excluded: retries?.excluded,
-          report,
-          accepts,
-          tokenIds: call.tokenIds,
-          promptBytes: call.promptBytes,
-        }
-    if (balance.usesPair(model)) return PairAttempt.pick(balance, ctx, model, pickOptions)
-    return balance.pick(ctx, model, pickOptions)
+  get parameters(): ModelParameters | null {
+    return this.target === null ? null : this.target.parameters
   }
 
   /** Once per call, with the first worker. */
   #startMeter(worker: WorkerEntry): void {
-    const { traffic } = this.#parts
-    if (traffic === null || this.#meter !== null) return
-    this.#meter = traffic.call(worker, this.#model, this.#endpoint, this.#call.stream, this.#startedAtMs)
+    const { traffic } = this.parts
+    if (traffic === null || this.meter !== null) return
+    this.meter = traffic.call(worker, this.model, this.endpoint, this.call.stream, this.startedAtMs)
   }
 
   #countUnrouted(error: unknown): void {
-    this.#parts.traffic?.unrouted(error, this.#model, this.#endpoint, this.#call.stream)
+    this.parts.traffic?.unrouted(error, this.model, this.endpoint, this.call.stream)
   }
 
-  get #endpoint(): string {
-    return this.#call.ctx.route.endpoint ?? 'other'
+  get endpoint(): string {
+    return this.call.ctx.route.endpoint ?? 'other'
   }
 
-  #sendOne(attempt: Attempt): void {
-    const call = this.#call
-    const parts = this.#parts
-    const { ctx } = call
-    const { worker } = attempt
-    const transport = parts.transports.of(worker)
-    const request = call.requestFor(worker, this.#model, this.#attemptCount, this.#parameters)
-    const { onUpstreamRequest } = ctx.hooks
-    const pending =
-      onUpstreamRequest === null ? undefined : onUpstreamRequest(ctx, { worker, headers: request.headers })
-    if (pending instanceof Promise) {
-      pending
-        .then(() => this.#send(transport, worker, request))
-        .catch((error: unknown) => this.#giveUp(error))
-    } else this.#send(transport, worker, request)
+  onSent(exchange: Exchange): void {
+    this.exchange = exchange
+    if (this.isPaused) exchange.pause()
   }
 
-  #send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
-    if (this.isOver) return
-    const limits = this.#parts.limits.after(worker, this.#model, this.#call.stream, this.#usedMs)
-    this.#exchange = transport.open(worker, request, limits, this)
-    if (this.#isPaused) this.#exchange.pause()
+  get attemptNumber(): number {
+    return this.attemptCount - this.#attemptsBefore
   }
 
-  #sendPair(attempt: PairAttempt): void {
-    const call = this.#call
-    const parts = this.#parts
-    const model = this.#model
-    const pair = preparePair(attempt, {
-      call,
-      parts,
-      model,
-      number: this.#attemptCount,
-      parameters: this.#parameters,
-      usedMs: this.#usedMs,
-    })
-    const pending = pair.runHooks()
-    if (pending === null) this.#startPair(pair)
-    else pending.then(() => this.#startPair(pair)).catch((error: unknown) => this.#giveUp(error))
+  get excluded(): readonly number[] | undefined {
+    return this.#failures?.retries.excluded
   }
 
-  #startPair(pair: OpenPair): void {
-    if (this.isOver) return
-    this.#exchange = pair.start(this)
-    if (this.#isPaused) this.#exchange.pause()
-  }
-
-  /** Time used by earlier attempts, milliseconds. */
-  get #usedMs(): number {
-    return this.#attemptCount === 1 ? 0 : performance.now() - this.#startedAtMs
-  }
-
-  /** No worker could be picked, or the request could not be built. */
-  #notSent(error: unknown): void {
-    const isPickError = this.#attempt === null && error instanceof GatewayError
-    if (
-      isPickError &&
-      (error.status >= 500 || error.code === 'model_not_found') &&
-      this.#giveUpTarget('no_worker', null)
-    )
-      return
-    if (!isPickError || !error.isRetryable || !this.#scheduleNext(null, null)) this.#giveUp(error)
+  get usedMs(): number {
+    return this.attemptCount === 1 ? 0 : performance.now() - this.startedAtMs
   }
 
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
-    this.#meter?.answered(status)
-    this.#notes?.answered(status)
+    this.meter?.answered(status)
+    this.notes?.answered(status)
     if (status >= 400) {
-      if (this.#retryAfterStatus(status, headers, contentLength)) return
-    } else if (this.#call.needsStream === true && !isStream(headers)) {
-      this.#unusable('stream', status)
+      if (this.#failuresOf.answered(status, headers, contentLength)) return
+    } else if (this.call.needsStream === true && !isStream(headers)) {
+      this.#failuresOf.unusable('stream', status)
       return
-    } else if (this.#call.worker === null && isPage(headers)) {
-      this.#unusable('page', status)
+    } else if (this.call.worker === null && isPage(headers)) {
+      this.#failuresOf.unusable('page', status)
       return
     }
     if (this.status !== 0) {
@@ -321,14 +219,14 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   }
 
   onResponseData(chunk: Buffer): void {
-    this.#faults?.receive(chunk)
+    this.#failures?.faults.receive(chunk)
     if (this.#isDiscarding) {
       this.#discardedBytes += chunk.length
       if (this.#discardedBytes > MAX_DRAINED_BYTES) this.#stopDiscarding()
       return
     }
-    if (this.byteAtMs < 0) this.#attempt?.firstByte()
-    this.byteAtMs = this.#parts.streams.nowMs
+    if (this.byteAtMs < 0) this.attempt?.firstByte()
+    this.byteAtMs = this.parts.streams.nowMs
     try {
       this.#handler.onData(chunk)
     } catch (error) {
@@ -357,198 +255,52 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
 
   /** An exception of the handler has no caller that could catch it: it fails the request. */
   #handlerFailed(error: unknown): void {
-    this.#giveUp(error)
-    this.#call.ctx.fail(error)
+    this.giveUp(error)
+    this.call.ctx.fail(error)
   }
 
   onResponseError(failure: UpstreamFailure): void {
     if (this.#isDiscarding) this.#isDiscarding = false
-    else if (this.#attempt !== null) this.#exchangeFailed(this.#attempt, failure)
+    else if (this.attempt !== null) this.#failuresOf.exchangeFailed(this.attempt, failure)
   }
 
   onLegFailed(fault: LegFault): void {
-    const attempt = this.#attempt
-    if (!(attempt instanceof PairAttempt)) return
-    const leg = attempt.leg(fault.leg)
-    const notes = fault.leg === 'prefill' ? attempt.prefillNotes : this.#notes
-    const local = fault.failure === null ? null : toLocalFailure(fault.failure)
-    if (local !== null) {
-      this.#failedLocally(leg, local, notes)
-      return
-    }
-    if (fault.failure !== null) {
-      this.#noteFailure(leg.worker, fault.failure, notes)
-      this.#logFailure(leg.worker, fault.failure)
-    } else {
-      this.#meter?.answered(fault.status)
-      if (fault.leg === 'decode') this.#notes?.answered(fault.status)
-      this.#faultsOf.answered(leg.worker, fault.status, notes)
-    }
-    const { resilience } = leg.worker
-    const isRejected = this.#faultsOf.isRejected(leg.worker, fault.status)
-    const isFailure =
-      isRejected || fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
-    if (isFailure) this.#faultsOf.blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
-    else leg.succeeded()
-    const headers = isRejected ? null : fault.headers
-    if (this.status === 0 && isFailure && this.#scheduleNext(leg, headers, fault.leg)) this.#abandon(leg)
-    else this.#giveUp(isRejected ? upstreamErrors.worker_credentials_rejected() : fault.error)
-  }
-
-  #exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
-    const local = toLocalFailure(failure)
-    if (local !== null) {
-      this.#failedLocally(attempt, local, this.#notes)
-      return
-    }
-    this.#noteFailure(attempt.worker, failure, this.#notes)
-    const { error } = failure
-    const isRejected = error !== null && this.#faultsOf.isRejected(attempt.worker, error.status)
-    if (!isRejected) this.#logFailure(attempt.worker, failure)
-    // A failure with an error of its own counts by its status; any other is the worker's failure.
-    const isFailure =
-      isRejected || error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) this.#faultsOf.blame(attempt, toFault(failure))
-    else attempt.succeeded()
-    const isRetryable = isRejected || error === null || error.isRetryable
-    const isUnanswered = this.status === 0 ? !failure.responseStarted : this.#call.keepsHead === true
-    const mayTryElsewhere = isUnanswered && isRetryable
-    if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
-    else if (isRejected) this.#giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
-    else this.#giveUp(toUpstreamError(failure, this.status !== 0))
-  }
-
-  /** A response that is no answer of an engine, whatever its status. */
-  #unusable(fault: 'stream' | 'page', status: number): void {
-    const attempt = this.#attempt
-    if (attempt === null) return
-    this.#faultsOf.misconfigured(attempt.worker, fault, status)
-    this.#faultsOf.unusable(attempt.worker, status, this.#notes)
-    if (this.tryElsewhere()) return
-    this.fail(
-      fault === 'stream' ? upstreamErrors.worker_not_streaming() : upstreamErrors.worker_answered_page(),
-    )
-  }
-
-  /** Tries another worker after a 404 of a worker that lists the model, and else the next target of a virtual model. @returns false if the 404 is to be passed on */
-  #tryAfterNotFound(attempt: Attempt): boolean {
-    const { worker } = attempt
-    if (this.#call.mayLackRoute === true) return false
-    const listsModel = worker.models.some(({ id }) => id === this.#model)
-    if (listsModel && this.#retriesOf.hasAnother(attempt)) {
-      if (!this.#scheduleNext(attempt, null)) return false
-    } else if (!this.#giveUpTarget('status', attempt)) return false
-    this.#faultsOf.suspect(worker)
-    this.#abandon(attempt)
-    this.#exchange?.abort()
-    return true
-  }
-
-  /** Not reported to the breaker. Another attempt may succeed after a delay, or on a worker with an open connection. */
-  #failedLocally(attempt: Attempt, failure: UpstreamFailure, notes: AttemptNotes | null): void {
-    logExhaustion(this.#parts.log, failure.message)
-    if (notes !== null) notes.failure = failure.kind
-    if (this.status === 0 && !failure.responseStarted && this.#scheduleNext(attempt, null))
-      this.#abandon(attempt)
-    else this.#giveUp(toUpstreamError(failure, this.status !== 0))
-  }
-
-  #noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
-    this.#meter?.failed(worker, failure, this.status)
-    this.#faultsOf.failed(worker, failure, notes)
-  }
-
-  #logFailure(worker: WorkerEntry, failure: UpstreamFailure): void {
-    const { requestId } = this.#call.ctx
-    this.#parts.log.warn(
-      { request_id: requestId, worker: worker.url, failure: failure.kind, reason: failure.message },
-      'upstream attempt failed',
-    )
-  }
-
-  /** @returns false if the response is to be passed on; true if another attempt or an error follows */
-  #retryAfterStatus(status: number, headers: HeaderList, contentLength: number): boolean {
-    const attempt = this.#attempt
-    if (attempt === null) return false
-    if (status === NOT_FOUND && this.#tryAfterNotFound(attempt)) return true
-    const isRejected = this.#faultsOf.isRejected(attempt.worker, status)
-    if (!isRejected && !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
-    this.#faultsOf.answered(attempt.worker, status, this.#notes)
-    if (!this.#scheduleNext(attempt, isRejected ? null : headers)) {
-      if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
-      return isRejected
-    }
-    this.#faultsOf.blame(attempt, 'answered')
-    this.#abandon(attempt)
-    this.#discardedBytes = 0
-    this.#isDiscarding = contentLength <= MAX_DRAINED_BYTES
-    if (!this.#isDiscarding) this.#exchange?.abort()
-    return true
+    if (this.attempt instanceof PairAttempt) this.#failuresOf.legFailed(this.attempt, fault)
   }
 
   tryElsewhere(): boolean {
-    const attempt = this.#attempt
-    if (this.isOver || attempt === null || !this.#scheduleNext(attempt, null)) return false
-    if (this.status !== 0) this.#faultsOf.unusable(attempt.worker, this.status, this.#notes)
-    this.#faultsOf.blame(attempt, 'answered')
-    this.#abandon(attempt)
-    this.#exchange?.abort()
-    // A stream whose head is kept continues at the next worker.
-    if (this.#call.keepsHead !== true) this.status = 0
-    return true
-  }
-
-  /** @returns true if another attempt follows; then the caller ends the failed one */
-  #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
-    const number = this.#attemptCount - this.#attemptsBefore
-    return (
-      this.#retriesOf.schedule({ failed, number, headers, leg }) ||
-      this.#giveUpTarget(headers === null ? 'failure' : 'status', failed)
-    )
-  }
-
-  /** @returns true if an attempt at the next target of the virtual model follows */
-  #giveUpTarget(reason: TargetFailure, failed: Attempt | null): boolean {
-    if (this.#target === null) return false
-    const totalMs = this.#parts.limits.totalMs(failed?.worker ?? null)
-    if (totalMs !== 0 && performance.now() - this.#startedAtMs >= totalMs) return false
-    if (!this.#target.giveUp(reason)) return false
-    setImmediate(() => {
-      if (!this.isOver) this.#tryAgain()
-    })
-    return true
+    return this.#failuresOf.tryElsewhere()
   }
 
   #enterNext(target: CallTarget): void {
     // One call for each target in the metrics, each by its model.
-    this.#meter?.done(this.#call.ctx, SERVICE_UNAVAILABLE)
-    this.#meter = null
+    this.meter?.done(this.call.ctx, SERVICE_UNAVAILABLE)
+    this.meter = null
     target.advance()
-    this.#model = target.model
-    this.#retries = null
-    this.#faults = null
-    this.#attemptsBefore = this.#attemptCount
+    this.model = target.model
+    this.#failures = null
+    this.#attemptsBefore = this.attemptCount
   }
 
-  /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
-  #abandon(failed: Attempt): void {
-    this.#retriesOf.excluded.push(failed.worker.slot)
-    this.#endAttempt('retried')
-  }
-
-  #tryAgain(): void {
+  tryAgain(): void {
     this.#stopDiscarding()
-    this.#exchange = null
-    this.#faults?.settle()
-    if (this.#target?.isGivenUp !== true) this.begin()
+    this.exchange = null
+    this.#failures?.faults.settle()
+    if (this.target?.isGivenUp !== true) this.begin()
     else {
-      this.#enterNext(this.#target)
+      this.#enterNext(this.target)
       this.start()
     }
   }
 
+  discardResponse(contentLength: number): void {
+    this.#discardedBytes = 0
+    this.#isDiscarding = contentLength <= MAX_DRAINED_BYTES
+    if (!this.#isDiscarding) this.exchange?.abort()
+  }
+
   #stopDiscarding(): void {
-    if (this.#isDiscarding) this.#exchange?.abort()
+    if (this.#isDiscarding) this.exchange?.abort()
     this.#isDiscarding = false
   }
 
@@ -556,19 +308,19 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     if (this.isOver) return
     this.isOver = true
     const { status } = this
-    const attempt = this.#attempt
+    const attempt = this.attempt
     const hasFailed =
-      status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) this.#faultsOf.blame(attempt, 'answered')
+      status >= 400 && attempt !== null && this.parts.retry.isFailure(status, attempt.worker.resilience)
+    if (hasFailed) this.#failuresOf.faults.blame(attempt, 'answered')
     else attempt?.succeeded()
     if (attempt !== null && status < 400) this.#working(attempt)
-    if (status < 400) this.#faults?.served()
-    this.#endAttempt(hasFailed ? 'failure' : 'success')
-    this.#meter?.done(this.#call.ctx, status)
+    if (status < 400) this.#failures?.faults.served()
+    this.endAttempt(hasFailed ? 'failure' : 'success')
+    this.meter?.done(this.call.ctx, status)
   }
 
   #working(attempt: Attempt): void {
-    const { misconfigured } = this.#parts
+    const { misconfigured } = this.parts
     misconfigured.working(attempt.worker)
     if (attempt instanceof PairAttempt) misconfigured.working(attempt.prefill.worker)
   }
@@ -579,7 +331,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   }
 
   estimated(estimate: TokenUsage, exact: Promise<TokenUsage>): void {
-    const { ctx } = this.#call
+    const { ctx } = this.call
     this.#addUsage(estimate)
     const corrected = exact.then((usage) => {
       ctx.usage = ctx.usage === null ? usage : correctedUsage(ctx.usage, estimate, usage)
@@ -590,67 +342,56 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   }
 
   #addUsage(usage: TokenUsage): void {
-    const { ctx } = this.#call
+    const { ctx } = this.call
     ctx.usage = ctx.usage === null ? usage : sumOfUsage(ctx.usage, usage)
   }
 
   /** Once per response: metrics cannot be corrected. */
   #meterUsage(usage: TokenUsage): void {
-    if (this.#usedWorker !== null) this.#meter?.used(this.#call.ctx, this.#usedWorker, usage)
+    if (this.#usedWorker !== null) this.meter?.used(this.call.ctx, this.#usedWorker, usage)
   }
 
   fail(error: unknown): void {
-    // An error that another worker might avoid counts as a failure of this one.
-    const attempt = this.#attempt
-    if (attempt !== null && error instanceof GatewayError && error.isRetryable) {
-      if (this.status !== 0) this.#faultsOf.unusable(attempt.worker, this.status, this.#notes)
-      this.#faultsOf.blame(attempt, 'answered')
-    }
-    this.#giveUp(error)
+    this.#failuresOf.fail(error)
   }
 
   /** Ends the call with an error. */
-  #giveUp(error: unknown): void {
-    this.#exchange?.abort()
+  giveUp(error: unknown): void {
+    this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#retries?.cancel()
-    this.#endAttempt('failure')
-    if (this.#meter === null) this.#countUnrouted(error)
-    else this.#meter.done(this.#call.ctx, error instanceof GatewayError ? error.status : 500)
+    this.#failures?.retries.cancel()
+    this.endAttempt('failure')
+    if (this.meter === null) this.#countUnrouted(error)
+    else this.meter.done(this.call.ctx, error instanceof GatewayError ? error.status : 500)
     try {
       this.#handler.onFailed(error)
     } catch (failure) {
-      this.#call.ctx.fail(failure)
+      this.call.ctx.fail(failure)
     }
   }
 
   abort(): void {
-    this.#exchange?.abort()
+    this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#retries?.cancel()
-    this.#endAttempt('cancelled')
-    this.#meter?.done(this.#call.ctx, 0)
+    this.#failures?.retries.cancel()
+    this.endAttempt('cancelled')
+    this.meter?.done(this.call.ctx, 0)
   }
 
   /** Releases the in-flight count and reports the attempt to onAttempt hooks. */
-  #endAttempt(outcome: AttemptReport['outcome']): void {
-    const attempt = this.#attempt
-    const notes = this.#notes
+  endAttempt(outcome: AttemptReport['outcome']): void {
+    const attempt = this.attempt
+    const notes = this.notes
     if (attempt === null) return
-    this.#attempt = null
+    this.attempt = null
     attempt.release()
-    if (this.#call.stream) this.#parts.streams.remove(this)
-    if (outcome !== 'retried') this.#faults?.settle()
+    if (this.call.stream) this.parts.streams.remove(this)
+    if (outcome !== 'retried') this.#failures?.faults.settle()
     if (notes === null) return
-    this.#notes = null
-    const reports = toReports(attempt, notes, this.#attemptCount, outcome)
-    reportAttempts(this.#call.ctx, reports, this.#parts.log)
+    this.notes = null
+    const reports = toReports(attempt, notes, this.attemptCount, outcome)
+    reportAttempts(this.call.ctx, reports, this.parts.log)
   }
-}
-
-function toFault({ kind }: UpstreamFailure): Fault {
-  if (kind === 'refused') return 'answered'
-  return kind === 'connect' ? 'unreachable' : 'silent'
 }

@@ -1,0 +1,247 @@
+/**
+ * Decides what follows a failed attempt of a call: an attempt on another worker, one at the next target of a virtual model,
+ * or an error. Reports the failure to the breaker and keeps what the worker sent. Created with the first failure at a target.
+ */
+import type { Attempt, Fault } from '../balance/worker-balance.ts'
+import type { AttemptReport } from '../contracts/hook.ts'
+import type { TargetFailure } from '../contracts/model-targets.ts'
+import type { LegFault, PairLeg } from '../contracts/pair.ts'
+import type { CallWatch } from '../contracts/traffic.ts'
+import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import type { AttemptNotes } from './attempt-notes.ts'
+import { CallFaults } from './call-faults.ts'
+import { CallRetries, type RetriedCall } from './call-retries.ts'
+import type { CallTarget } from './call-target.ts'
+import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
+import type { PairAttempt } from './pair-attempt.ts'
+import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
+
+const NOT_FOUND = 404
+
+/** The call whose attempt has failed. */
+export interface FailingCall extends RetriedCall {
+  /** Null unless the call names a virtual model. */
+  readonly target: CallTarget | null
+  /** Status of the response that is passed on; 0 before it, and again if its head was not passed on. */
+  status: number
+  readonly isOver: boolean
+  /** Null between attempts. */
+  readonly attempt: Attempt | null
+  /** 1-based number of the attempt at the current target. */
+  readonly attemptNumber: number
+  readonly exchange: Exchange | null
+  /** Null without a traffic observer. */
+  readonly meter: CallWatch | null
+  /** Null without onAttempt hooks. */
+  readonly notes: AttemptNotes | null
+  /** Reads the rest of a response without passing it on, or aborts its exchange if it is long. */
+  discardResponse(contentLength: number): void
+  /** Releases the worker of the attempt. */
+  endAttempt(outcome: AttemptReport['outcome']): void
+  /** Ends the call with an error. */
+  giveUp(error: unknown): void
+}
+
+export class AttemptFailures {
+  readonly faults: CallFaults
+  readonly retries: CallRetries
+  readonly #call: FailingCall
+
+  constructor(call: FailingCall) {
+    this.#call = call
+    this.faults = new CallFaults(call.call, call.model, call.parts)
+    this.retries = new CallRetries(call)
+  }
+
+  /** No worker could be picked, or the request could not be built. */
+  notSent(error: unknown): void {
+    const isPickError = this.#call.attempt === null && error instanceof GatewayError
+    if (
+      isPickError &&
+      (error.status >= 500 || error.code === 'model_not_found') &&
+      this.#giveUpTarget('no_worker', null)
+    )
+      return
+    if (!isPickError || !error.isRetryable || !this.#scheduleNext(null, null)) this.#call.giveUp(error)
+  }
+
+  /** A response with a status of 400 or above. @returns false if it is to be passed on; true if another attempt or an error follows */
+  answered(status: number, headers: HeaderList, contentLength: number): boolean {
+    const { attempt, parts, notes } = this.#call
+    if (attempt === null) return false
+    if (status === NOT_FOUND && this.#tryAfterNotFound(attempt)) return true
+    const isRejected = this.faults.isRejected(attempt.worker, status)
+    if (!isRejected && !parts.retry.isFailure(status, attempt.worker.resilience)) return false
+    this.faults.answered(attempt.worker, status, notes)
+    if (!this.#scheduleNext(attempt, isRejected ? null : headers)) {
+      if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
+      return isRejected
+    }
+    this.faults.blame(attempt, 'answered')
+    this.#abandon(attempt)
+    this.#call.discardResponse(contentLength)
+    return true
+  }
+
+  /** Tries another worker after a 404 of a worker that lists the model, and else the next target of a virtual model. @returns false if the 404 is to be passed on */
+  #tryAfterNotFound(attempt: Attempt): boolean {
+    const { call, model, exchange } = this.#call
+    const { worker } = attempt
+    if (call.mayLackRoute === true) return false
+    const listsModel = worker.models.some(({ id }) => id === model)
+    if (listsModel && this.retries.hasAnother(attempt)) {
+      if (!this.#scheduleNext(attempt, null)) return false
+    } else if (!this.#giveUpTarget('status', attempt)) return false
+    this.faults.suspect(worker)
+    this.#abandon(attempt)
+    exchange?.abort()
+    return true
+  }
+
+  /** A response that is no answer of an engine, whatever its status. */
+  unusable(fault: 'stream' | 'page', status: number): void {
+    const { attempt, notes } = this.#call
+    if (attempt === null) return
+    this.faults.misconfigured(attempt.worker, fault, status)
+    this.faults.unusable(attempt.worker, status, notes)
+    if (this.tryElsewhere()) return
+    this.fail(
+      fault === 'stream' ? upstreamErrors.worker_not_streaming() : upstreamErrors.worker_answered_page(),
+    )
+  }
+
+  /** As `OpenCall.tryElsewhere`. */
+  tryElsewhere(): boolean {
+    const { attempt, call, status, isOver, notes, exchange } = this.#call
+    if (isOver || attempt === null || !this.#scheduleNext(attempt, null)) return false
+    if (status !== 0) this.faults.unusable(attempt.worker, status, notes)
+    this.faults.blame(attempt, 'answered')
+    this.#abandon(attempt)
+    exchange?.abort()
+    // A stream whose head is kept continues at the next worker.
+    if (call.keepsHead !== true) this.#call.status = 0
+    return true
+  }
+
+  /** The exchange of an attempt has failed, before or during the response. */
+  exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
+    const { call, parts, notes, status } = this.#call
+    const local = toLocalFailure(failure)
+    if (local !== null) {
+      this.#failedLocally(attempt, local, notes)
+      return
+    }
+    this.#noteFailure(attempt.worker, failure, notes)
+    const { error } = failure
+    const isRejected = error !== null && this.faults.isRejected(attempt.worker, error.status)
+    if (!isRejected) this.#logFailure(attempt.worker, failure)
+    // A failure with an error of its own counts by its status; any other is the worker's failure.
+    const isFailure =
+      isRejected || error === null || parts.retry.isFailure(error.status, attempt.worker.resilience)
+    if (isFailure) this.faults.blame(attempt, toFault(failure))
+    else attempt.succeeded()
+    const isRetryable = isRejected || error === null || error.isRetryable
+    const isUnanswered = status === 0 ? !failure.responseStarted : call.keepsHead === true
+    const mayTryElsewhere = isUnanswered && isRetryable
+    if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
+    else if (isRejected)
+      this.#call.giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
+    else this.#call.giveUp(toUpstreamError(failure, status !== 0))
+  }
+
+  /** One worker of a pair has failed. */
+  legFailed(attempt: PairAttempt, fault: LegFault): void {
+    const { parts, meter, notes: decodeNotes, status } = this.#call
+    const leg = attempt.leg(fault.leg)
+    const notes = fault.leg === 'prefill' ? attempt.prefillNotes : decodeNotes
+    const local = fault.failure === null ? null : toLocalFailure(fault.failure)
+    if (local !== null) {
+      this.#failedLocally(leg, local, notes)
+      return
+    }
+    if (fault.failure !== null) {
+      this.#noteFailure(leg.worker, fault.failure, notes)
+      this.#logFailure(leg.worker, fault.failure)
+    } else {
+      meter?.answered(fault.status)
+      if (fault.leg === 'decode') decodeNotes?.answered(fault.status)
+      this.faults.answered(leg.worker, fault.status, notes)
+    }
+    const { resilience } = leg.worker
+    const isRejected = this.faults.isRejected(leg.worker, fault.status)
+    const isFailure = isRejected || fault.failure !== null || parts.retry.isFailure(fault.status, resilience)
+    if (isFailure) this.faults.blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
+    else leg.succeeded()
+    const headers = isRejected ? null : fault.headers
+    if (status === 0 && isFailure && this.#scheduleNext(leg, headers, fault.leg)) this.#abandon(leg)
+    else this.#call.giveUp(isRejected ? upstreamErrors.worker_credentials_rejected() : fault.error)
+  }
+
+  /** Not reported to the breaker. Another attempt may succeed after a delay, or on a worker with an open connection. */
+  #failedLocally(attempt: Attempt, failure: UpstreamFailure, notes: AttemptNotes | null): void {
+    const { parts, status } = this.#call
+    logExhaustion(parts.log, failure.message)
+    if (notes !== null) notes.failure = failure.kind
+    if (status === 0 && !failure.responseStarted && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
+    else this.#call.giveUp(toUpstreamError(failure, status !== 0))
+  }
+
+  /** Ends the call with an error. One that another worker might avoid counts as a failure of this one. */
+  fail(error: unknown): void {
+    const { attempt, status, notes } = this.#call
+    if (attempt !== null && error instanceof GatewayError && error.isRetryable) {
+      if (status !== 0) this.faults.unusable(attempt.worker, status, notes)
+      this.faults.blame(attempt, 'answered')
+    }
+    this.#call.giveUp(error)
+  }
+
+  #noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
+    const { meter, status } = this.#call
+    meter?.failed(worker, failure, status)
+    this.faults.failed(worker, failure, notes)
+  }
+
+  #logFailure(worker: WorkerEntry, failure: UpstreamFailure): void {
+    const { call, parts } = this.#call
+    parts.log.warn(
+      { request_id: call.ctx.requestId, worker: worker.url, failure: failure.kind, reason: failure.message },
+      'upstream attempt failed',
+    )
+  }
+
+  /** @returns true if another attempt follows; then the caller ends the failed one */
+  #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
+    const number = this.#call.attemptNumber
+    return (
+      this.retries.schedule({ failed, number, headers, leg }) ||
+      this.#giveUpTarget(headers === null ? 'failure' : 'status', failed)
+    )
+  }
+
+  /** @returns true if an attempt at the next target of the virtual model follows */
+  #giveUpTarget(reason: TargetFailure, failed: Attempt | null): boolean {
+    const { target, parts, startedAtMs } = this.#call
+    if (target === null) return false
+    const totalMs = parts.limits.totalMs(failed?.worker ?? null)
+    if (totalMs !== 0 && performance.now() - startedAtMs >= totalMs) return false
+    if (!target.giveUp(reason)) return false
+    setImmediate(() => {
+      if (!this.#call.isOver) this.#call.tryAgain()
+    })
+    return true
+  }
+
+  /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
+  #abandon(failed: Attempt): void {
+    this.retries.excluded.push(failed.worker.slot)
+    this.#call.endAttempt('retried')
+  }
+}
+
+function toFault({ kind }: UpstreamFailure): Fault {
+  if (kind === 'refused') return 'answered'
+  return kind === 'connect' ? 'unreachable' : 'silent'
+}
