@@ -180,6 +180,7 @@ describe.each([
       call_id: 'größe',
       call_name: '日本',
       is_last: false,
+      held_bytes: 0,
     }
     const ask = async (more: Partial<typeof text> | { kind: 'refusal' }, body: string) => {
       const head = input('text', { text: { ...text, ...more } })
