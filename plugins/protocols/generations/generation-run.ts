@@ -271,7 +271,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   }
 
   #engineOf(worker: WorkerEntry): EngineAdapter | null {
-    return this.#parts.engines.of(worker, this.request.native?.engine)
+    const { native, prompt } = this.request
+    const adapter = this.#parts.engines.of(worker, native?.engine)
+    return adapter?.promptKinds?.includes(prompt.kind) === false ? null : adapter
   }
 
   #passes(worker: WorkerEntry): boolean {
@@ -299,7 +301,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       return this.#relay.requestFor(worker, model, number, parameters)
     }
     const adapter = this.#engineOf(worker)
-    if (adapter === null) throw generationErrors.engine_missing(model)
+    if (adapter === null) throw generationErrors.engine_missing(model, worker.apis)
     const request = this.#withImages(worker, model)
     const run = { request, stream: this.stream, ctx: this.ctx }
     const attempt = new Attempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
@@ -403,7 +405,18 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#relay !== null) {
       this.#isOver = true
       this.#relay.onFailed(error)
-    } else this.#failed(error)
+    } else this.#failed(this.#withoutEngine() ?? error)
+  }
+
+  /** The cause if no worker of the model takes the request, ready or not. */
+  #withoutEngine(): GatewayError | null {
+    const { model } = this.request
+    if (this.#attempt !== null || model === null) return null
+    const { engines, upstream } = this.#parts
+    const workers = engines.workersOf(upstream.canonicalModel(model))
+    const takes = (worker: WorkerEntry) => this.#passes(worker) || this.#engineOf(worker) !== null
+    if (workers.length === 0 || workers.some(takes)) return null
+    return generationErrors.engine_missing(model, [...new Set(workers.flatMap(({ apis }) => apis))])
   }
 
   #read(step: () => void): void {
