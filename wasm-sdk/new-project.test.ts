@@ -6,10 +6,13 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { gatewayDependency } from '../plugins/cli/gateway-dependency.ts'
+import { addHandlers } from '../plugins/wasm/commands/handlers.ts'
 import { buildModule } from '../plugins/wasm/project/build.ts'
+import type { LibraryLanguage } from '../plugins/wasm/project/build-result.ts'
 import { LANGUAGES, newProject } from '../plugins/wasm/project/new-project.ts'
 import { checkModule } from '../plugins/wasm/testing/conformance.ts'
 import { readCases, runCase } from '../plugins/wasm/testing/run-cases.ts'
+import { ATTACH_POINTS } from './abi.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 
 /** Of the gateway: what a new project is made from. */
@@ -44,14 +47,41 @@ describe.each(LANGUAGES)('in %s', (language) => {
       expect(findings.map(({ code }) => code)).toEqual(isGo ? ['large_module'] : [])
       // 17 with the stack that the compiler reserves by itself.
       if (language === 'rust') expect(module.memories[0].minPages).toBeLessThanOrEqual(4)
-      for (const { moduleCase } of await readCases(join(directory, 'cases'))) {
-        const { steps } = await runCase(moduleCase, { bytes, usesWasi: isGo })
-        expect(steps.flatMap(({ differences }) => differences)).toEqual([])
+      await expectCases(directory, bytes, isGo)
+    },
+    BUILD_LIMIT_MS,
+  )
+
+  test.skipIf(language === 'wat')(
+    'has a handler for each attach point that does what its case says',
+    async ({ skip }) => {
+      const directory = join(folder, 'all-points')
+      await newProject({ directory, name: 'all-points', language })
+      await addHandlers(directory, language as LibraryLanguage, ATTACH_POINTS)
+      const built = await buildModule({ directory })
+      if (!built.isOk) {
+        const reason = reasonToSkip(built)
+        if (reason === null) throw new Error(`${built.problem}\n${built.output}`)
+        console.warn(`skipped: ${reason}`)
+        return skip(reason)
       }
+      await expectCases(directory, Uint8Array.from(await readFile(built.file)), language === 'go')
     },
     BUILD_LIMIT_MS,
   )
 })
+
+async function expectCases(directory: string, bytes: Uint8Array, usesWasi: boolean): Promise<void> {
+  // The start of the Go runtime costs more than OnPick has by default.
+  const limits = usesWasi ? { inline: { fuel: 30_000_000, maxBodyBytes: 16_384 } } : undefined
+  for (const { file, moduleCase } of await readCases(join(directory, 'cases'))) {
+    const { steps } = await runCase(moduleCase, { bytes, usesWasi, limits })
+    expect(
+      steps.flatMap(({ differences }) => differences),
+      file,
+    ).toEqual([])
+  }
+}
 
 /** Files that hold the path: they would work on one machine only. */
 async function filesNaming(path: string, directory: string): Promise<string[]> {

@@ -173,6 +173,28 @@ describe.each([
     expect(last.events).toEqual([{ name: 'ende', data: `${TEXT}日本` }])
   })
 
+  echo('gives back the pieces of a text, holds them back and passes them on unchanged', async (open) => {
+    const text = {
+      kind: 'tool_arguments' as const,
+      choice: 2,
+      call_id: 'größe',
+      call_name: '日本',
+      is_last: false,
+      held_bytes: 0,
+    }
+    const ask = async (more: Partial<typeof text> | { kind: 'refusal' }, body: string) => {
+      const head = input('text', { text: { ...text, ...more } })
+      const { output, problem } = await open.call('OnText', head, Buffer.from(body))
+      expect(problem).toBeNull()
+      const { text: passed, held } = checkOutput(output, 'OnText')
+      return { passed, held }
+    }
+    expect(await ask({}, TEXT)).toEqual({ passed: '', held: TEXT })
+    const last = { passed: `${TEXT} tool_arguments 2 größe 日本`, held: '' }
+    expect(await ask({ is_last: true }, TEXT)).toEqual(last)
+    expect(await ask({ kind: 'refusal' }, TEXT)).toEqual({ passed: null, held: '' })
+  })
+
   echo('gives back the call of a tool, its refusal and its arguments', async (open) => {
     const tool = {
       kind: 'mcp' as const,

@@ -1,24 +1,33 @@
 /**
- * Answers a chat request from memory if the same tenant has sent the same bytes before. Streamed answers are not cached.
- * Limits and budgets apply as to any request; a cached answer uses no tokens.
+ * Answers a request from memory if the same tenant has sent an equal one before: of every format, streamed or not. Limits and
+ * budgets apply as to any request; a cached answer uses no tokens.
  */
 import { createHash } from 'node:crypto'
-import { definePlugin, type RequestContext, Type, tenantOf, type WholeResponse } from 'weir-gateway'
+import {
+  definePlugin,
+  type GenerationAnswer,
+  type GenerationEvent,
+  type GenerationRequest,
+  type OpeningGeneration,
+  type RequestContext,
+  Type,
+  tenantOf,
+} from 'weir-gateway'
 
 interface Entry {
-  readonly body: Buffer
-  readonly contentType: string
+  /** The events of the answer, JSON. */
+  readonly events: string
   readonly expiresAtMs: number
 }
 
 /** The least recently used entries are dropped first. */
-class ResponseCache {
+class AnswerCache {
   readonly #entries = new Map<string, Entry>()
-  readonly #maxBytes: number
-  #bytes = 0
+  readonly #maxCharacters: number
+  #characters = 0
 
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
+  constructor(maxCharacters: number) {
+    this.#maxCharacters = maxCharacters
   }
 
   get(key: string): Entry | null {
@@ -34,84 +43,96 @@ class ResponseCache {
     const old = this.#entries.get(key)
     if (old !== undefined) this.#remove(key, old)
     this.#add(key, entry)
-    for (const [oldest, { body }] of this.#entries) {
-      if (this.#bytes <= this.#maxBytes) break
+    for (const [oldest, { events }] of this.#entries) {
+      if (this.#characters <= this.#maxCharacters) break
       this.#entries.delete(oldest)
-      this.#bytes -= body.length
+      this.#characters -= events.length
     }
   }
 
   #add(key: string, entry: Entry): void {
     this.#entries.set(key, entry)
-    this.#bytes += entry.body.length
+    this.#characters += entry.events.length
   }
 
-  #remove(key: string, { body }: Entry): void {
+  #remove(key: string, { events }: Entry): void {
     this.#entries.delete(key)
-    this.#bytes -= body.length
+    this.#characters -= events.length
   }
+}
+
+/** The same for equal requests, streamed or not. Only `native` has what a vendor's own format adds. */
+function textOf({ native, ...request }: GenerationRequest): string {
+  const own = native && [native.engine, native.prompt(), { ...native.members(), stream: null }]
+  return JSON.stringify([request, own], (_, value) => (value instanceof Map ? [...value] : value))
 }
 
 export default definePlugin({
   manifest: {
     name: 'response-cache',
     version: '0.1.0',
-    description: 'Answers repeated chat requests from memory.',
+    description: 'Answers repeated requests from memory.',
     config: Type.Object(
       {
         ttlSecs: Type.Integer({ minimum: 1, default: 300, description: 'Lifetime of an answer, seconds.' }),
-        maxBytes: Type.Integer({
+        maxCharacters: Type.Integer({
           minimum: 1,
           default: 67_108_864,
-          description: 'Bytes of answers in memory, per thread.',
+          description: 'Characters of answers in memory, per thread.',
         }),
       },
       { additionalProperties: false },
     ),
   },
-  register(host, { ttlSecs, maxBytes }) {
-    const cache = new ResponseCache(maxBytes)
-    /** Key of a request whose answer is to be stored. */
-    const key = host.slot<string>()
+  register(host, { ttlSecs, maxCharacters }) {
+    const cache = new AnswerCache(maxCharacters)
+    const results = host.slot<'hit' | 'miss'>()
     const requests = host.metrics.counter({
       name: 'response_cache_requests_total',
-      help: 'Chat requests by result of the cache.',
+      help: 'Generations by result of the cache.',
       labels: ['result'],
     })
-    const hits = requests.labels('hit')
-    const misses = requests.labels('miss')
 
-    const onRequest = (ctx: RequestContext): WholeResponse | undefined => {
-      if (ctx.peek().stream || ctx.header('cache-control')?.includes('no-store')) return undefined
-      const digest = createHash('sha256').update(ctx.bodyBytes).digest('base64')
-      const name = `${tenantOf(ctx)}\n${digest}`
-      const entry = cache.get(name)
-      if (entry === null) {
-        misses.inc()
-        key.set(ctx, name)
-        return undefined
-      }
-      hits.inc()
-      const { contentType, body } = entry
-      return { status: 200, contentType, body, headers: ['x-cache', 'hit'] }
+    const onGeneration = (
+      ctx: RequestContext,
+      generation: OpeningGeneration,
+    ): GenerationAnswer | undefined => {
+      if (ctx.header('cache-control')?.includes('no-store')) return undefined
+      const digest = createHash('sha256').update(textOf(generation.request)).digest('base64')
+      const key = `${tenantOf(ctx)}\n${digest}`
+      const entry = cache.get(key)
+      const result = entry === null ? 'miss' : 'hit'
+      results.set(ctx, result)
+      requests.labels(result).inc()
+      if (entry !== null) return JSON.parse(entry.events)
+      const events: GenerationEvent[] = []
+      generation.mapEvents((event) => {
+        // The worker may be removed before the entry.
+        events.push(event.type === 'started' ? { ...event, worker: null } : event)
+        if (event.type === 'finished')
+          cache.set(key, { events: JSON.stringify(events), expiresAtMs: Date.now() + ttlSecs * 1000 })
+        return event
+      })
+      return undefined
     }
-    const routes = ({ path }: { readonly path: string }) => path === '/v1/chat/completions'
+    const served = {
+      scope: 'all',
+      routes: ({ access }: { readonly access: string }) => access === 'api',
+    } as const
     // After the limits, which count cached answers too.
-    host.hook('onRequest', onRequest, { scope: 'all', order: 'late', routes, headers: ['cache-control'] })
+    host.hook('onGeneration', onGeneration, {
+      ...served,
+      order: 'late',
+      needsGenerations: true,
+      headers: ['cache-control'],
+    })
     host.hook(
       'onResponse',
-      (ctx, { status, headers, body }) => {
-        const name = key.get(ctx)
-        if (name === undefined) return
-        headers.push('x-cache', 'miss')
-        if (status !== 200 || body === null) return
-        const at = headers.indexOf('content-type')
-        const contentType = at < 0 ? 'application/json' : headers[at + 1]
-        // The memory of the body may be used again.
-        const expiresAtMs = Date.now() + ttlSecs * 1000
-        cache.set(name, { body: Buffer.from(body), contentType, expiresAtMs })
+      (ctx, { headers }) => {
+        const result = results.get(ctx)
+        if (result !== undefined) headers.push('x-cache', result)
       },
-      { scope: 'all', routes },
+      { ...served, maxResponseBytes: 0 },
     )
   },
 })

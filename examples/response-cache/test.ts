@@ -13,8 +13,9 @@ before(async () => {
     plugins: {
       auth: { tenantKeys: ['acme:acme-key', 'other:other-key'] },
       chat: {},
+      messages: {},
       workers: { urls: [engine.url] },
-      'response-cache': { maxBytes: 2_000 },
+      'response-cache': { maxCharacters: 4_000 },
     },
   })
 })
@@ -39,11 +40,36 @@ test('the second request of the tenant is answered from memory, byte for byte', 
   assert.equal(await count(), sent)
 })
 
-test('other tenants, other settings and streams are not answered from memory', async () => {
+test('streams are answered from memory too, also with what another request stored', async () => {
+  const whole = JSON.parse((await ask('Stream')).text).choices[0].message.content
+  const sent = await count()
+  for (let number = 0; number < 2; number++) {
+    const stream = await ask('Stream', { stream: true })
+    const deltas = stream.text.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)
+    assert.deepEqual([stream.cache, stream.status], ['hit', 200])
+    assert.equal([...deltas].map(([, delta]) => JSON.parse(delta)).join(''), whole)
+    assert.match(stream.text, /data: \[DONE\]/)
+  }
+  assert.equal(await count(), sent)
+})
+
+test('other formats are answered from memory', async () => {
+  const body = { model: 'demo', max_tokens: 50, messages: [{ role: 'user', content: 'Hello' }] }
+  const seen: (string | null)[] = []
+  for (const stream of [true, true, false]) {
+    const headers = { authorization: 'Bearer acme-key' }
+    const response = await gateway.post('/v1/messages', { ...body, stream }, headers)
+    assert.equal(response.status, 200)
+    assert.match(await response.text(), stream ? /event: message_stop/ : /"type":"text"/)
+    seen.push(response.headers.get('x-cache'))
+  }
+  assert.deepEqual(seen, ['miss', 'hit', 'hit'])
+})
+
+test('other tenants and other settings are not answered from memory', async () => {
   await ask('Hello')
   assert.equal((await ask('Hello', { key: 'other-key' })).cache, 'miss')
   assert.equal((await ask('Hello', { temperature: 1 })).cache, 'miss')
-  assert.equal((await ask('Hello', { stream: true })).cache, null)
 })
 
 test('errors are not stored, and the oldest answers are dropped', async () => {

@@ -1,14 +1,24 @@
 /**
- * Answers a chat request with the answer to a question that means the same: an embedding model behind the gateway compares the
- * last user message. Everything else of the request must be equal, and so must the tenant. Streams are not cached.
+ * Answers a request with the answer to a question that means the same: an embedding model behind the gateway compares the last
+ * user message. Everything else of the request must be equal, and so must the tenant. Serves every format, streamed or not.
  */
 import { createHash } from 'node:crypto'
-import { definePlugin, isObject, type RequestContext, Type, tenantOf, type WholeResponse } from 'weir-gateway'
+import {
+  definePlugin,
+  type GenerationAnswer,
+  type GenerationEvent,
+  type GenerationRequest,
+  isObject,
+  type OpeningGeneration,
+  type RequestContext,
+  Type,
+  tenantOf,
+} from 'weir-gateway'
 
 interface Entry {
   /** Of length 1. */
   readonly vector: Float32Array
-  readonly body: Buffer
+  readonly events: GenerationAnswer
   readonly expiresAtMs: number
 }
 
@@ -72,21 +82,30 @@ function toVector(body: unknown): Float32Array | null {
   return length === 0 ? null : vector.map((value) => value / length)
 }
 
-/** Splits a request into the text to compare and everything else. @returns null for a request that is not cached */
-function splitRequest(ctx: RequestContext): { text: string; rest: string } | null {
-  if (ctx.peek().stream) return null
-  const body = ctx.bodyJson()
-  if (!isObject(body) || !Array.isArray(body.messages)) return null
-  const last: unknown = body.messages.at(-1)
-  if (!isObject(last) || last.role !== 'user' || typeof last.content !== 'string') return null
-  return { text: last.content, rest: JSON.stringify({ ...body, messages: body.messages.slice(0, -1) }) }
+/**
+ * Splits a request into the text to compare and everything else; only `native` has what a vendor's own format adds.
+ *
+ * @returns null for a request that is not cached
+ */
+function splitRequest({
+  native,
+  prompt,
+  ...others
+}: GenerationRequest): { text: string; rest: string } | null {
+  if (prompt.kind !== 'chat') return null
+  const last = prompt.messages.at(-1)
+  if (last?.role !== 'user' || typeof last.content !== 'string') return null
+  const own = native && [native.engine, native.prompt().slice(0, -1), { ...native.members(), stream: null }]
+  const rest = [others, prompt.messages.slice(0, -1), own]
+  const toPlain = (_: string, value: unknown) => (value instanceof Map ? [...value] : value)
+  return { text: last.content, rest: JSON.stringify(rest, toPlain) }
 }
 
 export default definePlugin({
   manifest: {
     name: 'semantic-cache',
     version: '0.1.0',
-    description: 'Answers chat requests with answers to questions of the same meaning.',
+    description: 'Answers requests with answers to questions of the same meaning.',
     config: Type.Object(
       {
         embeddingModel: Type.String({
@@ -111,7 +130,7 @@ export default definePlugin({
   },
   register(host, { embeddingModel, threshold, ttlSecs, maxEntries }) {
     const cache = new SemanticCache(maxEntries)
-    const asked = host.slot<Question>()
+    const results = host.slot<'hit' | 'miss'>()
 
     /** The tokens of the embedding count for the tenant. */
     const embed = async (ctx: RequestContext, text: string): Promise<Float32Array | null> => {
@@ -124,8 +143,11 @@ export default definePlugin({
       const { status, body } = await host.upstream.ask(ctx, question)
       return status === 200 ? toVector(body) : null
     }
-    const onRequest = async (ctx: RequestContext): Promise<WholeResponse | undefined> => {
-      const parts = splitRequest(ctx)
+    const onGeneration = async (
+      ctx: RequestContext,
+      generation: OpeningGeneration,
+    ): Promise<GenerationAnswer | undefined> => {
+      const parts = splitRequest(generation.request)
       if (parts === null) return undefined
       // Without an embedding the request is served as if there were no cache.
       const vector = await embed(ctx, parts.text).catch((err: unknown) => {
@@ -136,26 +158,31 @@ export default definePlugin({
       const digest = createHash('sha256').update(parts.rest).digest('base64')
       const question = { group: `${tenantOf(ctx)}\n${digest}`, vector }
       const entry = cache.find(question, threshold)
-      if (entry === null) {
-        asked.set(ctx, question)
-        return undefined
-      }
-      return { status: 200, contentType: 'application/json', body: entry.body, headers: ['x-cache', 'hit'] }
+      results.set(ctx, entry === null ? 'miss' : 'hit')
+      if (entry !== null) return entry.events
+      const events: GenerationEvent[] = []
+      generation.mapEvents((event) => {
+        // The worker may be removed before the entry.
+        events.push(event.type === 'started' ? { ...event, worker: null } : event)
+        if (event.type === 'finished')
+          cache.add(question, { vector, events, expiresAtMs: Date.now() + ttlSecs * 1000 })
+        return event
+      })
+      return undefined
     }
-    const routes = ({ path }: { readonly path: string }) => path === '/v1/chat/completions'
+    const served = {
+      scope: 'all',
+      routes: ({ access }: { readonly access: string }) => access === 'api',
+    } as const
     // After the limits, which count cached answers too.
-    host.hook('onRequest', onRequest, { scope: 'all', order: 'late', routes })
+    host.hook('onGeneration', onGeneration, { ...served, order: 'late', needsGenerations: true })
     host.hook(
       'onResponse',
-      (ctx, { status, headers, body }) => {
-        const question = asked.get(ctx)
-        if (question === undefined) return
-        headers.push('x-cache', 'miss')
-        if (status !== 200 || body === null) return
-        const expiresAtMs = Date.now() + ttlSecs * 1000
-        cache.add(question, { vector: question.vector, body: Buffer.from(body), expiresAtMs })
+      (ctx, { headers }) => {
+        const result = results.get(ctx)
+        if (result !== undefined) headers.push('x-cache', result)
       },
-      { scope: 'all', routes },
+      { ...served, maxResponseBytes: 0 },
     )
   },
 })

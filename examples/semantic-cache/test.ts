@@ -16,6 +16,7 @@ before(async () => {
     plugins: {
       auth: { tenantKeys: ['acme:acme-key', 'other:other-key'] },
       chat: {},
+      messages: {},
       workers: { urls: [chats.url, embedder.url] },
       'semantic-cache': { embeddingModel: 'embed', threshold: 0.8, maxEntries: 3 },
     },
@@ -38,6 +39,24 @@ test('a question in other words gets the same answer; another question does not'
   assert.deepEqual([first.cache, second.cache], ['miss', 'hit'])
   assert.equal(second.text, first.text)
   assert.equal((await ask('how do I bake bread')).cache, 'miss')
+})
+
+test('streams and other formats are served too', async () => {
+  const first = await ask('which river flows through the old town of prague')
+  const whole = JSON.parse(first.text).choices[0].message.content
+  const stream = await ask('Which river flows through the old town of Prague please', { stream: true })
+  assert.deepEqual([first.cache, stream.cache, stream.status], ['miss', 'hit', 200])
+  const deltas = stream.text.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)
+  assert.equal([...deltas].map(([, delta]) => JSON.parse(delta)).join(''), whole)
+
+  const seen: (string | null)[] = []
+  for (const content of ['what is the capital of norway', 'what is the capital of norway please']) {
+    const body = { model: 'demo', max_tokens: 50, stream: true, messages: [{ role: 'user', content }] }
+    const response = await gateway.post('/v1/messages', body, { authorization: 'Bearer acme-key' })
+    assert.match(await response.text(), /event: message_stop/)
+    seen.push(response.headers.get('x-cache'))
+  }
+  assert.deepEqual(seen, ['miss', 'hit'])
 })
 
 test('tenants and settings are apart', async () => {

@@ -42,7 +42,7 @@ async function expectNothingLeft(boot: () => Promise<unknown>) {
 /** Every plugin that has no required settings. */
 const EVERY_PLUGIN = Object.fromEntries(
   pluginSchemas.names
-    .filter((name) => !['kubernetes', 'postgres', 'trusted-proxies'].includes(name))
+    .filter((name) => !['kubernetes', 'mesh-valkey', 'postgres', 'trusted-proxies'].includes(name))
     .map((name) => [name, {}]),
 )
 
@@ -54,6 +54,8 @@ const loadEveryPlugin = () =>
     ...EVERY_PLUGIN,
     auth: { apiKey: 'key' },
     kubernetes: { selector: { app: 'engine' } },
+    mesh: { secret: 'a secret of the mesh' },
+    'mesh-valkey': { url: 'redis://127.0.0.1:1' },
     'trusted-proxies': { addresses: ['10.0.0.1'] },
   })
 

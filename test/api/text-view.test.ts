@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { MASK, redactorPlugin, SECRET } from '../support/redactor.ts'
+import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
@@ -85,4 +86,41 @@ test('a request of the Messages format that cannot be translated is refused, and
   })
   expect(reply.status).toBe(400)
   expect(workers[0].requestsTo('POST /v1/messages')).toEqual([])
+})
+
+describe('a worker that takes one format only', () => {
+  const prompts = [
+    ['/v1/completions', { model: 'test-model', prompt: 'hi' }],
+    ['/generate', { model: 'test-model', text: 'hi' }],
+  ] as const
+  const open = (apis: string[]) =>
+    openResponses(undefined, { workers: [{ spec: { apis } }], own: [redactorPlugin()] })
+
+  test.each(prompts)('completions: %s is served and edited', async (path, body) => {
+    const { post, workers } = await open(['completions'])
+    const choices = [{ index: 0, text: `a ${SECRET}`, finish_reason: 'stop' }]
+    const completion = { id: 'c', object: 'text_completion', created: 1, model: 'test-model', choices }
+    workers[0].script('POST /v1/completions', jsonAnswer(completion))
+    const reply = await post(path, body)
+    expect(reply.status).toBe(200)
+    expect(await reply.text()).toContain(`"a ${MASK}"`)
+  })
+
+  test.each([
+    ['generate', ...prompts[1]],
+    ['generate', ...prompts[0]],
+    [
+      'completions',
+      '/v1/chat/completions',
+      { model: 'test-model', messages: [{ role: 'user', content: 'x' }] },
+    ],
+  ] as const)('%s: %s is rejected with the formats that the worker takes', async (api, path, body) => {
+    const { post, workers } = await open([api])
+    const reply = await post(path, body)
+    expect([reply.status, await reply.json()]).toMatchObject([
+      501,
+      { error: { code: 'engine_missing', message: expect.stringContaining(`take the formats: ${api};`) } },
+    ])
+    expect(workers[0].requestsTo(`POST ${path}`)).toEqual([])
+  })
 })

@@ -91,17 +91,18 @@ describe('served as in the README', () => {
       'semantic-cache',
       ['what is the capital of france in europe', 'what is the capital of france in europe please'],
     ],
-  ])('%s answers from memory once a thread has the answer', async (name, questions) => {
+  ])('%s answers from memory once a thread has the answer, streamed or not', async (name, questions) => {
     const { post } = await serveExample(name)
     const seen: (string | null)[] = []
     // Threads do not share answers; both have one after a few requests.
     for (let count = 0; count < 12; count++) {
-      const response = await post('/v1/chat/completions', chat(questions[count % 2]))
+      const stream = count % 4 > 1
+      const response = await post('/v1/chat/completions', { ...chat(questions[count % 2]), stream })
       await response.text()
-      seen.push(response.headers.get('x-cache'))
+      seen.push(`${response.headers.get('x-cache')}${stream ? ' streamed' : ''}`)
     }
     expect(seen[0]).toBe('miss')
-    expect(seen).toContain('hit')
+    expect(seen).toEqual(expect.arrayContaining(['hit', 'hit streamed']))
   })
 
   test('latency-policy picks on every thread', async () => {

@@ -485,6 +485,68 @@ static inline int32_t weir_send_events(weir_events events) {
   return weir_send_head(body);
 }
 
+/* Replaces every occurrence of a word in a text. */
+static inline weir_slice weir_replace(weir_slice text, weir_slice word, weir_slice replacement) {
+  if (word.length == 0) return text;
+  weir_slice whole = {text.data, 0};
+  size_t count = 0;
+  for (size_t at = 0; at + word.length <= text.length;) {
+    weir_slice here = {text.data + at, word.length};
+    bool is_word = weir_equal(here, word);
+    count += is_word;
+    at += is_word ? word.length : 1;
+  }
+  if (count == 0) return text;
+  uint8_t *bytes = weir_take(text.length - count * word.length + count * replacement.length);
+  for (size_t at = 0; at < text.length;) {
+    weir_slice here = {text.data + at, word.length};
+    if (at + word.length <= text.length && weir_equal(here, word)) {
+      for (size_t i = 0; i < replacement.length; i++) bytes[whole.length++] = replacement.data[i];
+      at += word.length;
+    } else {
+      bytes[whole.length++] = text.data[at++];
+    }
+  }
+  whole.data = bytes;
+  return whole;
+}
+
+/* Length of the longest end of the text that the word begins with, bytes; the whole word does not count. */
+static inline size_t weir_beginning_at_end(weir_slice text, weir_slice word) {
+  size_t length = word.length == 0 ? 0 : word.length - 1;
+  for (length = length < text.length ? length : text.length; length > 0; length--) {
+    weir_slice end = {text.data + text.length - length, length};
+    weir_slice beginning = {word.data, length};
+    if (weir_equal(end, beginning)) return length;
+  }
+  return 0;
+}
+
+/* Takes the next part of a list with commas, trimmed. @returns false if no part is left */
+static inline bool weir_next_part(weir_slice *list, weir_slice *part) {
+  if (list->length == 0) return false;
+  size_t length = 0;
+  while (length < list->length && list->data[length] != ',') length++;
+  weir_slice found = {list->data, length};
+  *part = weir_trim(found);
+  size_t used = length < list->length ? length + 1 : length;
+  list->data += used;
+  list->length -= used;
+  return true;
+}
+
+/*
+ * In on_text: passes a text on in place of the piece's text. The last held_bytes of it, at most 64 KiB, are held back: the next
+ * piece of this text begins with them. A handler that sends nothing passes the piece's text on unchanged. @returns 0
+ */
+static inline int32_t weir_pass_text(weir_slice text, size_t held_bytes) {
+  weir_head_length = 0;
+  weir_put("{\"held_bytes\":");
+  weir_put_integer((int64_t)held_bytes);
+  weir_put("}");
+  return weir_send_head(text);
+}
+
 /* In on_pick: picks the candidate with this index; -1 for the default policy. @returns 0 */
 static inline int32_t weir_choose(int64_t index) {
   weir_slice none = {0, 0};

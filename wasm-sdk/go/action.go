@@ -171,6 +171,30 @@ func (action *StreamAction) send() {
 	outputFrame(writer.end(), action.body)
 }
 
+// TextAction is the decision of a handler for a piece of a text.
+type TextAction struct {
+	passed string
+	held   string
+}
+
+// PassText passes a text on in place of the piece's text. A nil action passes the piece's text on unchanged.
+func PassText(text string) *TextAction { return &TextAction{passed: text} }
+
+// Hold keeps text of at most 64 KiB: the next piece of this text begins with it.
+func (action *TextAction) Hold(text string) *TextAction {
+	action.held = text
+	return action
+}
+
+func (action *TextAction) send() {
+	if action == nil {
+		return
+	}
+	writer := headWriter{}
+	writer.integer("held_bytes", len(action.held))
+	outputFrame(writer.end(), []byte(action.passed+action.held))
+}
+
 // PassCall runs the tool.
 func PassCall() *Action { return Pass() }
 

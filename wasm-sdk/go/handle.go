@@ -38,6 +38,14 @@ func HandleStreamEvent(handler func(*Request, *Event) (*StreamAction, error)) in
 	})
 }
 
+// HandleText runs a handler for OnText.
+func HandleText(handler func(*Request, *TextPiece) (*TextAction, error)) int32 {
+	return handle(func(in *input) (sender, error) {
+		in.text.Text = string(in.body)
+		return handler(&in.request, &in.text)
+	})
+}
+
 // HandleToolCall runs a handler for OnToolCall. Only ID and Tenant of the request are set.
 func HandleToolCall(handler func(*Request, *ToolCall) (*Action, error)) int32 {
 	return handle(func(in *input) (sender, error) {

@@ -67,6 +67,22 @@ type Event struct {
 	State string
 }
 
+// TextPiece is one piece of a text of an answer, the same for every client format.
+type TextPiece struct {
+	// Text is what the last call of this text held back, followed by the new text. Tool arguments are JSON text as the
+	// model wrote it.
+	Text string
+	// Kind is text, reasoning, refusal or tool_arguments.
+	Kind string
+	// Choice counts from 0.
+	Choice int
+	// CallID and CallName are those of the call that the arguments belong to; empty for other kinds.
+	CallID   string
+	CallName string
+	// IsLast: the text ends with this piece, and nothing can be held back.
+	IsLast bool
+}
+
 // ToolCall is a tool call of a model that the gateway is about to run.
 type ToolCall struct {
 	// Kind is mcp or built_in.
@@ -128,6 +144,7 @@ type input struct {
 	response Response
 	err      ErrorInfo
 	event    Event
+	text     TextPiece
 	tool     ToolCall
 	pick     Pick
 	body     []byte
@@ -152,6 +169,8 @@ func readInput() (*input, error) {
 			readError(reader, &in.err)
 		case "event":
 			readEvent(reader, &in.event)
+		case "text":
+			readText(reader, &in.text)
 		case "tool":
 			readTool(reader, &in.tool)
 		case "pick":
@@ -255,6 +274,25 @@ func readEvent(reader *headReader, event *Event) {
 			event.Name = reader.string()
 		case "is_end":
 			event.IsEnd = reader.boolean()
+		default:
+			reader.skip()
+		}
+	})
+}
+
+func readText(reader *headReader, piece *TextPiece) {
+	reader.object(func(name string) {
+		switch name {
+		case "kind":
+			piece.Kind = reader.string()
+		case "choice":
+			piece.Choice = reader.integer()
+		case "call_id":
+			piece.CallID = reader.string()
+		case "call_name":
+			piece.CallName = reader.string()
+		case "is_last":
+			piece.IsLast = reader.boolean()
 		default:
 			reader.skip()
 		}

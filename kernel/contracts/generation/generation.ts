@@ -8,7 +8,7 @@ import type { RelayOptions } from '../relay-options.ts'
 import type { RequestContext } from '../request.ts'
 import type { HeaderList, UpstreamRequest } from '../transport.ts'
 import type { WorkerEntry } from '../worker.ts'
-import type { GenerationRequest, NativeAnswer, NativeObject } from './generation-request.ts'
+import type { GenerationRequest, NativeAnswer, NativeObject, Prompt } from './generation-request.ts'
 
 /** Log probability of one output token. */
 export interface TokenLogprob {
@@ -291,6 +291,8 @@ export interface EngineAdapter {
   /** The highest rank that accepts a worker is used; among equal ones the first registered. Default 0. */
   readonly rank?: number
   accepts(worker: WorkerEntry): boolean
+  /** Requests with other prompts are not sent to its workers. Default: all kinds. */
+  readonly promptKinds?: readonly Prompt['kind'][]
   /**
    * The headers of `requestFor` hold the worker's credentials, such as `x-goog-api-key`: the gateway adds no `authorization`.
    * Default false.

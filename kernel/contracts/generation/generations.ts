@@ -95,7 +95,7 @@ export interface Generations {
   takes(worker: WorkerEntry, api: string): boolean
   /** A collector for the events of one generation. */
   gather(): GatheredAnswer
-  /** True if a registered adapter accepts the worker. */
+  /** True if a registered adapter accepts the worker and takes chats. */
   canGenerate(worker: WorkerEntry): boolean
 }
 

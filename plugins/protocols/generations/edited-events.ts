@@ -6,44 +6,109 @@ export type TextEvent = Extract<
   { type: 'text' | 'reasoning' | 'refusal' | 'tool_arguments' }
 >
 
-/** What was edited of a choice. */
-export interface ChoiceChanges {
-  /** A text differs from the worker's. */
-  isChanged: boolean
-  /** Reasoning does, since the last signature. */
-  isReasoningChanged: boolean
-}
-
 /** The tokens of a text that is not passed on as it came would show it. */
 export function withoutTokens(event: TextEvent): TextEvent {
   if (event.type === 'refusal' || (event.logprobs == null && event.tokenIds == null)) return event
   return { ...event, logprobs: null, tokenIds: null }
 }
 
-export type ChoiceEvent = Extract<GenerationEvent, { choice: number }>
+type ChoiceEvent = Extract<GenerationEvent, { choice: number }>
+type CallEvent = Extract<GenerationEvent, { type: 'tool_call' }>
 
-/** Removes what the worker's own form of an edited text would show. @returns null for nothing left */
-export function withoutRepeats(event: ChoiceEvent, choice: ChoiceChanges): GenerationEvent | null {
-  if (!choice.isChanged) return event
-  switch (event.type) {
-    case 'part_done':
-      return { ...event, part: withoutMembers(event.part, PART_TEXTS) }
-    case 'reasoning_signature': {
-      // The vendor refuses its signature with another text.
-      const { isReasoningChanged } = choice
-      choice.isReasoningChanged = false
-      return isReasoningChanged ? null : event
+/** Delivers the edited events of one choice, without what the worker's own form of an edited text would show. */
+export class EditedChoice {
+  readonly #deliver: (event: GenerationEvent) => void
+  #isChanged = false
+  /** Reasoning differs from the worker's, since the last signature. */
+  #isReasoningChanged = false
+  /** Text or refusal does. */
+  #isTextChanged = false
+  /** Calls whose arguments do, by index. */
+  readonly #changedCalls = new Set<number>()
+  /** Calls with vendor data whose arguments are not complete. */
+  readonly #signedCalls = new Set<number>()
+  /** Events from the first such call on: only its end shows whether its data can be delivered. */
+  #held: ChoiceEvent[] | null = null
+
+  constructor(deliver: (event: GenerationEvent) => void) {
+    this.#deliver = deliver
+  }
+
+  /** The text of the event differs from the worker's; null for the input of a custom tool. */
+  noteChange(event: TextEvent | null): void {
+    this.#isChanged = true
+    if (event?.type === 'reasoning') this.#isReasoningChanged = true
+    else if (event?.type === 'tool_arguments') this.#changedCalls.add(event.index)
+    else if (event !== null) this.#isTextChanged = true
+  }
+
+  /** The arguments of this call pass through an editor. */
+  openCall(call: CallEvent): void {
+    if (call.extraContent !== undefined || call.members?.[EXTRA_CONTENT] !== undefined)
+      this.#signedCalls.add(call.index)
+  }
+
+  /** The arguments are delivered. */
+  endCall(index: number): void {
+    if (!this.#signedCalls.delete(index) || this.#signedCalls.size > 0 || this.#held === null) return
+    const held = this.#held
+    this.#held = null
+    for (const event of held)
+      this.#deliver(event.type === 'tool_call' ? this.#withoutVendorData(event) : event)
+  }
+
+  deliver(event: ChoiceEvent): void {
+    if (event.type === 'tool_call' && this.#signedCalls.has(event.index)) this.#held ??= []
+    const shown = this.#isChanged ? this.#withoutRepeats(event) : event
+    if (shown === null) return
+    if (this.#held === null) this.#deliver(shown)
+    else this.#held.push(shown)
+  }
+
+  #withoutRepeats(event: ChoiceEvent): ChoiceEvent | null {
+    switch (event.type) {
+      case 'part_done':
+        return { ...event, part: withoutMembers(event.part, PART_TEXTS) }
+      case 'reasoning_signature': {
+        // The vendor refuses its signature with another text.
+        const isReasoningChanged = this.#isReasoningChanged
+        this.#isReasoningChanged = false
+        return isReasoningChanged ? null : event
+      }
+      case 'tool_call_done':
+        return this.#withoutVendorData(event)
+      case 'item_done':
+        return this.#isTextChanged ? { ...event, members: withoutExtraContent(event.members) } : event
+      case 'choice_done': {
+        const { native: _, extraContent, ...end } = event
+        const kept = extraContent === undefined || this.#isTextChanged ? {} : { extraContent }
+        return { ...end, ...kept, logprobs: null, tokenIds: null }
+      }
+      default:
+        return event
     }
-    case 'choice_done': {
-      const { native: _, ...end } = event
-      return { ...end, logprobs: null, tokenIds: null }
+  }
+
+  #withoutVendorData<Event extends CallEvent | Extract<GenerationEvent, { type: 'tool_call_done' }>>(
+    event: Event,
+  ): Event {
+    if (!this.#changedCalls.has(event.index)) return event
+    const { members } = event
+    return {
+      ...event,
+      ...('extraContent' in event && { extraContent: undefined }),
+      ...(members !== undefined && { members: withoutExtraContent(members) }),
     }
-    default:
-      return event
   }
 }
 
 const PART_TEXTS: ReadonlySet<string> = new Set(['text', 'refusal', 'logprobs'])
+const EXTRA_CONTENT = 'extra_content'
+
+/** @returns an item without the vendor's data, such as a signature of its text */
+export function withoutExtraContent(item: NativeObject): NativeObject {
+  return withoutMembers(item, new Set([EXTRA_CONTENT]))
+}
 
 function withoutMembers(object: NativeObject, names: ReadonlySet<string>): NativeObject {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.has(name)))

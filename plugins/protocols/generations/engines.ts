@@ -43,6 +43,10 @@ export class Engines {
     return found === NO_ADAPTER ? null : found
   }
 
+  workersOf(model: string): readonly WorkerEntry[] {
+    return this.#balance.workersOf(model)
+  }
+
   /** Adapters of the model's workers that prepare the prompt before a worker is picked. */
   preparing(model: string): readonly EngineAdapter[] {
     let found = this.#preparing.get(model)

@@ -5,7 +5,8 @@ export const generationErrors = defineErrors('generations', {
   engine_missing: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: (model: string) => `no enabled plugin can send this request to the workers of model ${model}`,
+    text: (model: string, apis: readonly string[]) =>
+      `no enabled plugin can send this request to the workers of model ${model}, which take the formats: ${apis.join(', ') || 'none'}; if they have a route for chats or completions, add it to 'apis' of the worker`,
   },
   worker_refused: {
     kind: 'bad_gateway',

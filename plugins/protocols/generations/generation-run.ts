@@ -8,6 +8,7 @@ import type {
   CallHandler,
   EngineAdapter,
   EngineReader,
+  GatewayError,
   GenerateOptions,
   Generation,
   GenerationAnswer,
@@ -197,7 +198,9 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   }
 
   #engineOf(worker: WorkerEntry): EngineAdapter | null {
-    return this.#parts.engines.of(worker, this.request.native?.engine)
+    const { native, prompt } = this.request
+    const adapter = this.#parts.engines.of(worker, native?.engine)
+    return adapter?.promptKinds?.includes(prompt.kind) === false ? null : adapter
   }
 
   #passes(worker: WorkerEntry): boolean {
@@ -225,7 +228,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       return this.#relay.requestFor(worker, model, number, parameters)
     }
     const adapter = this.#engineOf(worker)
-    if (adapter === null) throw generationErrors.engine_missing(model)
+    if (adapter === null) throw generationErrors.engine_missing(model, worker.apis)
     const request = this.#withImages(worker, model)
     const run = { request, stream: this.stream, ctx: this.ctx }
     const attempt = new WorkerAttempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
@@ -321,7 +324,18 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     if (this.#relay !== null) {
       this.#output.isOver = true
       this.#relay.onFailed(error)
-    } else this.#output.failed(error)
+    } else this.#output.failed(this.#withoutEngine() ?? error)
+  }
+
+  /** The cause if no worker of the model takes the request, ready or not. */
+  #withoutEngine(): GatewayError | null {
+    const { model } = this.request
+    if (this.attempt !== null || model === null) return null
+    const { engines, upstream } = this.#parts
+    const workers = engines.workersOf(upstream.canonicalModel(model))
+    const takes = (worker: WorkerEntry) => this.#passes(worker) || this.#engineOf(worker) !== null
+    if (workers.length === 0 || workers.some(takes)) return null
+    return generationErrors.engine_missing(model, [...new Set(workers.flatMap(({ apis }) => apis))])
   }
 
   #refused(): void {

@@ -1,7 +1,7 @@
 /** Generations: requests in one internal form, answered as events, over the engines of every protocol. */
 import { definePlugin, Generations, Tokenizers, WorkerTableReplica } from '#kernel'
 import { MESSAGES_HEADERS } from '#shared'
-import { chatEngine } from '../chat/engine/chat-engine.ts'
+import { chatEngine, completionsEngine } from '../chat/engine/chat-engine.ts'
 import { messagesEngine } from '../messages/engine/messages-engine.ts'
 import { responsesEngine } from '../responses/engine/responses-engine.ts'
 import { generationsConfig } from './config.ts'
@@ -22,8 +22,8 @@ export default definePlugin({
     const counter = tokenizers === undefined ? null : new StreamCounter(tokenizers)
     if (counter !== null) host.upstream.estimateUsage(counter)
     const generations = new ThreadGenerations(host.upstream, host.balance, config.toolImages, counter)
-    for (const engine of [chatEngine(config), messagesEngine(config), responsesEngine(config)])
-      generations.addEngine(engine)
+    const engines = [chatEngine, messagesEngine, responsesEngine, completionsEngine]
+    for (const engine of engines) generations.addEngine(engine(config))
     host.provide(Generations, generations)
     host.replica(WorkerTableReplica).onChange(() => generations.onWorkersChanged())
     // Kept on every route: a chat request may name betas for a worker that speaks the Messages format.

@@ -251,3 +251,81 @@ test('what repeats an edited text in the form of the worker is removed', async (
   // Nothing is removed if nothing was changed.
   expect((await through(given, () => ({ edit: (piece) => piece }))).events.at(-2)).toEqual(given.at(-2))
 })
+
+test('vendor data of an edited call or text is removed, that of others is kept, and calls keep their order', async () => {
+  const signed = { google: { thought_signature: 'signed' } }
+  const calls = (argumentsOfFirst: string): GenerationEvent[] => [
+    { type: 'text', choice: 0, delta: 'hello' },
+    { type: 'tool_call', choice: 0, index: 0, id: 'a', name: 'look', extraContent: signed },
+    { type: 'tool_arguments', choice: 0, index: 0, delta: argumentsOfFirst },
+    {
+      type: 'tool_call',
+      choice: 0,
+      index: 1,
+      id: 'b',
+      name: 'look',
+      extraContent: signed,
+      members: { extra_content: signed, other: 1 },
+    },
+    { type: 'tool_arguments', choice: 0, index: 1, delta: '{}' },
+    { type: 'tool_call', choice: 0, index: 2, id: 'c', name: 'look' },
+    { type: 'tool_call_done', choice: 0, index: 0 },
+    { type: 'tool_call_done', choice: 0, index: 1, members: { extra_content: signed, other: 1 } },
+    { type: 'tool_call_done', choice: 0, index: 2 },
+    { type: 'choice_done', choice: 0, reason: 'stop', matchedStop: null, extraContent: signed },
+    { type: 'finished', usage: null },
+  ]
+  const editor = (from: string, isLate: boolean) => (): TextEditor => ({
+    edit: (piece) => {
+      const passed = piece.replace(from, '"***"')
+      return isLate ? new Promise((resolve) => setImmediate(() => resolve(passed))) : passed
+    },
+  })
+  /** Place of the data: index of the call, or `text`. */
+  const places = (events: readonly GenerationEvent[]): (string | number)[] =>
+    events.flatMap((event): (string | number)[] => {
+      if (!JSON.stringify(event).includes('signed')) return []
+      return 'index' in event ? [event.index] : ['text']
+    })
+  for (const isLate of [false, true]) {
+    const given = [STARTED, ...calls('{"a":"secret"}')]
+    const run = async (from: string) => (await through(given, editor(from, isLate))).events
+    expect((await run('nothing')).filter(({ type }) => type !== 'text')).toEqual(
+      expect.arrayContaining(given.filter(({ type }) => type === 'tool_call')),
+    )
+    expect(places(await run('nothing'))).toEqual([0, 1, 1, 'text'])
+    expect(places(await run('"secret"'))).toEqual([1, 1, 'text'])
+    expect(places(await run('{}'))).toEqual([0, 'text'])
+    expect(places(await run('hello'))).toEqual([0, 1, 1])
+    for (const from of ['nothing', '"secret"', '{}', 'hello']) {
+      const events = await run(from)
+      expect(breachesOf(events)).toEqual([])
+      expect(events.flatMap((event) => (event.type === 'tool_call' ? [event.id] : []))).toEqual([
+        'a',
+        'b',
+        'c',
+      ])
+      expect(JSON.stringify(events)).toContain('"other":1')
+    }
+  }
+})
+
+test('the input of a custom tool loses vendor data only if it is edited', async () => {
+  const item = {
+    type: 'custom_tool_call',
+    call_id: 'c',
+    name: 'run',
+    input: 'secret',
+    extra_content: { a: 'signed' },
+  }
+  const given: GenerationEvent[] = [
+    STARTED,
+    { type: 'native_started', choice: 0, number: 0, engine: 'responses', item: { ...item, input: '' } },
+    { type: 'native_item', choice: 0, number: 0, engine: 'responses', item },
+    ...END,
+  ]
+  const same = await through(given, () => ({ edit: (piece) => piece }))
+  expect(same.events[2]).toEqual(given[2])
+  const changed = await through(given, () => ({ edit: (piece) => piece.replace('secret', '***') }))
+  expect(JSON.stringify(changed.events)).not.toContain('signed')
+})

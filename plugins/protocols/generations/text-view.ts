@@ -4,7 +4,7 @@
  * every place where a text appears. What would repeat an edited text in the worker's own form is removed. @hot
  */
 import type { GenerationEvent, HookSignatures, RequestContext, TextEditor, TextStream } from '#kernel'
-import { type ChoiceChanges, type TextEvent, withoutRepeats, withoutTokens } from './edited-events.ts'
+import { EditedChoice, type TextEvent, withoutExtraContent, withoutTokens } from './edited-events.ts'
 
 /** Steps that may wait for an editor before the worker is paused. */
 const MAX_WAITING = 64
@@ -38,7 +38,8 @@ class OpenText {
   }
 }
 
-interface OpenChoice extends ChoiceChanges {
+interface OpenChoice {
+  readonly edited: EditedChoice
   /** Text, reasoning or refusal; null if there is none, or no editor wants it. */
   text: OpenText | null
   kind: TextStream['kind'] | null
@@ -153,14 +154,8 @@ export class TextView {
   #choice(index: number): OpenChoice {
     let choice = this.#choices.get(index)
     if (choice === undefined) {
-      choice = {
-        text: null,
-        kind: null,
-        form: undefined,
-        calls: new Map(),
-        isChanged: false,
-        isReasoningChanged: false,
-      }
+      const edited = new EditedChoice(this.#options.deliver)
+      choice = { edited, text: null, kind: null, form: undefined, calls: new Map() }
       this.#choices.set(index, choice)
     }
     return choice
@@ -192,7 +187,10 @@ export class TextView {
     this.#endText(choice)
     const first: TextEvent = { type: 'tool_arguments', choice: event.choice, index, delta: '' }
     const text = this.#open({ kind: first.type, choice: event.choice, call: { id, name } }, first)
-    if (text !== null) choice.calls.set(index, text)
+    if (text !== null) {
+      choice.calls.set(index, text)
+      choice.edited.openCall(event)
+    }
     this.#pass(event)
   }
 
@@ -260,7 +258,7 @@ export class TextView {
       const editor = this.#openEditor({ kind: 'tool_arguments', choice: event.choice, call })
       if (editor) {
         this.#customCalls.set(event.number, editor)
-        this.#pass({ ...event, item: { ...event.item, input: '' } })
+        this.#pass({ ...event, item: { ...withoutExtraContent(event.item), input: '' } })
         return
       }
     }
@@ -287,8 +285,12 @@ export class TextView {
     const { input } = event.item
     const choice = this.#choice(event.choice)
     this.#settle(editor.edit(typeof input === 'string' ? input : '', true), (passed) => {
-      if (passed !== input) choice.isChanged = true
-      this.#deliver({ ...event, item: { ...event.item, input: passed } })
+      if (passed === input) {
+        this.#deliver(event)
+        return
+      }
+      choice.edited.noteChange(null)
+      this.#deliver({ ...event, item: { ...withoutExtraContent(event.item), input: passed } })
     })
   }
 
@@ -303,13 +305,12 @@ export class TextView {
     }
     const { last } = text
     this.#settle(text.editor.edit(delta, isLast), (passed) => {
-      if (text.note(delta, passed, isLast)) {
-        choice.isChanged = true
-        if (last.type === 'reasoning') choice.isReasoningChanged = true
+      if (text.note(delta, passed, isLast)) choice.edited.noteChange(last)
+      if (passed !== '') {
+        const isUnchanged = passed === delta && last.delta === delta
+        this.#deliver(isUnchanged ? last : { ...withoutTokens(last), delta: passed })
       }
-      if (passed === '') return
-      if (passed === delta && last.delta === delta) this.#deliver(last)
-      else this.#deliver({ ...withoutTokens(last), delta: passed })
+      if (isLast && last.type === 'tool_arguments') choice.edited.endCall(last.index)
     })
   }
 
@@ -351,8 +352,8 @@ export class TextView {
   }
 
   #deliver(event: GenerationEvent): void {
-    const shown = 'choice' in event ? withoutRepeats(event, this.#choice(event.choice)) : event
-    if (shown !== null) this.#options.deliver(shown)
+    if ('choice' in event) this.#choice(event.choice).edited.deliver(event)
+    else this.#options.deliver(event)
   }
 
   /** Returns undefined for an exception, which ends the answer. */

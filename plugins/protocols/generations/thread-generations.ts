@@ -91,6 +91,7 @@ export class ThreadGenerations implements Generations {
   }
 
   canGenerate(worker: WorkerEntry): boolean {
-    return this.#parts.engines.of(worker) !== null
+    const adapter = this.#parts.engines.of(worker)
+    return adapter !== null && adapter.promptKinds?.includes('chat') !== false
   }
 }

@@ -55,6 +55,18 @@ export function chatEngine({ maxAnswerBytes, systemMessages }: ChatEngineSetting
   }
 }
 
+/** Workers that take completions only: prompts of texts and tokens. */
+export function completionsEngine(settings: ChatEngineSettings): EngineAdapter {
+  return {
+    ...chatEngine(settings),
+    name: 'completions',
+    // An adapter of a plugin takes precedence.
+    rank: -1,
+    accepts: (worker) => worker.apis.includes('completions'),
+    promptKinds: ['text', 'tokens'],
+  }
+}
+
 const DONE = '[DONE]'
 const MAX_ERROR_TEXT = 1_000
 
