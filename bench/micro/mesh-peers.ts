@@ -50,7 +50,7 @@ const { LoadExchange } = (await load('plugins/mesh/mesh/load-exchange')) as {
 const { ValkeyEngine } = (await load('plugins/mesh/valkey/valkey-engine')) as { ValkeyEngine: Make<object> }
 const { openNoteRings, openNoteExchanges } = (await load('plugins/routing/policies/notes/shared-notes')) as {
   openNoteRings: (host: object) => { prefixes: Ring }
-  openNoteExchanges: (host: object, rings: object, state: object) => () => void
+  openNoteExchanges: (host: object, rings: object, state: object) => { start(): void; close(): void }
 }
 const { PolicyState } = (await load('plugins/routing/policies/policy-state')) as { PolicyState: Make<State> }
 const { policiesConfig } = await load('plugins/routing/policies/config')
@@ -69,7 +69,7 @@ class Gateway {
   readonly #elsewhere = new Int32Array(WORKERS)
   readonly #loads: { start(): void; stop(): void }
   readonly #ring: Ring
-  readonly #closeNotes: () => void
+  readonly #exchanges: { start(): void; close(): void }
   readonly #names: readonly number[]
   #notes = 0
 
@@ -111,12 +111,13 @@ class Gateway {
     const host = { isControl: true, find: () => this.mesh, shared, metrics, balance, replica }
     const rings = openNoteRings(host)
     this.#ring = rings.prefixes
-    this.#closeNotes = openNoteExchanges(host, rings, state)
+    this.#exchanges = openNoteExchanges(host, rings, state)
     this.#names = workers.map((worker) => state.counters.nameOf(worker))
   }
 
   async start(): Promise<void> {
     await this.mesh.start()
+    this.#exchanges.start()
     this.#loads.start()
   }
 
@@ -132,7 +133,7 @@ class Gateway {
 
   async stop(): Promise<void> {
     this.#loads.stop()
-    this.#closeNotes()
+    this.#exchanges.close()
     await this.mesh.stop()
   }
 }

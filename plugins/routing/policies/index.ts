@@ -31,7 +31,7 @@ export default definePlugin({
       maxWorkers: host.kernelConfig.limits.maxWorkers,
       ...(host.isData && { rings }),
     })
-    const closeExchanges = host.isControl ? openNoteExchanges(host, rings, state) : null
+    const exchanges = host.isControl ? openNoteExchanges(host, rings, state) : null
     registerPolicies(host, config, state)
     if (host.isControl)
       declareRoutingKeyGauge(
@@ -42,6 +42,7 @@ export default definePlugin({
 
     let monitor: KvEventMonitor | null = null
     return {
+      start: () => exchanges?.start(),
       ready: () => {
         const feed = host.find(KvEvents)
         if (feed === undefined || !host.isData) return
@@ -54,7 +55,7 @@ export default definePlugin({
       },
       reload: (next) => applyReload(config, next),
       stop: () => {
-        closeExchanges?.()
+        exchanges?.close()
         monitor?.close()
       },
     }

@@ -30,7 +30,7 @@ export class NoteExchange {
   readonly #parts: NoteExchangeParts
   readonly #batch: NoteBatch
   readonly #reader = new NoteBatchReader()
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   readonly #collect: TakeNote = (low, high, value, name) => this.#add(low, high, value, name)
   /** Notes that may be applied before the next tick. */
   #left = MAX_APPLIED
@@ -39,6 +39,9 @@ export class NoteExchange {
     this.#parts = parts
     this.#batch = new NoteBatch((message) => parts.channel.send(message))
     parts.channel.onMessage((message) => this.#receive(message))
+  }
+
+  start(): void {
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref()
   }
 

@@ -77,7 +77,9 @@ class Gateway {
       replica: () => ({ onChange: () => undefined }),
     } as unknown as Host
     const rings = openNoteRings(host)
-    this.close = openNoteExchanges(host, rings, this.control.state)
+    const exchanges = openNoteExchanges(host, rings, this.control.state)
+    exchanges.start()
+    this.close = () => exchanges.close()
     const dataHost = { isControl: false, find: () => undefined, shared }
     this.data = new PolicyThread(settings, memory, openNoteRings(dataHost))
   }

@@ -22,14 +22,15 @@ export function openNoteRings(host: Pick<Host, 'find' | 'shared' | 'isControl'>)
   return { prefixes: ringOf('prefixes'), sessions: ringOf('sessions') }
 }
 
-/** Exchanges notes with the other gateways. Control only; call in `register`. @returns closes the exchange */
+/** Exchanges notes with the other gateways from `start` on. Control only; call in `register`. */
 export function openNoteExchanges(
   host: Pick<Host, 'find' | 'balance' | 'metrics' | 'replica'>,
   rings: NoteRings,
   { prefixes, sessions, counters }: PolicyState,
-): () => void {
+): Pick<NoteExchange, 'start' | 'close'> {
   const mesh = host.find(Mesh)
-  if (mesh === undefined || (rings.prefixes === null && rings.sessions === null)) return () => undefined
+  if (mesh === undefined || (rings.prefixes === null && rings.sessions === null))
+    return { start: () => undefined, close: () => undefined }
   const hashes = new WorkerHashes()
   let bySlot: ReadonlyMap<number, WorkerEntry> = new Map()
   const follow = () => {
@@ -72,7 +73,12 @@ export function openNoteExchanges(
       count,
     })
   })
-  return () => {
-    for (const exchange of exchanges) exchange.close()
+  return {
+    start: () => {
+      for (const exchange of exchanges) exchange.start()
+    },
+    close: () => {
+      for (const exchange of exchanges) exchange.close()
+    },
   }
 }
