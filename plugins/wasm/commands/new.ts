@@ -31,7 +31,7 @@ export async function makeProject(name: string, options: NewOptions): Promise<vo
   const { directory } = made
   const files = [...made.files]
   if (!isFirstOnly && lang !== 'wat') {
-    const { addHandlers } = await import('./handlers.ts')
+    const { addHandlers } = await import('../project/handlers.ts')
     files.splice(0, files.length, ...(await addHandlers(directory, lang, points)))
   }
   const place = relative('.', directory) || '.'

@@ -2,8 +2,8 @@
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
-import type { LibraryLanguage } from '../project/build-result.ts'
-import { sdkFolder } from '../project/sdk-folder.ts'
+import type { LibraryLanguage } from './build-result.ts'
+import { sdkFolder } from './sdk-folder.ts'
 
 interface Form {
   /** Folder of the sources in a project; empty for the project itself. */
