@@ -29,6 +29,16 @@ class ReusedMemory extends SharedMemory {
   }
 }
 
+/** Counters of the last boot, which used none of them, by number of workers. */
+const counters = new Map<number, SharedArrayBuffer>()
+
+function countersOf(maxWorkers: number): SharedArrayBuffer {
+  const known = counters.get(maxWorkers) ?? createCounters(maxWorkers, 0)
+  counters.clear()
+  counters.set(maxWorkers, known)
+  return known
+}
+
 /**
  * Finds errors that only a boot finds: an unknown policy, routes that need keys without a plugin that checks them, a
  * section that a plugin rejects.
@@ -44,7 +54,15 @@ export async function dryBoot(loaded: LoadedConfig): Promise<void> {
   const config = { ...loaded, kernel: { ...kernel, log: { ...kernel.log, access: false } } }
   const plugins = await loadPlugins(config, catalog)
   const link = new ControlLink({ log, isData: true })
-  const counters = createCounters(config.kernel.limits.maxWorkers, 0)
-  const thread = new GatewayThread({ config, link, counters, shared: new ReusedMemory(), log }, plugins)
+  const thread = new GatewayThread(
+    {
+      config,
+      link,
+      counters: countersOf(config.kernel.limits.maxWorkers),
+      shared: new ReusedMemory(),
+      log,
+    },
+    plugins,
+  )
   await thread.stop()
 }
