@@ -120,7 +120,7 @@ test('docs/guide/plugins.md: the plugins and the template of a plugin type-check
   const files = [...page.matchAll(/^`([\w.-]+\.ts)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)]
   expect(files.length).toBe(4)
   const place = join(folder, 'page')
-  cpSync(join(folder, 'node_modules/weir-gateway/templates/plugin'), place, { recursive: true })
+  cpSync(join(folder, 'node_modules/weir-gateway/plugins/cli/plugin-template'), place, { recursive: true })
   symlinkSync(join(folder, 'node_modules'), join(place, 'node_modules'))
   writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }')
   for (const [, name, text] of files) writeFileSync(join(place, name), text)

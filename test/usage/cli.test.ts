@@ -178,6 +178,7 @@ describe('weir', () => {
     )
     expect(problems).toEqual([
       ['kubernetes', expect.stringContaining('plugins.kubernetes needs a selector')],
+      ['mesh-valkey', 'not registered: plugins.mesh-valkey.url is required'],
       ['postgres', 'not registered: plugins.postgres.url is required'],
       ['trusted-proxies', 'not registered: plugins.trusted-proxies.addresses is required'],
     ])

@@ -244,6 +244,7 @@ describe('a real module', () => {
       'OnResponse',
       'OnError',
       'OnStreamEvent',
+      'OnText',
       'OnToolCall',
       'OnPick',
     ])
