@@ -72,7 +72,9 @@ export class LoadExchange {
   }
 
   #schedule(): void {
-    const roundMs = this.#mesh.members.length * ROUND_MS_PER_MEMBER
+    const { length } = this.#mesh.members
+    // Alone nobody listens.
+    const roundMs = length < 2 ? MAX_ROUND_MS : length * ROUND_MS_PER_MEMBER
     this.#timer = setTimeout(
       () => {
         this.#round()
