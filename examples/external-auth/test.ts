@@ -74,7 +74,7 @@ test('models and roles restrict a caller', async () => {
   assert.equal((await workers('root-key')).status, 200)
 })
 
-test('without a usable answer nobody is admitted', async () => {
+test('requests are rejected without a usable response of the check', async () => {
   assert.equal(await chat('odd-key'), 503)
   service.close()
   service.closeAllConnections()

@@ -1,6 +1,6 @@
 /**
  * The mesh contract: what several gateways share. Control only; data threads read what control puts into shared memory.
- * With one gateway everything works the same: records are in the local store, and nobody else is heard.
+ * A mesh of one gateway has the same contract: records are in the local store, and channels carry no messages.
  */
 import { defineCommand, token } from './token.ts'
 

@@ -73,7 +73,7 @@ export class LoadExchange {
 
   #schedule(): void {
     const { length } = this.#mesh.members
-    // Alone nobody listens.
+    // There is no receiver.
     const roundMs = length < 2 ? MAX_ROUND_MS : length * ROUND_MS_PER_MEMBER
     this.#timer = setTimeout(
       () => {

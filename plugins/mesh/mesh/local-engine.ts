@@ -97,7 +97,7 @@ export class LocalEngine implements MeshEngine {
 
   async restore(): Promise<void> {}
 
-  /** Nobody else changes anything. */
+  /** Only this gateway writes, so there is nothing to read. */
   async follow(positions: Positions, waitMs: number): Promise<Followed> {
     if (!this.#isClosed)
       await new Promise<void>((resolve) => {

@@ -100,7 +100,7 @@ export class Membership {
     this.#timer = setInterval(() => this.renewNow(), RENEWAL_MS)
   }
 
-  /** Tells the others at once what has changed about this gateway. */
+  /** Publishes changes of this gateway's state without waiting for the next interval. */
   renewNow(): void {
     // A renewal that takes longer than its interval is not repeated beside itself.
     this.#running ??= this.#renew().finally(() => {

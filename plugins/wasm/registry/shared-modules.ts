@@ -1,6 +1,6 @@
 /**
- * Modules that gateways share: a sealed record per module with all of its versions, and their bytes in blobs. Without the
- * secret of the mesh nobody reads the settings of a module, or adds one.
+ * Modules that gateways share: a sealed record per module with all of its versions, and their bytes in blobs. Reading
+ * the settings of a module or adding one requires the secret of the mesh.
  */
 import {
   defineValidator,

@@ -236,7 +236,7 @@ export class WorkerManager {
   /**
    * Registers or changes a worker as another gateway has accepted it.
    * @param isReplaced the worker is described again
-   * @throws transport_missing, invalid_worker_url, job_queue_full
+   * @throws transport_missing, invalid_worker_url
    */
   adopt(spec: WorkerSpec, origin: Origin, isReplaced: boolean): void {
     const { registry, jobs, controls } = this.#parts
@@ -248,7 +248,7 @@ export class WorkerManager {
       this.#registrations.begin(registry.reserve(spec, origin))
     } else if (isReplaced) {
       this.#registrations.cancel(spec.url)
-      this.#registrations.replace(worker, spec)
+      this.#registrations.replace(worker, spec, true)
     } else {
       const url = workerKey(spec.url)
       const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS, isExempt: true } as const
@@ -256,23 +256,23 @@ export class WorkerManager {
     }
   }
 
-  /** Removes the worker of a URL as another gateway has accepted it. @throws job_queue_full */
+  /** Removes the worker of a URL as another gateway has accepted it. */
   drop(url: string): void {
     const { registry } = this.#parts
     const known = registry.byUrl(url) ?? registry.reservationOf(url)
-    if (known !== undefined) this.remove(known.id)
+    if (known !== undefined) this.remove(known.id, true)
   }
 
   /**
    * Accepts the removal of all workers of an engine, or cancels an unfinished registration. Idempotent while it runs.
    * @throws worker_not_found, job_queue_full
    */
-  remove(id: string): AcceptedChange {
+  remove(id: string, isExempt = false): AcceptedChange {
     const { registry, jobs } = this.#parts
     const reservation = registry.reservationById(id)
     if (reservation === undefined) {
       const worker = this.#require(id)
-      this.#removals.begin(worker)
+      this.#removals.begin(worker, isExempt)
       return accepted(worker)
     }
     const { url } = reservation.spec

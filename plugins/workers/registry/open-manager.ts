@@ -29,7 +29,7 @@ import { readSpec } from './worker-validation.ts'
 
 export interface OpenedManager {
   readonly manager: WorkerManager
-  /** Null if this gateway shares its workers with nobody. */
+  /** Null if this gateway does not share its workers. */
   readonly shared: SharedWorkers | null
 }
 

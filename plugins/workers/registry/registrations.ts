@@ -87,8 +87,8 @@ export class Registrations {
   }
 
   /** Describes a registered worker again; the old one serves until that succeeds. @throws job_queue_full */
-  replace(worker: Worker, spec: WorkerSpec): void {
-    this.#submit(spec.url, false, (job) => this.#describeAgain(worker, spec, job, false))
+  replace(worker: Worker, spec: WorkerSpec, isExempt = false): void {
+    this.#submit(spec.url, isExempt, (job) => this.#describeAgain(worker, spec, job, false))
   }
 
   /** Describes a saved worker again, since its engine may have changed during the restart. */

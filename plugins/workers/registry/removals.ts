@@ -17,12 +17,13 @@ export class Removals {
   /**
    * Stops new requests before it returns; the rest happens in the background. Idempotent. All workers of the engine
    * are removed together.
+   * @param isExempt not subject to the queue limit: another gateway has accepted the removal
    * @throws job_queue_full
    */
-  begin(worker: Worker): void {
+  begin(worker: Worker, isExempt = false): void {
     if (this.#removing.has(worker.id)) return
     const { jobs, balance, registry } = this.#parts
-    jobs.requireRoom()
+    if (!isExempt) jobs.requireRoom()
     const engine = registry.engineOf(worker)
     const slots = engine.map(({ entry }) => entry.slot)
     const isServing = slots.some((slot) => balance.status(slot) === 'ready')
@@ -31,7 +32,7 @@ export class Removals {
     const deleted = this.#detach(engine)
     for (const slot of slots) balance.setStatus(slot, 'draining')
     const inFlight = () => slots.reduce((sum, slot) => sum + balance.inFlight(slot), 0)
-    jobs.submit(this.#options(worker, false), async (job) => {
+    jobs.submit(this.#options(worker, isExempt), async (job) => {
       await deleted.catch((error: unknown) => {
         this.#restore(engine, statuses)
         throw error

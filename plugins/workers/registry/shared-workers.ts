@@ -153,6 +153,7 @@ export class SharedWorkers {
     try {
       if (record === undefined) {
         this.#known.delete(key)
+        this.#accepted.delete(key)
         this.#manager.drop(key)
         return
       }

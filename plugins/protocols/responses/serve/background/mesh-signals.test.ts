@@ -46,7 +46,7 @@ function pair() {
 
 const key = liveKey('tenant', 'resp_1')
 
-test('a log that grows is reported to followers elsewhere until it is over, and to nobody else', () => {
+test('the growth of a log is reported only to gateways with followers, until the log ends', () => {
   const { one, two, exchange } = pair()
   one.live.publish(key, { isOver: false })
   expect(one.sent).toEqual([])
