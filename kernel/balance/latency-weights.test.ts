@@ -178,3 +178,9 @@ test('the next worker of a row starts without the weight of the previous one', (
   expect(picked()).toContain(2)
   fleet.balance.close()
 })
+
+test('workers that differ by a few milliseconds weigh the same', () => {
+  const weighed = new Weighed(3)
+  weighed.measure([1, 2, 9])
+  expect(weighed.slowness).toEqual([0, 0, 0])
+})

@@ -8,6 +8,7 @@
 import { type CompiledTable, type ModelRoute, WORKER_TYPE_OF_LEG } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
+import { TIME_SCALE } from './worker-statistics.ts'
 
 /** Interval of `update`, milliseconds. */
 export const WEIGHT_PERIOD_MS = 1_000
@@ -17,6 +18,8 @@ const MIN_RATIO = 0.5
 const MAX_RATIO = 2
 /** Latencies that differ less from the median count as equal: requests of one model differ by as much. */
 const NOTABLE_RATIO = 1.5
+/** So do latencies this close: a few milliseconds are the load of the machine, not the worker. */
+const NOTABLE_MS = 10
 /** Periods without a request after which a worker is tried again. */
 const IDLE_PERIODS = 5
 
@@ -62,20 +65,20 @@ export class LatencyWeights {
   }
 
   #weigh(slots: Int32Array, weighed: Set<number>): void {
-    const known = slots.filter((slot) => this.#latency(slot) > 0)
-    const middle = median(known.map((slot) => this.#latency(slot)))
+    const known = Array.from(slots, (slot) => this.#latency(slot)).filter((ms) => ms > 0)
+    const middle = median(known)
     for (const slot of slots) {
       if (weighed.has(slot)) continue
       weighed.add(slot)
       const isMeasured = known.length > 1 && this.#latency(slot) > 0 && this.#idlePeriods[slot] < IDLE_PERIODS
-      const slowness = isMeasured ? slownessOf(this.#latency(slot) / middle) : 0
+      const slowness = isMeasured ? slownessOf(this.#latency(slot), middle) : 0
       if (this.slownessBySlot[slot] !== slowness) Atomics.store(this.slownessBySlot, slot, slowness)
     }
   }
 
-  /** Moving average of the duration of successful attempts; 0 without one. */
+  /** Moving average of the duration of successful attempts, milliseconds; 0 without one. */
   #latency(slot: number): number {
-    return this.#cell(SharedColumn.durationMs, slot)
+    return this.#cell(SharedColumn.durationMs, slot) / TIME_SCALE
   }
 
   #cell(column: number, slot: number): number {
@@ -83,13 +86,15 @@ export class LatencyWeights {
   }
 }
 
-function slownessOf(ratio: number): number {
+function slownessOf(latencyMs: number, middleMs: number): number {
+  const ratio = latencyMs / middleMs
+  if (Math.abs(latencyMs - middleMs) < NOTABLE_MS) return 0
   if (ratio < NOTABLE_RATIO && ratio > 1 / NOTABLE_RATIO) return 0
   return Math.round((Math.min(Math.max(ratio, MIN_RATIO), MAX_RATIO) - 1) * NORMAL)
 }
 
-function median(values: Int32Array): number {
-  const sorted = values.toSorted()
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }

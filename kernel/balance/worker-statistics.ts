@@ -11,7 +11,7 @@ const WEIGHT = 1 / 16
 /** Longest time that fits, milliseconds. */
 const MAX_MS = 0x7fff_ffff
 /** Times are kept in sixteenths of a millisecond, as the averages would stop short of their goal otherwise. */
-const SCALE = 16
+export const TIME_SCALE = 16
 
 const COLUMN_OF_FAULT = {
   answered: SharedColumn.answered,
@@ -43,7 +43,7 @@ export class WorkerStatistics {
   figures(slot: number): Pick<WorkerFigures, 'attempts' | 'failures' | 'durationMs' | 'firstByteMs'> {
     const cell = (column: number) => this.#cells[this.#columns[column] + slot]
     const count = (column: number) => cell(column) >>> 0
-    const average = (column: number) => (cell(column) === 0 ? null : cell(column) / SCALE)
+    const average = (column: number) => (cell(column) === 0 ? null : cell(column) / TIME_SCALE)
     return {
       attempts: count(SharedColumn.attempts),
       failures: {
@@ -66,7 +66,7 @@ export class WorkerStatistics {
   /** Threads may overwrite each other's update: one value in an average. */
   #average(at: number, ms: number): void {
     const before = this.#cells[at]
-    const value = Math.min(ms * SCALE, MAX_MS)
+    const value = Math.min(ms * TIME_SCALE, MAX_MS)
     this.#cells[at] = Math.max(1, before === 0 ? value : before + (value - before) * WEIGHT)
   }
 }
