@@ -78,7 +78,7 @@ export {
   parseRecord,
   toRecordJson,
 } from './store/record-rules.ts'
-export { isUnreadableRecord, storageUnavailable, storeErrors } from './store/store-errors.ts'
+export { isUnreadableRecord, storageOverloaded, storageUnavailable, storeErrors } from './store/store-errors.ts'
 export { runStoreOperation, StoreMetrics } from './store/store-metrics.ts'
 export {
   DEFAULT_TENANTS,

@@ -108,6 +108,8 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     const acknowledged = lanes.acknowledged.length
     await until(() => lanes.acknowledged.length > acknowledged + 300)
     await lanes.stop()
+    // Also of those that were being generated when the database was lost.
+    expect([...lanes.refusals.keys()]).toEqual(['storage_unavailable'])
     expect(await TurnLanes.missing(gateway.url, lanes.acknowledged)).toEqual([])
   }, 120_000)
 

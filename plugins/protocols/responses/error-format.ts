@@ -129,7 +129,9 @@ export const failures: RouteDefinition['docs']['responses'] = {
   400: { description: 'A field is missing or wrong, or names something that is not there.' },
   404: { description: 'No worker serves the model, or there is no such response or conversation.' },
   429: { description: 'Too many requests.' },
-  500: { description: 'The worker, a tool or the store failed.' },
-  503: { description: 'No worker that serves the model is ready.' },
+  500: { description: 'The worker or a tool failed, or the store refused the response.' },
+  503: {
+    description: 'No worker that serves the model is ready, or the store is unavailable; may be retried.',
+  },
   507: { description: 'The tenant has stored as many bytes as it may.' },
 }
