@@ -95,6 +95,7 @@ export { readVersion } from './version.ts'
 // Wire: addresses, headers, event streams, JSON bytes.
 export { parseBoundedJson, parseBoundedText } from './wire/bounded-json.ts'
 export { canonicalAddress } from './wire/canonical-address.ts'
+export { isContextOverflow } from './wire/context-overflow.ts'
 export { EventCounter, nextEventEnd } from './wire/event-borders.ts'
 export { EventSplitter } from './wire/event-splitter.ts'
 export { isFieldValue, isToken, TOKEN_BYTE, VALUE_BYTE } from './wire/header-syntax.ts'
@@ -113,3 +114,4 @@ export {
 } from './wire/json-bytes.ts'
 export { JsonScan } from './wire/json-scan.ts'
 export { StreamTail } from './wire/stream-tail.ts'
+export { type WorkerMessage, workerMessage } from './wire/worker-message.ts'

@@ -71,10 +71,32 @@ export interface KeyRecord {
   readonly routes: readonly string[] | null
 }
 
+/** A key of the configuration, without the key and its digest. */
+export interface ConfiguredKey {
+  /** As `Identity.keyId`; null for keys without an id. */
+  readonly id: string | null
+  /** Null without one. */
+  readonly name: string | null
+  /** Path of its setting, such as `plugins.auth.keys.0`. */
+  readonly setting: string
+  /** As `Identity.tenant`. */
+  readonly owner: string
+  /** Whether it opens the serving routes. */
+  readonly isServing: boolean
+  /** Role on the control plane; null for keys that do not open it. */
+  readonly role: 'admin' | 'user' | null
+  /** As in `KeyRecord`. */
+  readonly expiresAtMs: number | null
+  readonly models: readonly string[] | null
+  readonly routes: readonly string[] | null
+}
+
 /** Accepts keys that are not in the configuration. */
 export interface KeyRing {
   /** Whether the configuration has a credential that opens the control plane. */
   readonly hasAdmin: boolean
+  /** The keys of the configuration, in the order of its settings; replaced by a reload. */
+  readonly configured: readonly ConfiguredKey[]
   /** Generates a key. Its form is recognised while the records are unknown. @returns the key and `KeyRecord.digest` */
   generate(): { readonly key: string; readonly digest: string }
   /**

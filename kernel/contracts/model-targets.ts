@@ -27,10 +27,12 @@ export interface TargetPlan {
   readonly targets: readonly ModelTarget[]
   /** Target at which further calls of the request start, 0-based: earlier ones have failed. */
   start: number
+  /** A target whose worker refuses the prompt as too long is given up, if another one follows. */
+  readonly fallsBackOnContextLength: boolean
 }
 
-/** Why a target is given up: no worker is available, the attempts failed, or the responses had a failure status. */
-export type TargetFailure = 'no_worker' | 'failure' | 'status'
+/** Why a target is given up: no worker is available, the attempts failed, the responses had a failure status, or the prompt is too long. */
+export type TargetFailure = 'no_worker' | 'failure' | 'status' | 'context_length'
 
 export interface ModelTargets {
   /** Names of the virtual models that clients can list, in order of configuration: those without `*`. */

@@ -10,6 +10,7 @@ import type { CallWatch } from '../contracts/traffic.ts'
 import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { isContextOverflow, isContextOverflowBody } from '../wire/context-overflow.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { CallFaults } from './call-faults.ts'
 import { CallRetries, type RetriedCall } from './call-retries.ts'
@@ -18,6 +19,7 @@ import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import type { PairAttempt } from './pair-attempt.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
+const BAD_REQUEST = 400
 const NOT_FOUND = 404
 
 /** The call whose attempt has failed. */
@@ -85,6 +87,23 @@ export class AttemptFailures {
     return true
   }
 
+  /** @param body of a response with status 400. @returns true if the prompt is too long and the next target follows */
+  refused(body: Buffer): boolean {
+    const { attempt } = this.#call
+    if (attempt === null || !isContextOverflowBody(body)) return false
+    if (!this.#giveUpTarget('context_length', attempt)) return false
+    attempt.succeeded()
+    this.#abandon(attempt)
+    return true
+  }
+
+  /** As `refused`, for an attempt that ended in an error. */
+  #isPromptTooLong(attempt: Attempt, { status, code, message: text }: GatewayError): boolean {
+    const { target } = this.#call
+    if (status !== BAD_REQUEST || target === null || !target.mayTryLongerContext) return false
+    return isContextOverflow({ code, text }) && this.#giveUpTarget('context_length', attempt)
+  }
+
   /** Tries another worker after a 404 of a worker that lists the model, and else the next target of a virtual model. @returns false if the 404 is to be passed on */
   #tryAfterNotFound(attempt: Attempt): boolean {
     const { call, model, exchange } = this.#call
@@ -146,6 +165,7 @@ export class AttemptFailures {
     const isUnanswered = status === 0 ? !failure.responseStarted : call.keepsHead === true
     const mayTryElsewhere = isUnanswered && isRetryable
     if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
+    else if (isUnanswered && error !== null && this.#isPromptTooLong(attempt, error)) this.#abandon(attempt)
     else if (isRejected)
       this.#call.giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
     else this.#call.giveUp(toUpstreamError(failure, status !== 0))
@@ -176,6 +196,7 @@ export class AttemptFailures {
     else leg.succeeded()
     const headers = isRejected ? null : fault.headers
     if (status === 0 && isFailure && this.#scheduleNext(leg, headers, fault.leg)) this.#abandon(leg)
+    else if (status === 0 && this.#isPromptTooLong(leg, fault.error)) this.#abandon(leg)
     else this.#call.giveUp(isRejected ? upstreamErrors.worker_credentials_rejected() : fault.error)
   }
 

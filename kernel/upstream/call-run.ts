@@ -19,6 +19,7 @@ import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallTarget } from './call-target.ts'
+import { HeldRefusal } from './held-refusal.ts'
 import { checkModel } from './key-scope.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { isPage, isStream } from './response-headers.ts'
@@ -30,6 +31,7 @@ import { upstreamErrors } from './upstream-errors.ts'
 /** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */
 const MAX_DRAINED_BYTES = 65_536
 
+const BAD_REQUEST = 400
 const SERVICE_UNAVAILABLE = 503
 
 export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStream {
@@ -57,6 +59,8 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
   /** The rest of the current exchange is read and discarded. */
   #isDiscarding = false
   #discardedBytes = 0
+  /** Null unless its body decides whether the next target of a virtual model follows. */
+  #refusal: HeldRefusal | null = null
   /** The caller is paused; applies to later exchanges too. */
   isPaused = false
   meter: CallWatch | null = null
@@ -199,6 +203,10 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
     this.notes?.answered(status)
     if (status >= 400) {
       if (this.#failuresOf.answered(status, headers, contentLength)) return
+      if (status === BAD_REQUEST && this.status === 0 && this.target?.mayTryLongerContext === true) {
+        this.#refusal = new HeldRefusal(status, headers, contentLength)
+        return
+      }
     } else if (this.call.needsStream === true && !isStream(headers)) {
       this.#failuresOf.unusable('stream', status)
       return
@@ -228,7 +236,8 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
     if (this.byteAtMs < 0) this.attempt?.firstByte()
     this.byteAtMs = this.parts.streams.nowMs
     try {
-      this.#handler.onData(chunk)
+      if (this.#refusal === null) this.#handler.onData(chunk)
+      else if (!this.#refusal.take(chunk)) this.#passRefusal(this.#refusal)
     } catch (error) {
       this.#handlerFailed(error)
     }
@@ -246,11 +255,27 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
   }
 
   #ended(): void {
+    if (this.#refusal !== null) {
+      if (this.#failuresOf.refused(this.#refusal.body)) {
+        this.#refusal = null
+        return
+      }
+      this.#passRefusal(this.#refusal)
+      if (this.isOver) return
+    }
     const fault = this.#handler.faultAtEnd?.() ?? null
     if (fault === null) {
       this.finish()
       this.#handler.onEnd()
     } else this.onResponseError(fault)
+  }
+
+  #passRefusal(refusal: HeldRefusal): void {
+    this.#refusal = null
+    this.status = refusal.status
+    refusal.passHead(this.#handler)
+    const { body } = refusal
+    if (!this.isOver && body.length > 0) this.#handler.onData(body)
   }
 
   /** An exception of the handler has no caller that could catch it: it fails the request. */
@@ -260,6 +285,7 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
   }
 
   onResponseError(failure: UpstreamFailure): void {
+    this.#refusal = null
     if (this.#isDiscarding) this.#isDiscarding = false
     else if (this.attempt !== null) this.#failuresOf.exchangeFailed(this.attempt, failure)
   }
@@ -274,7 +300,7 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
 
   #enterNext(target: CallTarget): void {
     // One call for each target in the metrics, each by its model.
-    this.meter?.done(this.call.ctx, SERVICE_UNAVAILABLE)
+    this.meter?.done(this.call.ctx, target.isContextTooShort ? BAD_REQUEST : SERVICE_UNAVAILABLE)
     this.meter = null
     target.advance()
     this.model = target.model

@@ -58,9 +58,23 @@ export class CallTarget {
     return this.#failed !== null
   }
 
+  /** Whether the current target is given up if the prompt is too long for it. */
+  get mayTryLongerContext(): boolean {
+    return this.plan.fallsBackOnContextLength && this.#hasNext
+  }
+
+  /** Whether it is given up because the prompt is too long for it. */
+  get isContextTooShort(): boolean {
+    return this.#failed === 'context_length'
+  }
+
+  get #hasNext(): boolean {
+    return this.#index + 1 < this.plan.targets.length
+  }
+
   /** @returns false if there is no further target */
   giveUp(failed: TargetFailure): boolean {
-    if (this.#index + 1 >= this.plan.targets.length) return false
+    if (!this.#hasNext) return false
     this.#failed = failed
     return true
   }

@@ -1,5 +1,5 @@
 /** Helpers that several plugins use (`#shared`): no module state that outlives a caller's object, no service tokens. */
-export { parseBoundedJson, parseBoundedText } from '#kernel'
+export { parseBoundedJson, parseBoundedText, type WorkerMessage, workerMessage } from '#kernel'
 export { answerErrors } from './answers/answer-errors.ts'
 export { type AnswerLimits, AnswerReader, WholeAnswerReader } from './answers/answer-reader.ts'
 export { BodyExcerpt } from './answers/body-excerpt.ts'
@@ -11,8 +11,6 @@ export {
   errorOfEvent,
   readAnswerObject,
   readStreamEvent,
-  type WorkerMessage,
-  workerMessage,
 } from './answers/worker-message.ts'
 export { FileError, readRootedFile, resolveInRoots } from './files/read-rooted-file.ts'
 export { extraContentOf, isShortExtraContent, withExtraContent } from './formats/extra-content.ts'
@@ -78,7 +76,12 @@ export {
   parseRecord,
   toRecordJson,
 } from './store/record-rules.ts'
-export { isUnreadableRecord, storageUnavailable, storeErrors } from './store/store-errors.ts'
+export {
+  isUnreadableRecord,
+  storageOverloaded,
+  storageUnavailable,
+  storeErrors,
+} from './store/store-errors.ts'
 export { runStoreOperation, StoreMetrics } from './store/store-metrics.ts'
 export {
   DEFAULT_TENANTS,

@@ -84,21 +84,130 @@ test('listings are filtered and paged in order of creation', async () => {
   const fleet = await withKeys()
   const ids: string[] = []
   for (let i = 0; i < 5; i++) ids.push((await create(fleet, { tenant: i < 3 ? 'a' : 'b' })).id)
-  const found: string[] = []
+  const found: (string | null)[] = []
   let next: string | null = ''
   while (next !== null) {
     const page = (await (await fleet.get(`/keys?limit=2&after=${next}`, ADMIN)).json()) as {
-      keys: { id: string }[]
+      keys: { id: string | null }[]
       next: string | null
     }
     found.push(...page.keys.map(({ id }) => id))
     next = page.next
   }
-  expect(found).toEqual(ids)
+  // The shared key of the file first.
+  expect(found).toEqual([null, ...ids])
   const filtered = (await (await fleet.get('/keys?tenant=b', ADMIN)).json()) as { keys: { id: string }[] }
   expect(filtered.keys.map(({ id }) => id)).toEqual(ids.slice(3))
   for (const limit of ['0', '1001', 'x', '1e2'])
     expect((await fleet.get(`/keys?limit=${limit}`, ADMIN)).status).toBe(400)
+})
+
+describe('keys of the file', () => {
+  const AUTH = {
+    apiKey: 'root-key-text',
+    tenantKeys: ['team:team-key-text'],
+    controlPlaneKeys: ['ops:The operators:admin:ops-key-text', 'no-key-text'],
+    keys: [
+      {
+        id: 'limited',
+        tenant: 'a',
+        key: 'limited-key-text',
+        expiresAt: '2020-01-01',
+        models: ['small'],
+        routes: ['chat'],
+      },
+      { id: 'alice', principal: 'alice', role: 'user', digest: 'ab'.repeat(32) },
+    ],
+  }
+  const OPS = bearer('ops-key-text')
+  const open = () => withKeys({ plugins: { auth: AUTH, reload: {} } })
+  const plain = { name: null, status: 'active', expiresAt: null, models: null, routes: null }
+  const LISTED = [
+    { ...plain, id: null, setting: 'plugins.auth.apiKey', tenant: 'shared' },
+    { ...plain, id: null, setting: 'plugins.auth.tenantKeys.0', tenant: 'team' },
+    {
+      id: 'limited',
+      setting: 'plugins.auth.keys.0',
+      name: null,
+      tenant: 'a',
+      status: 'expired',
+      expiresAt: '2020-01-01T00:00:00.000Z',
+      models: ['small'],
+      routes: ['chat'],
+    },
+    { ...plain, id: 'alice', setting: 'plugins.auth.keys.1', principal: 'alice', role: 'user' },
+    {
+      ...plain,
+      id: null,
+      setting: 'plugins.auth.controlPlaneKeys.0',
+      name: 'The operators',
+      principal: 'ops',
+      role: 'admin',
+    },
+  ].map((key) => ({ ...key, source: 'file' }))
+
+  test('are listed before the stored ones, without keys and digests', async () => {
+    const fleet = await open()
+    const response = await fleet.post('/keys', { tenant: 'a' }, OPS)
+    const { id } = (await response.json()) as Created
+    const text = await (await fleet.get('/keys', OPS)).text()
+    const { keys } = JSON.parse(text) as { keys: { id: string; source: string }[] }
+    expect(keys.slice(0, -1)).toEqual(LISTED)
+    expect(keys.at(-1)).toMatchObject({ id, source: 'store' })
+    expect(text).not.toMatch(/-key-text|abab|digest/)
+    const idsOf = async (query: string) =>
+      ((await (await fleet.get(`/keys?${query}`, OPS)).json()) as { keys: { id: string }[] }).keys.map(
+        (key) => key.id,
+      )
+    expect(await idsOf('tenant=a')).toEqual(['limited', id])
+    expect(await idsOf('principal=alice')).toEqual(['alice'])
+    expect(await idsOf('principal=a')).toEqual([])
+  })
+
+  test('are paged with the stored ones', async () => {
+    const fleet = await open()
+    for (let i = 0; i < 3; i++) await fleet.post('/keys', { tenant: 'a' }, OPS)
+    const whole = (await (await fleet.get('/keys', OPS)).json()) as { keys: object[] }
+    expect(whole.keys).toHaveLength(LISTED.length + 3)
+    const found: object[] = []
+    for (let next: string | null = ''; next !== null; ) {
+      const page: { keys: object[]; next: string | null } = JSON.parse(
+        await (await fleet.get(`/keys?limit=2&after=${next}`, OPS)).text(),
+      )
+      expect(page.keys).toHaveLength(2)
+      found.push(...page.keys)
+      next = page.next
+    }
+    expect(found).toEqual(whole.keys)
+  })
+
+  test('cannot be revoked: the error names the setting, and the key stays valid', async () => {
+    const fleet = await open()
+    const shown = await fleet.get('/keys/limited', OPS)
+    expect([shown.status, await shown.json()]).toEqual([200, LISTED[2]])
+    const refused = await fetch(`${fleet.gateway.url}/keys/alice`, { method: 'DELETE', headers: OPS })
+    expect([refused.status, await refused.json()]).toEqual([
+      409,
+      {
+        error: {
+          type: 'conflict',
+          code: 'key_in_configuration',
+          message:
+            'the key "alice" is in the configuration file and cannot be revoked here; remove plugins.auth.keys.1 from the file and reload',
+        },
+      },
+    ])
+    expect((await fleet.get('/keys/alice', OPS)).status).toBe(200)
+  })
+
+  test('follow a reload', async () => {
+    const fleet = await open()
+    fleet.gateway.rewrite({ auth: { ...AUTH, keys: [] } })
+    expect((await fleet.post('/config/apply', {}, OPS)).status).toBe(200)
+    const { keys } = (await (await fleet.get('/keys', OPS)).json()) as { keys: object[] }
+    expect(keys).toEqual(LISTED.filter(({ id }) => id === null))
+    expect((await fleet.get('/keys/limited', OPS)).status).toBe(404)
+  })
 })
 
 test.each<[object, string]>([
@@ -120,7 +229,10 @@ test.each<[object, string]>([
   const response = await fleet.post('/keys', body, ADMIN)
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({ error: { param, message: expect.stringContaining(param) } })
-  expect(await (await fleet.get('/keys', ADMIN)).json()).toEqual({ keys: [], next: null })
+  expect(await (await fleet.get('/keys', ADMIN)).json()).toMatchObject({
+    keys: [{ source: 'file', setting: 'plugins.auth.apiKey', tenant: 'shared', role: 'admin' }],
+    next: null,
+  })
 })
 
 test('the number of stored keys is limited', async () => {

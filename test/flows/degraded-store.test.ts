@@ -108,7 +108,41 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     const acknowledged = lanes.acknowledged.length
     await until(() => lanes.acknowledged.length > acknowledged + 300)
     await lanes.stop()
+    // Also of those that were being generated when the database was lost.
+    expect([...lanes.refusals.keys()]).toEqual(['storage_unavailable'])
     expect(await TurnLanes.missing(gateway.url, lanes.acknowledged)).toEqual([])
+  }, 120_000)
+
+  test('lost during generations, clients may retry them, and a background response has failed', async () => {
+    const gateway = await start()
+    const gate = Promise.withResolvers<void>()
+    const answer = chatAnswer('Hi.')
+    worker.script(CHAT, async (request) => {
+      await gate.promise
+      return typeof answer === 'function' ? answer(request) : answer
+    })
+    const background = await gateway.send('POST', RESPONSES, { ...turn, background: true })
+    const { id } = (await background.json()) as { id: string }
+    const whole = gateway.send('POST', RESPONSES, turn)
+    const streamed = gateway.send('POST', RESPONSES, { ...turn, stream: true })
+    await worker.received(CHAT, 3)
+    // In order: the last writes of a killed database may be lost, and the job would run again.
+    await server.stop()
+    gate.resolve()
+    const reply = await whole
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(await reply.json()).toMatchObject({ error: { code: 'storage_unavailable' } })
+    const events = (await (await streamed).text())
+      .split('\n\n')
+      .filter((event) => event.startsWith('event: '))
+    expect(events.at(-2)).toMatch(/^event: error\n.*"code":"storage_unavailable"/)
+    expect(events.at(-1)).toMatch(/^event: response\.failed\n/)
+    await server.start()
+    await until(async () => (await status(gateway, id)) === 'failed', 60_000)
+    const failed = (await (await gateway.get(`${RESPONSES}/${id}`)).json()) as object
+    expect(failed).toMatchObject({
+      error: { code: 'server_error', message: expect.stringMatching(/^the record store is unavailable/) },
+    })
   }, 120_000)
 
   test('a database that cannot be used still stops the start', async () => {

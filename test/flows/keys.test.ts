@@ -53,7 +53,11 @@ async function createKey(gateway: BuiltGateway): Promise<{ id: string; key: stri
 }
 
 test('a key is replaced under load over two threads: no request fails, and the revoked key is refused', async () => {
-  const plugins = { auth: { apiKey: 'root' }, keys: {}, storage: { dir: join(makeFolder(), 'data') } }
+  const plugins = {
+    auth: { apiKey: 'root', keys: [{ id: 'ci', tenant: 'b', key: 'ci-key' }] },
+    keys: {},
+    storage: { dir: join(makeFolder(), 'data') },
+  }
   const gateway = await startBuiltGateway({ plugins, workers: [await startWorker()] })
   const old = await createKey(gateway)
   let current = old.key
@@ -71,7 +75,14 @@ test('a key is replaced under load over two threads: no request fails, and the r
   // Every client takes the new key with its next request, and those with the old one end.
   current = next.key
   await until(() => (counts.get('new 200') ?? 0) > 100)
-  expect(await weirKeys(gateway, 'list')).toMatch(new RegExp(`${old.id} .*acme.*\\n${next.id}`))
+  const listed = await weirKeys(gateway, 'list')
+  expect(listed).toMatch(new RegExp(`${old.id} .*acme.*store.*\\n${next.id}`))
+  expect(listed).toMatch(
+    /- +shared \(admin\) .*file: plugins\.auth\.apiKey.*\nci +b .*file: plugins\.auth\.keys\.0/,
+  )
+  const ofFile = await runCommand(['keys', 'revoke', 'ci', '--gateway', gateway.url, '--api-key', 'root'])
+    .ended
+  expect([ofFile.code, ofFile.stderr]).toEqual([1, expect.stringContaining('remove plugins.auth.keys.0')])
   await weirKeys(gateway, 'revoke', old.id)
   expect(await statuses(gateway, old.key)).toEqual([401])
   const before = counts.get('new 200') ?? 0

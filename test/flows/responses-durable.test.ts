@@ -159,8 +159,8 @@ async function survives(dir: string, begin: () => void, end: () => void): Promis
     () => [...lanes.refusals].join(),
   )
   await lanes.stop()
-  // Those that were being generated when the fault was noticed, and those that came after.
-  expect([...lanes.refusals.keys()].sort()).toEqual(['storage_error', 'storage_unavailable'])
+  // Those that were being generated when the fault was noticed, and those that came after: all may be retried.
+  expect([...lanes.refusals.keys()]).toEqual(['storage_unavailable'])
   expect(lanes.refusals.get('storage_unavailable')).toBeGreaterThan(50)
   expect(await TurnLanes.missing(gateway.url, lanes.acknowledged)).toEqual([])
   await gateway.command.stop()

@@ -4,6 +4,7 @@ import {
   type Access,
   ANONYMOUS_TENANT,
   type AuthService,
+  type ConfiguredKey,
   type Credentials,
   type Identity,
   type KeyRecord,
@@ -12,7 +13,7 @@ import {
 } from '#kernel'
 import { authErrors } from './errors.ts'
 import { type Grant, type KeyGrants, KeyTable, keyDigest, type TableKey, toTableKey } from './key-table.ts'
-import type { ConfiguredKeys } from './keys.ts'
+import type { ConfiguredKeys, FileKey } from './keys.ts'
 import type { TokenVerifier } from './tokens.ts'
 
 const ANONYMOUS: Identity = Object.freeze({ tenant: ANONYMOUS_TENANT, role: null })
@@ -40,7 +41,7 @@ export class KeyAuth implements AuthService, KeyRing {
   #table = new KeyTable()
   /** Keys with an id, by `ownerKey`. */
   #byId: ReadonlyMap<string, Grant> = new Map()
-  #configured: readonly TableKey[] = []
+  #configured: readonly FileKey[] = []
   /** Null while they are unknown; undefined without a store of keys. */
   #stored: readonly TableKey[] | null | undefined = undefined
   #hasControlPlane = false
@@ -59,6 +60,10 @@ export class KeyAuth implements AuthService, KeyRing {
     this.#hasControlPlane = hasControlPlane
     this.hasAdmin = this.#tokens !== null || keys.some(({ admin }) => admin !== null && mayAdminister(admin))
     this.#rebuild()
+  }
+
+  get configured(): readonly ConfiguredKey[] {
+    return this.#configured.map(({ shown }) => shown)
   }
 
   useStored(records: readonly KeyRecord[] | null): void {

@@ -1,14 +1,23 @@
 /** Reads and checks the configured keys at startup. */
-import type { Identity, Logger, SettingProblem } from '#kernel'
+import type { ConfiguredKey, Identity, Logger, SettingProblem } from '#kernel'
 import { keyEntryProblems, toKeyRecord } from '#shared'
 import type { AuthConfig } from './config.ts'
 import { type Grant, keyDigest, type TableKey, toTableKey } from './key-table.ts'
 
+export interface FileKey extends TableKey {
+  /** For listings. */
+  readonly shown: ConfiguredKey
+}
+
 export interface ConfiguredKeys {
-  readonly keys: readonly TableKey[]
+  readonly keys: readonly FileKey[]
   /** True with any entry, valid or not, so that a list of invalid keys does not open the control plane. */
   readonly hasControlPlane: boolean
 }
+
+const SECTION = 'plugins.auth'
+/** A key without id, expiry and restrictions, for listings. */
+const PLAIN = { id: null, name: null, expiresAtMs: null, models: null, routes: null } as const
 
 /**
  * Reads the section's keys.
@@ -21,21 +30,34 @@ export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): Configu
   const hasControlPlane =
     config.controlPlaneKeys.length > 0 || keys.some(({ principal }) => principal !== undefined)
   const shared = apiKey === null ? [] : [sharedKey(apiKey, hasControlPlane)]
-  const tenants = config.tenantKeys.map((entry) => {
+  const tenants = config.tenantKeys.map((entry, index): FileKey => {
     const { id, key } = readTenantKey(entry)
-    return tableKey(key, grantOf({ tenant: `auth:${id}`, role: null }), null)
+    const owner = `auth:${id}`
+    const shown = { ...PLAIN, setting: `${SECTION}.tenantKeys.${index}`, owner, isServing: true, role: null }
+    return { ...tableKey(key, grantOf({ tenant: owner, role: null }), null), shown }
   })
-  const listed = keys.map((entry) => {
-    const { id, key, digest } = entry
-    return toTableKey(toKeyRecord(id, key === undefined ? (digest ?? '') : keyDigest(key), entry))
-  })
+  const listed = keys.map(listedKey)
   const operators = readControlPlaneKeys(config.controlPlaneKeys, log)
   return { keys: [...shared, ...tenants, ...listed, ...operators], hasControlPlane }
 }
 
-function sharedKey(key: string, hasControlPlane: boolean): TableKey {
-  const grant = grantOf({ tenant: 'auth:shared', role: null })
-  return tableKey(key, grant, hasControlPlane ? null : grant)
+function sharedKey(key: string, hasControlPlane: boolean): FileKey {
+  const owner = 'auth:shared'
+  const grant = grantOf({ tenant: owner, role: null })
+  const role = hasControlPlane ? null : 'admin'
+  const shown = { ...PLAIN, setting: `${SECTION}.apiKey`, owner, isServing: true, role } as const
+  return { ...tableKey(key, grant, role === null ? null : grant), shown }
+}
+
+function listedKey(entry: AuthConfig['keys'][number], index: number): FileKey {
+  const { id, key, digest: given } = entry
+  const record = toKeyRecord(id, key === undefined ? (given ?? '') : keyDigest(key), entry)
+  const { tenant: owner, digest: _, ...members } = record
+  const setting = `${SECTION}.keys.${index}`
+  return {
+    ...toTableKey(record),
+    shown: { ...members, name: null, setting, owner, isServing: record.role === null },
+  }
 }
 
 function tableKey(key: string, serving: Grant | null, admin: Grant | null): TableKey {
@@ -98,19 +120,29 @@ function readTenantKey(entry: string): { id: string; key: string } {
   return { id: entry.slice(0, Math.max(colon, 0)), key: entry.slice(colon + 1) }
 }
 
-function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'warn'>): TableKey[] {
-  const keys: TableKey[] = []
+function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'warn'>): FileKey[] {
+  const keys: FileKey[] = []
   for (const [index, entry] of entries.entries()) {
     // Only the first three colons separate fields, so the key may contain colons.
-    const [id = '', , role = '', ...rest] = entry.split(':')
+    const [id = '', name = '', roleName = '', ...rest] = entry.split(':')
     const key = rest.join(':')
     if (id === '' || key === '' || isPadded(id) || isPadded(key)) {
       log.warn({ index }, 'control-plane key ignored: it must be of the form id:name:role:key')
       continue
     }
     // Any role other than admin is treated as user.
-    const isAdmin = role.trim().toLowerCase() === 'admin'
-    keys.push(tableKey(key, null, grantOf({ tenant: `auth:${id}`, role: isAdmin ? 'admin' : 'user' })))
+    const role = roleName.trim().toLowerCase() === 'admin' ? 'admin' : 'user'
+    const owner = `auth:${id}`
+    const setting = `${SECTION}.controlPlaneKeys.${index}`
+    const shown = {
+      ...PLAIN,
+      name: name === '' ? null : name,
+      setting,
+      owner,
+      isServing: false,
+      role,
+    } as const
+    keys.push({ ...tableKey(key, null, grantOf({ tenant: owner, role })), shown })
   }
   return keys
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { KeyAuth } from './check.ts'
-import { keyDigest } from './key-table.ts'
+import { readKeys } from './keys.ts'
 import { TokenVerifier } from './tokens.ts'
 
 const ISSUER = 'https://issuer.example'
@@ -60,9 +60,8 @@ function verifier(jwksUrl: string, refetchMs = REFETCH_MS, cacheMs = 600_000): T
 /** The shared key has the format of a token, which must not matter. */
 function auth(refetchMs?: number, cacheMs?: number): KeyAuth {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`
-  const grant = { identity: { tenant: 'auth:shared', role: null }, expiresAtMs: Number.POSITIVE_INFINITY }
-  const shared = { digest: keyDigest('shared.key.text'), serving: grant, admin: grant }
-  return new KeyAuth({ keys: [shared], hasControlPlane: false }, verifier(url, refetchMs, cacheMs))
+  const config = { apiKey: 'shared.key.text', tenantKeys: [], controlPlaneKeys: [], keys: [], auditLog: true }
+  return new KeyAuth(readKeys(config, { warn() {} }), verifier(url, refetchMs, cacheMs))
 }
 
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds

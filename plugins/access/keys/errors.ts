@@ -19,8 +19,13 @@ export const keysErrors = defineErrors('keys', {
   key_not_found: {
     kind: 'not_found',
     source: 'client',
-    text: (id: string) =>
-      `no stored key has the id ${shown(id)}; keys of the configuration are removed there, followed by a reload`,
+    text: (id: string) => `no key has the id ${shown(id)}`,
+  },
+  key_in_configuration: {
+    kind: 'conflict',
+    source: 'client',
+    text: (id: string, setting: string) =>
+      `the key ${shown(id)} is in the configuration file and cannot be revoked here; remove ${setting} from the file and reload`,
   },
   invalid_value: {
     kind: 'bad_request',

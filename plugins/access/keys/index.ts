@@ -32,6 +32,7 @@ export default definePlugin({
     ring.useStored(replica.current)
     replica.onChange((next) => ring.useStored(next))
     const routes = keyRoutes({
+      configured: () => ring.configured,
       current: () => replica.current,
       generate: () => ring.generate(),
       create: (key) => host.command(CreateKey, key),

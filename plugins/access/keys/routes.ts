@@ -1,6 +1,7 @@
-/** Routes of the stored keys: create, list, show and revoke. */
+/** Routes of the keys: create, list, show and revoke. */
 import {
   adminErrorFormat,
+  type ConfiguredKey,
   defineValidator,
   type RequestContext,
   type RouteDefinition,
@@ -9,6 +10,7 @@ import {
 } from '#kernel'
 import { type KeyEntry, keyEntryProblems, newId, toKeyRecord } from '#shared'
 import { keysErrors } from './errors.ts'
+import { type KeyQuery, listKeys } from './list-keys.ts'
 import {
   CreatedKeySchema,
   CreateKeyBody,
@@ -16,7 +18,8 @@ import {
   KeySchema,
   RevokedKeySchema,
   type StoredKey,
-  toKeyView,
+  toFileView,
+  toStoredView,
 } from './stored-key.ts'
 
 const DEFAULT_LIMIT = 100
@@ -27,6 +30,8 @@ const RETRY_S = 5
 const NOT_STORED = ['cache-control', 'no-store']
 
 export interface KeyAccess {
+  /** Keys of the configuration. */
+  configured(): readonly ConfiguredKey[]
   /** Keys that this thread accepts, in order of creation; null while they are unknown. */
   current(): readonly StoredKey[] | null
   generate(): { readonly key: string; readonly digest: string }
@@ -41,7 +46,7 @@ const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'keys' } as 
 const tag = 'Keys'
 const refused = { description: 'A field is wrong; `param` names it.' }
 const unavailable = { description: 'The store is unavailable.' }
-const missing = { description: 'No stored key has this id.' }
+const missing = { description: 'No key has this id.' }
 
 export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
   return [
@@ -66,9 +71,9 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
       ...base,
       method: 'GET',
       path: '/keys',
-      handler: (ctx) => ctx.json(200, listKeys(ctx, known(keys))),
+      handler: (ctx) => ctx.json(200, listKeys(keys.configured(), known(keys), readQuery(ctx))),
       docs: {
-        summary: 'List the stored keys in order of creation',
+        summary: 'List the keys: those of the configuration file, then the stored ones in order of creation',
         tag,
         query: {
           tenant: Type.Optional(Type.String({ description: 'Only keys of this tenant.' })),
@@ -96,12 +101,17 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
       path: '/keys/:key_id',
       handler(ctx) {
         const id = ctx.param('key_id')
+        const own = configuredKey(keys, id)
+        if (own !== undefined) {
+          ctx.json(200, toFileView(own))
+          return
+        }
         const found = known(keys).find((key) => key.id === id)
         if (found === undefined) throw keysErrors.key_not_found(id)
-        ctx.json(200, toKeyView(found))
+        ctx.json(200, toStoredView(found))
       },
       docs: {
-        summary: 'Show a stored key',
+        summary: 'Show a key',
         tag,
         responses: { 200: { description: 'The key.', schema: KeySchema }, 404: missing, 503: unavailable },
       },
@@ -112,6 +122,8 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
       path: '/keys/:key_id',
       async handler(ctx) {
         const id = ctx.param('key_id')
+        const own = configuredKey(keys, id)
+        if (own !== undefined) throw keysErrors.key_in_configuration(id, own.setting)
         await keys.revoke(id)
         ctx.json(200, { id, revoked: true })
       },
@@ -121,11 +133,17 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
         responses: {
           200: { description: 'No thread accepts the key any more.', schema: RevokedKeySchema },
           404: missing,
+          409: { description: 'The key is in the configuration file and is removed there.' },
           503: unavailable,
         },
       },
     },
   ]
+}
+
+/** An id of the file takes precedence over the same one in the store, as generated ids are unlikely to be repeated. */
+function configuredKey(keys: KeyAccess, id: string): ConfiguredKey | undefined {
+  return keys.configured().find((key) => key.id === id)
 }
 
 async function createKey(ctx: RequestContext, keys: KeyAccess): Promise<void> {
@@ -139,7 +157,7 @@ async function createKey(ctx: RequestContext, keys: KeyAccess): Promise<void> {
     createdAtMs: Date.now(),
   }
   await keys.create(stored)
-  ctx.json(201, { ...toKeyView(stored), key }, NOT_STORED)
+  ctx.json(201, { ...toStoredView(stored), key }, NOT_STORED)
 }
 
 function checkEntry(entry: KeyEntry, keys: KeyAccess): void {
@@ -152,19 +170,13 @@ function checkEntry(entry: KeyEntry, keys: KeyAccess): void {
       throw invalid(`routes.${index}`, `must be one of ${[...known].sort().join(', ')} (got '${label}')`)
 }
 
-function listKeys(ctx: RequestContext, all: readonly StoredKey[]) {
-  const limit = readLimit(ctx.queryParam('limit'))
-  const after = ctx.queryParam('after') ?? ''
-  const tenant = ctx.queryParam('tenant')
-  const principal = ctx.queryParam('principal')
-  const found = all.filter(
-    (key) =>
-      key.id > after &&
-      (tenant === null || (key.role === null && key.tenant === `auth:${tenant}`)) &&
-      (principal === null || (key.role !== null && key.tenant === `auth:${principal}`)),
-  )
-  const page = found.slice(0, limit)
-  return { keys: page.map(toKeyView), next: found.length > limit ? page[limit - 1].id : null }
+function readQuery(ctx: RequestContext): KeyQuery {
+  return {
+    tenant: ctx.queryParam('tenant'),
+    principal: ctx.queryParam('principal'),
+    limit: readLimit(ctx.queryParam('limit')),
+    after: ctx.queryParam('after') || null,
+  }
 }
 
 function readLimit(text: string | null): number {

@@ -1,5 +1,5 @@
-/** A key as the store and the routes have it. Its secret is never stored. */
-import { isObject, type KeyRecord, type Static, Type } from '#kernel'
+/** Keys as the store and the routes have them. Their secrets are never stored. */
+import { type ConfiguredKey, isObject, type KeyRecord, type Static, Type } from '#kernel'
 import { keyEntryMembers } from '#shared'
 
 /** Plain data; also the record in the store. */
@@ -48,22 +48,35 @@ const nullableList = (description: string) =>
   Type.Union([Type.Array(Type.String()), Type.Null()], { description })
 
 const members = {
-  id: Type.String(),
   name: nullableText('Description; null without one.'),
   tenant: Type.Optional(Type.String({ description: 'Owner, of keys of the serving routes.' })),
   principal: Type.Optional(Type.String({ description: 'Owner, of keys of the control plane.' })),
-  role: Type.Optional(Type.Enum(['admin', 'user'], { description: 'Role of the principal.' })),
-  hint: Type.String({ description: 'First characters of the key.' }),
+  role: Type.Optional(
+    Type.Enum(['admin', 'user'], { description: 'Role on the control plane, of keys that open it.' }),
+  ),
   status: Type.Enum(['active', 'expired']),
-  createdAt: Type.String({ description: 'RFC 3339.' }),
   expiresAt: nullableText('RFC 3339; null for keys that do not expire.'),
   models: nullableList('Models that the key may use; null for all.'),
   routes: nullableList('Endpoint labels that the key opens; null for all.'),
 }
 
-export const KeySchema = Type.Object(members)
-export const CreatedKeySchema = Type.Object({
+const storedMembers = {
+  id: Type.String(),
+  source: Type.Literal('store', { description: 'Created here; may be revoked.' }),
   ...members,
+  hint: Type.String({ description: 'First characters of the key.' }),
+  createdAt: Type.String({ description: 'RFC 3339.' }),
+}
+
+const FileKeySchema = Type.Object({
+  id: nullableText('Null for keys without an id.'),
+  source: Type.Literal('file', { description: 'Of the configuration file; is changed there only.' }),
+  setting: Type.String({ description: 'Its setting, such as `plugins.auth.keys.0`.' }),
+  ...members,
+})
+export const KeySchema = Type.Union([Type.Object(storedMembers), FileKeySchema])
+export const CreatedKeySchema = Type.Object({
+  ...storedMembers,
   key: Type.String({ description: 'The key itself; never shown again.' }),
 })
 export const KeyListSchema = Type.Object({
@@ -74,21 +87,49 @@ export const RevokedKeySchema = Type.Object({ id: Type.String(), revoked: Type.L
 
 export type KeyView = Static<typeof KeySchema>
 
+export type StoredKeyView = Extract<KeyView, { source: 'store' }>
+
 const OWNER_PREFIX = 'auth:'
 
 /** As clients see it: without the digest. */
-export function toKeyView(key: StoredKey): KeyView {
-  const { id, name, role, hint, createdAtMs, expiresAtMs, models, routes } = key
-  const owner = key.tenant.slice(OWNER_PREFIX.length)
+export function toStoredView(key: StoredKey): StoredKeyView {
+  const { id, name, role, hint, createdAtMs } = key
+  const owner = ownerOf(key.tenant)
   return {
     id,
+    source: 'store',
     name,
     ...(role === null ? { tenant: owner } : { principal: owner, role }),
+    ...toScope(key),
     hint,
-    status: expiresAtMs !== null && expiresAtMs <= Date.now() ? 'expired' : 'active',
     createdAt: new Date(createdAtMs).toISOString(),
+  }
+}
+
+export function toFileView(key: ConfiguredKey): KeyView {
+  const { id, name, setting, isServing, role } = key
+  const owner = ownerOf(key.owner)
+  return {
+    id,
+    source: 'file',
+    setting,
+    name,
+    ...(isServing ? { tenant: owner } : { principal: owner }),
+    ...(role !== null && { role }),
+    ...toScope(key),
+  }
+}
+
+/** Of `Identity.tenant`. */
+function ownerOf(tenant: string): string {
+  return tenant.slice(OWNER_PREFIX.length)
+}
+
+function toScope({ expiresAtMs, models, routes }: Pick<KeyRecord, 'expiresAtMs' | 'models' | 'routes'>) {
+  return {
+    status: expiresAtMs !== null && expiresAtMs <= Date.now() ? 'expired' : 'active',
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
     models: models === null ? null : [...models],
     routes: routes === null ? null : [...routes],
-  }
+  } as const
 }

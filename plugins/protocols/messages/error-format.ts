@@ -3,6 +3,7 @@ import {
   type ErrorFormat,
   type ErrorKind,
   type GatewayError,
+  isContextOverflow,
   type RequestFacts,
   type TSchema,
   Type,
@@ -75,8 +76,6 @@ function typeOf({ kind, status }: GatewayError): string {
 }
 
 const PHRASE = 'prompt is too long'
-const OVERFLOW =
-  /context[ _-]length|context window|maximum context|prompt is too long|too many (?:input )?tokens|longer than the model/i
 /** How engines name the context length, the prompt and `max_tokens` in the message of a refusal. */
 const WINDOW = /maximum context length (?:is|of) (\d{1,15})/
 const PROMPT = /(\d{1,15}) (?:tokens )?(?:in the messages|from the input messages|input tokens|in the prompt)/
@@ -96,7 +95,8 @@ function numberIn(message: string, pattern: RegExp): number | null {
  */
 function overflowMessage({ code, status, source, message }: GatewayError): string | null {
   const mayBe = source === 'worker' && (REFUSALS.has(status) || code === 'worker_stream_failed')
-  if (code !== 'context_length_exceeded' && !(mayBe && OVERFLOW.test(message))) return null
+  if (code !== 'context_length_exceeded' && !(mayBe && isContextOverflow({ code, text: message })))
+    return null
   if (message.includes(PHRASE)) return message
   const window = numberIn(message, WINDOW)
   const prompt = numberIn(message, PROMPT)

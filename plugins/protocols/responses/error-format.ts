@@ -2,6 +2,7 @@
 import {
   type ErrorFormat,
   type GatewayError,
+  isContextOverflow,
   type RequestFacts,
   type RouteDefinition,
   type TSchema,
@@ -35,8 +36,6 @@ const TYPE_OF_STATUS = new Map([
   [507, 'insufficient_storage'],
 ])
 
-const CONTEXT_WORDS = /context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long/i
-
 /** Errors of the gateway's credentials at a worker are never shown as errors of the client's. */
 export function toClientError(error: GatewayError): ClientError {
   const { message, param } = error
@@ -58,7 +57,7 @@ function codeOf({ source, code, message, status: said }: GatewayError, status: n
   if (code !== 'worker_refused') return code
   if (status === 429) return 'rate_limit_exceeded'
   if (status >= 500) return 'upstream_error'
-  return CONTEXT_WORDS.test(message) ? 'context_length_exceeded' : 'upstream_invalid_request'
+  return isContextOverflow({ code, text: message }) ? 'context_length_exceeded' : 'upstream_invalid_request'
 }
 
 /** As the `error` member of a response. */
@@ -129,7 +128,9 @@ export const failures: RouteDefinition['docs']['responses'] = {
   400: { description: 'A field is missing or wrong, or names something that is not there.' },
   404: { description: 'No worker serves the model, or there is no such response or conversation.' },
   429: { description: 'Too many requests.' },
-  500: { description: 'The worker, a tool or the store failed.' },
-  503: { description: 'No worker that serves the model is ready.' },
+  500: { description: 'The worker or a tool failed, or the store refused the response.' },
+  503: {
+    description: 'No worker that serves the model is ready, or the store is unavailable; may be retried.',
+  },
   507: { description: 'The tenant has stored as many bytes as it may.' },
 }

@@ -87,6 +87,12 @@ const VirtualModel = Type.Object(
       description:
         'Tried in this order if the chosen target fails before the first byte of the response: no worker is available, or its attempts are used up.',
     }),
+    fallbackOn: Type.Array(Type.Enum(['context_length']), {
+      default: [],
+      uniqueItems: true,
+      description:
+        'Refusals after which the next fallback is tried too. context_length: the prompt is longer than the context of the target. Default: none, because clients shorten a prompt that is refused, and a fallback may be more expensive.',
+    }),
     choose: Type.Union([Type.Literal('weight'), Type.Literal('module')], {
       default: 'weight',
       description:
@@ -122,6 +128,8 @@ export function* virtualModelsProblems({ models }: VirtualModelsConfig): Generat
     const path = ['models', name]
     if (model.targets.every(({ weight }) => weight === 0))
       yield { path: [...path, 'targets'], text: 'must have a target with a weight above 0' }
+    if (model.fallbackOn.length > 0 && model.fallbacks.length === 0)
+      yield { path: [...path, 'fallbackOn'], text: 'needs fallbacks' }
     for (const list of ['targets', 'fallbacks'] as const)
       for (const [index, target] of model[list].entries())
         yield* targetProblems([...path, list, String(index)], name, target, models)

@@ -24,6 +24,7 @@ interface VirtualModel {
   readonly all: readonly ModelTarget[]
   readonly choose: VirtualModelConfig['choose']
   readonly sticky: VirtualModelConfig['sticky']
+  readonly fallsBackOnContextLength: boolean
 }
 
 export class ThreadTargets implements ModelTargets {
@@ -66,11 +67,11 @@ export class ThreadTargets implements ModelTargets {
   planOf(ctx: RequestContext, named: string): TargetPlan | null {
     const model = this.#find(named)
     if (model === undefined) return null
-    const { name } = model
+    const { name, fallsBackOnContextLength } = model
     const known = this.#plans.get(ctx)
     if (known !== undefined && known.name === name) return known
     const chosen = model.weighted[this.#choose(ctx, model)]
-    const plan = { name, targets: [chosen, ...model.fallbacks], start: 0 }
+    const plan = { name, targets: [chosen, ...model.fallbacks], start: 0, fallsBackOnContextLength }
     this.#plans.set(ctx, plan)
     return plan
   }
@@ -95,7 +96,7 @@ function countersOf(metrics: Metrics) {
     }),
     fallbacks: metrics.counter({
       name: 'weir_virtual_model_fallbacks_total',
-      help: 'Targets given up for the next one, by reason: no_worker, failure or status.',
+      help: 'Targets given up for the next one, by reason: no_worker, failure, status or context_length.',
       labels: ['virtual_model', 'target', 'reason'],
     }),
   }
@@ -103,12 +104,21 @@ function countersOf(metrics: Metrics) {
 
 function toVirtualModel(
   name: string,
-  { targets, fallbacks, choose, sticky }: VirtualModelConfig,
+  { targets, fallbacks, fallbackOn, choose, sticky }: VirtualModelConfig,
 ): VirtualModel {
   const weighted = targets.map((target) => toTarget(target, target.weight))
   const others = fallbacks.map((target) => toTarget(target, 0))
   const weights = targets.map(({ weight }) => weight)
-  return { name, weighted, weights, fallbacks: others, all: [...weighted, ...others], choose, sticky }
+  return {
+    name,
+    weighted,
+    weights,
+    fallbacks: others,
+    all: [...weighted, ...others],
+    choose,
+    sticky,
+    fallsBackOnContextLength: fallbackOn.includes('context_length'),
+  }
 }
 
 function toTarget({ model, provider, labels, parameters }: TargetConfig, weight: number): ModelTarget {

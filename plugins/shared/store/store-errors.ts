@@ -56,6 +56,11 @@ export function storageUnavailable(problem: string, cause?: unknown): GatewayErr
   return storeErrors.storage_unavailable.with({ ...retryAfter(RETRY_SECS), cause }, problem)
 }
 
+/** storage_overloaded (503) with retry-after. */
+export function storageOverloaded(): GatewayError {
+  return storeErrors.storage_overloaded.with(retryAfter(1))
+}
+
 /** Whether a stored record is damaged, so that reading it again does not help. */
 export function isUnreadableRecord(error: unknown): boolean {
   return error instanceof GatewayError && error.code === 'record_unreadable'

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import type { Pool, PoolClient, PoolConfig, QueryResultRow } from 'pg'
-import { storageUnavailable, storeErrors } from '#shared'
+import { storageOverloaded, storageUnavailable, storeErrors } from '#shared'
 import type { PostgresConfig } from './config.ts'
 import type { DatabaseHealth } from './database-health.ts'
 
@@ -99,7 +99,7 @@ export class Connections {
     values: unknown[],
     isRepeatable: boolean,
   ): Promise<Row[]> {
-    if (this.#waiting >= this.#config.maxWaiting) throw storeErrors.storage_overloaded()
+    if (this.#waiting >= this.#config.maxWaiting) throw storageOverloaded()
     this.#waiting++
     try {
       return await this.#queryWithRetry<Row>(text, values, isRepeatable)

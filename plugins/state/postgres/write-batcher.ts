@@ -3,7 +3,7 @@
  * its commit. A conditional write is a separate statement.
  */
 import type { Change, Durability } from '#kernel'
-import { storeErrors, toRecordJson } from '#shared'
+import { storageOverloaded, toRecordJson } from '#shared'
 import { type Connections, codeOf } from './connections.ts'
 import { CONDITION_FAILED } from './migrations.ts'
 
@@ -61,7 +61,7 @@ export class WriteBatcher {
     const isFull =
       this.#waiting.length >= this.#maxWaiting ||
       (this.#waitingBytes > 0 && this.#waitingBytes + write.bytes > this.#maxWaitingBytes)
-    if (isFull) throw storeErrors.storage_overloaded()
+    if (isFull) throw storageOverloaded()
     if (write.conditions.length === 0) {
       await this.#enqueue(write)
       return true

@@ -2,7 +2,7 @@
  * Group commit: writes that arrive while a batch is written to disk form the next batch, so that many writes share one
  * sync. Conditions are checked in order of arrival, including the effects of earlier writes in the batch.
  */
-import { storeErrors } from '#shared'
+import { storageOverloaded } from '#shared'
 import type { LevelHandle } from './level-handle.ts'
 import { isExpired, readHead } from './record-value.ts'
 import type { WriteLock } from './write-lock.ts'
@@ -55,11 +55,11 @@ export class GroupCommit {
 
   /**
    * @returns false if a condition failed and nothing was written
-   * @throws storage_overloaded, storage_not_open, storage_unavailable, or the database's error
+   * @throws storage_overloaded, storage_not_open, or storage_unavailable also for the write that fails first
    */
   write(write: LevelWrite): Promise<boolean> {
     if (this.#waitingBytes > 0 && this.#waitingBytes + write.bytes > this.#maxWaitingBytes) {
-      return Promise.reject(storeErrors.storage_overloaded())
+      return Promise.reject(storageOverloaded())
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ write, resolve, reject })
@@ -123,8 +123,7 @@ export class GroupCommit {
       try {
         await db.batch(steps, { sync: isSynced } as object)
       } catch (error) {
-        this.#handle.onWriteFailed()
-        throw error
+        throw this.#handle.onWriteFailed(error)
       }
       return results
     } finally {

@@ -4,7 +4,7 @@
  */
 
 import type { Level } from 'level'
-import { messageOf } from '#kernel'
+import { type GatewayError, messageOf } from '#kernel'
 import { storageUnavailable, storeErrors } from '#shared'
 import { prepareDataDir, probeFreeSpace } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
@@ -95,9 +95,13 @@ export class LevelHandle {
     return Atomics.load(this.#cells, IS_BROKEN) === 0 ? null : NO_ROOM
   }
 
-  /** Blocks writes on every thread until the database has been reopened. */
-  onWriteFailed(): void {
+  /**
+   * Blocks writes on every thread until the database has been reopened.
+   * @returns storage_unavailable, as for the writes that follow
+   */
+  onWriteFailed(cause: unknown): GatewayError {
     Atomics.store(this.#cells, IS_BROKEN, 1)
+    return storageUnavailable(NO_ROOM, cause)
   }
 
   /** Reopens once the disk has free space; until then, reads continue on the open handle. */

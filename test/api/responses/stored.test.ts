@@ -1,5 +1,6 @@
 /** Stored responses: chains, conversations, references, reading, listing, deletion, and resumed streams. */
 import { expect, test } from 'vitest'
+import { storageUnavailable } from '#shared'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
 import {
@@ -8,6 +9,7 @@ import {
   historyPeek,
   newDirectory,
   openResponses,
+  RESPONSES,
   type ResponseJson,
 } from './responses-fleet.ts'
 
@@ -263,15 +265,45 @@ test("a response beyond the tenant's storage quota is rejected before its genera
   expect((await create(big)).status).toBe('completed')
 })
 
-test('a response that cannot be stored fails', async () => {
+test('a response that the store refuses fails', async () => {
   const { plugin, get } = historyPeek()
   const { create, stream } = await openResponses(chatAnswer('x'), { own: [plugin] })
-  const { responses } = get()
-  responses.finish = () => Promise.reject(new Error('the disk is full'))
+  get().responses.finish = () => Promise.reject(new Error('the record is refused'))
   expect((await create({ input: 'hi' }, 500)).error.code).toBe('storage_error')
   const { types, response } = await stream({ input: 'hi' })
   expect(types.slice(-2)).toEqual(['error', 'response.failed'])
   expect(response.status).toBe('failed')
+})
+
+test('if the store is lost during the generation, the client may retry: whole, streamed, in the background', async () => {
+  const { plugin, get } = historyPeek()
+  const fleet = await openResponses(chatAnswer('x'), { own: [plugin] })
+  const { responses } = get()
+  const finish = responses.finish.bind(responses)
+  responses.finish = () => Promise.reject(storageUnavailable('it is gone'))
+  const whole = await fleet.post(RESPONSES, { model: 'test-model', input: 'hi' })
+  expect([whole.status, whole.headers.get('retry-after')]).toEqual([503, '5'])
+  expect(await whole.json()).toEqual({
+    error: {
+      code: 'storage_unavailable',
+      type: 'service_unavailable',
+      message: 'the record store is unavailable: it is gone',
+    },
+  })
+  const { events, types, response } = await fleet.stream({ input: 'hi' })
+  expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+  expect(events.at(-2)).toMatchObject({ code: 'storage_unavailable', param: null })
+  const failed = {
+    status: 'failed',
+    error: { code: 'server_error', message: expect.stringContaining('it is gone') },
+  }
+  expect(response).toMatchObject(failed)
+  responses.finish = () => {
+    responses.finish = finish
+    return Promise.reject(storageUnavailable('it is gone'))
+  }
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  await expect.poll(() => fleet.fetchJson('GET', `${RESPONSES}/${id}`)).toMatchObject(failed)
 })
 
 test('the stream of a finished response can be replayed from any event on', async () => {

@@ -1,10 +1,10 @@
-/** `weir keys`: creates, lists and revokes the stored API keys of a running gateway. */
+/** `weir keys`: creates, lists and revokes the API keys of a running gateway. */
 import { type Command, Option } from 'commander'
 import { CliError } from '../../../cli/cli-error.ts'
 import { repeatable } from '../../../cli/config-options.ts'
 import { clientOf, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
 import { printable, renderTable } from '../../../cli/table.ts'
-import type { KeyView } from '../stored-key.ts'
+import type { KeyView, StoredKeyView } from '../stored-key.ts'
 
 const EXAMPLES = `
 Examples:
@@ -54,14 +54,18 @@ export function defineKeys(command: Command): void {
     )
     .action((options: CreateOptions, self: Command) => createKey(self, options))
 
-  withGateway(command.command('list').description('Show the stored keys, without the keys themselves.'))
+  withGateway(
+    command
+      .command('list')
+      .description('Show the keys of the configuration file and of the store, without the keys themselves.'),
+  )
     .option('--tenant <tenant>', 'only keys of this tenant')
     .option('--principal <name>', 'only keys of this operator')
     .action((options: ListOptions, self: Command) => listKeys(self, options))
 
-  withGateway(command.command('revoke <id>').description('Revoke a key; running requests finish.')).action(
-    (id: string, options: { json?: boolean }, self: Command) => revokeKey(self, id, options),
-  )
+  withGateway(
+    command.command('revoke <id>').description('Revoke a stored key; running requests finish.'),
+  ).action((id: string, options: { json?: boolean }, self: Command) => revokeKey(self, id, options))
 }
 
 async function createKey(command: Command, options: CreateOptions): Promise<void> {
@@ -78,7 +82,7 @@ async function createKey(command: Command, options: CreateOptions): Promise<void
     models: model,
     routes: route,
     expiresAt: expires === undefined ? undefined : toTime(expires, Date.now()),
-  })) as KeyView & { key: string }
+  })) as StoredKeyView & { key: string }
   if (options.json === true) console.log(JSON.stringify(created, null, 2))
   else console.log(`${created.key}\n\n${created.id}; keep the key: it is not shown again`)
 }
@@ -115,19 +119,20 @@ async function listKeys(command: Command, options: ListOptions): Promise<void> {
     next = page.next
   }
   if (options.json === true) console.log(JSON.stringify({ keys }, null, 2))
-  else if (keys.length === 0) console.log('no stored keys; create one with: weir keys create --tenant NAME')
+  else if (keys.length === 0) console.log('no keys; create one with: weir keys create --tenant NAME')
   else console.log(renderKeys(keys))
 }
 
 function renderKeys(keys: readonly KeyView[]): string {
-  const headings = ['ID', 'OWNER', 'NAME', 'KEY', 'STATUS', 'EXPIRES', 'MODELS', 'ROUTES']
+  const headings = ['ID', 'OWNER', 'NAME', 'KEY', 'SOURCE', 'STATUS', 'EXPIRES', 'MODELS', 'ROUTES']
   return renderTable(
     headings,
     keys.map((key) => [
-      key.id,
-      key.tenant ?? `${key.principal} (${key.role})`,
+      key.id ?? '-',
+      `${key.tenant ?? key.principal}${key.role === undefined ? '' : ` (${key.role})`}`,
       key.name ?? '-',
-      `${key.hint}…`,
+      key.source === 'store' ? `${key.hint}…` : '-',
+      key.source === 'store' ? 'store' : `file: ${key.setting}`,
       key.status,
       key.expiresAt ?? 'never',
       key.models?.join(', ') ?? 'all',

@@ -20,7 +20,7 @@ import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
-import { type LastingPlan, lastingPlan, storeEnd } from './store-end.ts'
+import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './store-end.ts'
 
 export interface RunOptions {
   readonly id: string
@@ -238,8 +238,7 @@ export class ResponseRun {
         job,
       })
     const stored = beforeEnd === undefined ? store() : beforeEnd().then(store)
-    const failed = (cause: unknown) =>
-      this.#failStorage(error ?? responsesErrors.storage_error.with({ cause }))
+    const failed = (cause: unknown) => this.#failStorage(error ?? toStorageError(cause))
     this.#parts.host.background(
       stored.then((outcome) => {
         if (outcome === null) this.#finish(status, members, error, items, text)

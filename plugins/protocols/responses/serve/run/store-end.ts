@@ -2,7 +2,7 @@
 
 import {
   type FinishedResponse,
-  type GatewayError,
+  GatewayError,
   type HistoryItem,
   type HistoryService,
   type Job,
@@ -80,4 +80,10 @@ export async function storeEnd(
   if (!isUsable || result === 'gone') void lock?.release()
   if (result === 'gone') return result
   return result === 'lock_lost' ? responsesErrors.conversation_locked.with({ param: 'conversation' }) : null
+}
+
+/** Error of a response that was not stored: that of a store that is unavailable, after which the client may retry, or storage_error. */
+export function toStorageError(cause: unknown): GatewayError {
+  const isTemporary = cause instanceof GatewayError && cause.kind === 'unavailable'
+  return isTemporary ? cause : responsesErrors.storage_error.with({ cause })
 }
