@@ -70,6 +70,7 @@ export function parseReasoning(format: ReasoningFormat, text: string, isInside?:
     reasoning: (part) => reasoning.push(part),
     text: (part) => answer.push(part),
     reasoningEnded: () => {},
+    end: () => {},
   }
   const reader = format.open(sink, isInside)
   reader.push(text)

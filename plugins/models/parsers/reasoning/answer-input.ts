@@ -43,7 +43,7 @@ export class AnswerInput implements ReasoningSink {
     this.#calls.push(delta)
   }
 
-  /** Call when the text is over, before the reader of calls ends. */
+  /** The reader of calls ends after it. */
   end(): void {
     if (this.#probe?.hasCall === true) this.#calls.push(this.#probe.pending)
     else this.reasoningEnded()

@@ -110,7 +110,7 @@ export class TemplateParser implements OutputParser {
       readsCalls: this.#readsCalls,
       prefix: this.#prefix,
     })
-    return new TemplateStream(reader, answer, calls, separates)
+    return new ParserStream(reader, calls, answer, separates)
   }
 }
 
@@ -145,39 +145,5 @@ class TemplateSink implements RegionSink {
     this.#answer.callStarted(index, name)
     this.#answer.callArguments(index, argumentsText)
     this.#answer.callDone(index, true)
-  }
-}
-
-class TemplateStream implements OutputStream {
-  readonly separatesReasoning: boolean
-  readonly #reader: RegionReader
-  readonly #answer: AnswerSink
-  readonly #calls: CallReader
-  #isEnded = false
-
-  constructor(reader: RegionReader, answer: AnswerSink, calls: CallReader, separatesReasoning: boolean) {
-    this.#reader = reader
-    this.#answer = answer
-    this.#calls = calls
-    this.separatesReasoning = separatesReasoning
-  }
-
-  get toolCalls(): number {
-    return this.#answer.started
-  }
-
-  get isReasoning(): boolean {
-    return this.#reader.isReasoning
-  }
-
-  push(text: string): void {
-    if (text !== '' && !this.#isEnded) this.#reader.push(text)
-  }
-
-  end(isFinished = false): void {
-    if (this.#isEnded) return
-    this.#isEnded = true
-    this.#reader.end(isFinished)
-    this.#calls.end()
   }
 }
