@@ -1,7 +1,5 @@
 /** The blocks of an answer in the worker's format, assembled from their deltas. */
-
-import { isObject } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { parseCallArguments } from '#shared'
 
 type Json = Record<string, unknown>
 
@@ -73,7 +71,7 @@ export class NativeBlocks {
     if (text !== '') block.text = textOf(start.text) + text
     if (thinking !== '') block.thinking = textOf(start.thinking) + thinking
     if (signature !== '') block.signature = textOf(start.signature) + signature
-    if (input !== '') block.input = toInput(input)
+    if (input !== '') block.input = parseCallArguments(input)
     if (citations !== null) block.citations = citations
     this.#done.push(block)
     return block
@@ -90,13 +88,4 @@ function addMembers({ start, members }: OpenBlock, { type: _, ...delta }: Readon
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
-}
-
-/** Reads the input of a call from a model's text. @returns an empty object for text that is no object */
-export function toInput(text: string): object {
-  try {
-    const value = parseBoundedText(text)
-    if (isObject(value)) return value
-  } catch {}
-  return {}
 }
