@@ -27,6 +27,11 @@ export function findSummary(item: HistoryItem, unsealer: Unsealer): SealedText |
   return unsealer.open(String(item.encrypted_content))
 }
 
+/** The message that takes the place of the items that a summary covers. */
+export function summaryMessage({ text }: SealedText): string {
+  return `Summary of the conversation so far:\n${text}`
+}
+
 /** A summary that only the service which made it can read. */
 export function isForeignSummary(item: HistoryItem, unsealer: Unsealer): boolean {
   return (

@@ -6,8 +6,9 @@ import { imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT } from '../read/found-tools.ts'
 import { SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
+import { denialText } from '../run/approvals.ts'
 import { AssistantTurn } from './assistant-turn.ts'
-import { findSummary, isForeignSummary } from './compaction.ts'
+import { findSummary, isForeignSummary, summaryMessage } from './compaction.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 
@@ -110,10 +111,7 @@ class MessageBuilder {
       case 'compaction': {
         const summary = findSummary(item, this.#unsealer)
         if (this.#isNative && isForeignSummary(item, this.#unsealer)) return
-        this.add({
-          role: 'user',
-          content: `Summary of the conversation so far:\n${requireOpened(summary).text}`,
-        })
+        this.add({ role: 'user', content: summaryMessage(requireOpened(summary)) })
         return
       }
     }
@@ -181,11 +179,9 @@ class MessageBuilder {
   #addDenied(answer: HistoryItem): void {
     const request = this.#requests.get(String(answer.approval_request_id))
     if (request === undefined || answer.approve === true) return
-    const why = typeof answer.reason === 'string' ? `: ${answer.reason}` : ''
     const { id, server_label, name, arguments: args } = request
-    const error = `The user did not allow this call${why}`
     this.#addRun(
-      { id, type: 'mcp_call', name, arguments: args, error },
+      { id, type: 'mcp_call', name, arguments: args, error: denialText(answer) },
       { kind: 'mcp', label: String(server_label), name: String(name) },
     )
   }

@@ -4,7 +4,8 @@
  */
 import type { HistoryItem } from '#kernel'
 import type { Json } from '../../json.ts'
-import { findSummary } from './compaction.ts'
+import { denialText } from '../run/approvals.ts'
+import { findSummary, summaryMessage } from './compaction.ts'
 import type { Unsealer } from './sealed-text.ts'
 
 const BUILT_IN = new Map([
@@ -35,7 +36,7 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
     case 'compaction': {
       const summary = findSummary(item, unsealer)
       if (summary === null) return [withoutOwn(item)]
-      const content = [{ type: 'input_text', text: `Summary of the conversation so far:\n${summary.text}` }]
+      const content = [{ type: 'input_text', text: summaryMessage(summary) }]
       return [{ type: 'message', role: 'user', content }]
     }
     case 'mcp_call':
@@ -44,8 +45,7 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
     case 'mcp_approval_response': {
       const request = requests.get(String(item.approval_request_id))
       if (request === undefined || item.approve === true) return []
-      const why = typeof item.reason === 'string' ? `: ${item.reason}` : ''
-      return asFunction(request, request.name, request.arguments, `The user did not allow this call${why}`)
+      return asFunction(request, request.name, request.arguments, denialText(item))
     }
     case 'mcp_list_tools':
     case 'mcp_approval_request':
