@@ -29,7 +29,7 @@ interface DecoderStep {
   readonly add_prefix_space?: boolean
 }
 
-const PLAIN: DecoderRules = {
+export const PLAIN_RULES: DecoderRules = {
   kind: 'fallback',
   replacements: [],
   stripCount: 0,
@@ -42,10 +42,10 @@ const PLAIN: DecoderRules = {
  * @returns null when this kind is not known: such a tokenizer encodes and does not decode
  */
 export function toDecoderRules(decoder: unknown): DecoderRules | null {
-  if (decoder === null || decoder === undefined) return { ...PLAIN, kind: 'spaced' }
+  if (decoder === null || decoder === undefined) return { ...PLAIN_RULES, kind: 'spaced' }
   const step = decoder as DecoderStep
   const steps = step.type === 'Sequence' ? (step.decoders ?? []) : [step]
-  let rules: DecoderRules | null = PLAIN
+  let rules: DecoderRules | null = PLAIN_RULES
   for (const one of steps) rules = rules && withStep(rules, one)
   return rules
 }

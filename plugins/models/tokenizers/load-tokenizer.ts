@@ -1,20 +1,19 @@
 /** Loads one tokenizer from its files. Runs on the loading thread: a large or hostile one takes seconds. */
 import type { Tokenizer } from 'tokenizers'
-import { readBpe } from './bpe/read-bpe.ts'
+import { isPlainNormalizer, readBpe } from './bpe/read-bpe.ts'
 import { buildTokenTable } from './build-token-table.ts'
 import { findMarkers } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
-import { toDecoderRules } from './decoder-rules.ts'
+import { PLAIN_RULES, toDecoderRules } from './decoder-rules.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
 import type { LoaderThreadData, LoadResult, TokenizerFacts, TokenizerPlace } from './loader-task.ts'
 import type { MarkerToken } from './segments.ts'
-import { toShared } from './shared-json.ts'
 import { findSource, readJson, readVocabulary, SourceError, type SourceFiles } from './source-files.ts'
 import { readEosIds, readSpecialTokens } from './special-tokens.ts'
 import { readTemplates } from './template-files.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import type { TokenTable } from './token-table.ts'
-import { type VocabularyImage, writeDescription, writeShape } from './tokenizer-image.ts'
+import { toShared, type VocabularyImage, writeDescription, writeShape } from './tokenizer-image.ts'
 import { nativeModel, openNative, type VocabularyModel } from './vocabulary-model.ts'
 
 /** More ids than any vocabulary has; the table would be larger than they are worth. */
@@ -91,20 +90,15 @@ interface ReadModel {
 
 function readModel(files: SourceFiles, config: Json, maxFileBytes: number): ReadModel {
   let bytes = readVocabulary(files, maxFileBytes)
-  if (files.kind === 'tiktoken') {
-    const { json } = readTiktoken(files.file, bytes, config)
-    bytes = Buffer.from(json)
-  }
+  if (files.kind === 'tiktoken') bytes = Buffer.from(readTiktoken(files.file, bytes, config))
   const members = jsonMembers(bytes)
   const declared = (jsonMember(bytes, members, 'added_tokens') ?? []) as MarkerToken[]
   if (!Array.isArray(declared)) throw new SourceError('added_tokens of tokenizer.json is not a list')
-  const normalizer = jsonMember(bytes, members, 'normalizer') as {
-    type?: string
-    normalizers?: unknown[]
-  } | null
-  const isPlain =
-    normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
-  const common = { declared, decoder: jsonMember(bytes, members, 'decoder') ?? null, isPlain }
+  const common = {
+    declared,
+    decoder: jsonMember(bytes, members, 'decoder') ?? null,
+    isPlain: isPlainNormalizer(jsonMember(bytes, members, 'normalizer')),
+  }
   const bpe = readBpe(bytes, members, declared)
   if (bpe !== null) {
     const { memory, shape, opened, table, vocabSize } = bpe
@@ -128,7 +122,7 @@ function tableOf(
   added: readonly MarkerToken[],
   rules: TokenizerFacts['rules'],
 ): TokenTable {
-  if (rules === null) return buildTokenTable({ size: 0, piece: () => null, added: [], rules: NO_RULES })
+  if (rules === null) return buildTokenTable({ size: 0, piece: () => null, added: [], rules: PLAIN_RULES })
   let size = tokenizer.getVocabSize(true)
   for (const { id } of added) size = Math.max(size, id + 1)
   let known = 0
@@ -138,11 +132,3 @@ function tableOf(
   while (known < wanted && size < MAX_IDS) if (tokenizer.idToToken(size++) !== null) known++
   return buildTokenTable({ size, piece: (id) => tokenizer.idToToken(id), added, rules })
 }
-
-const NO_RULES = {
-  kind: 'fallback',
-  replacements: [],
-  stripCount: 0,
-  strip: '',
-  firstDropsSpaces: false,
-} as const
