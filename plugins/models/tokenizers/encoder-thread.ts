@@ -3,7 +3,7 @@ import { workerData } from 'node:worker_threads'
 import type { CacheReport, EncodeItem, EncoderResult, EncoderTask, ItemResult } from './encoder-task.ts'
 import { type OpenSettings, type OpenTokenizer, openTokenizer } from './open-tokenizer.ts'
 import { RenderLimitExceeded } from './render-budget.ts'
-import { TemplateError } from './template-functions.ts'
+import { TemplateError } from './template-values.ts'
 
 /** Time after which the remaining chats of a task return to their queue. */
 const RENDERING_SLICE_MS = 100

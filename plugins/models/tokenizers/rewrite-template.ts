@@ -3,7 +3,8 @@
  * become calls of our own functions, and loops keep what was printed before `break` and `continue`.
  */
 import { parse, tokenize } from '@huggingface/jinja'
-import { FILTERS, isMember, METHODS, runFilter, runMethod } from './template-functions.ts'
+import { FILTERS, isMember, runFilter } from './template-filters.ts'
+import { METHODS, runMethod } from './template-methods.ts'
 import {
   concat,
   isEqual,

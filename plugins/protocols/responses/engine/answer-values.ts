@@ -1,6 +1,6 @@
-/** Values of a worker's response: texts and usage, of which nothing is certain. */
-import { type GenerationUsage, isObject } from '#kernel'
-import { tokenCount } from '#shared'
+/** Values of a worker's response: texts, usage and errors, of which nothing is certain. */
+import { type GatewayError, type GenerationUsage, isObject } from '#kernel'
+import { streamFailure, tokenCount, type WorkerMessage } from '#shared'
 
 export function textsOf(parts: unknown): unknown[] {
   return Array.isArray(parts) ? parts.map((part: unknown) => (isObject(part) ? part.text : '')) : []
@@ -17,4 +17,22 @@ export function readUsage(usage: unknown): GenerationUsage | null {
     outputTokens: tokenCount(usage.output_tokens),
     reasoningTokens: tokenCount(output.reasoning_tokens),
   }
+}
+
+/** By a word in the code or type of an error: the HTTP status that it stands for. */
+const STATUS_OF_WORD: readonly (readonly [word: RegExp, status: number])[] = [
+  [/rate_limit|too_many_requests|quota/, 429],
+  [/overload|unavailable/, 503],
+  [/timeout/, 504],
+  [/authentication|invalid_api_key/, 401],
+  [/permission/, 403],
+  [/server_error|internal/, 502],
+  [/invalid|context_length|bad_request|unsupported/, 400],
+]
+
+/** @param error of an error event, or of a response that failed; null if it has no text */
+export function toAnswerError(error: WorkerMessage | null): GatewayError {
+  const words = `${error?.code ?? ''} ${error?.type ?? ''}`
+  const status = STATUS_OF_WORD.find(([word]) => word.test(words))?.[1]
+  return streamFailure(error?.text ?? 'it gave no reason', status)
 }

@@ -2,8 +2,7 @@
 import { type EngineAttempt, type EngineSink, type FinishReason, isObject } from '#kernel'
 import { memberName, readLogprobs, workerMessage } from '#shared'
 import { isText, type Json } from '../json.ts'
-import { toAnswerError } from './answer-error.ts'
-import { readUsage, textsOf } from './answer-values.ts'
+import { readUsage, textsOf, toAnswerError } from './answer-values.ts'
 
 const CHOICE = 0
 /** Name of the adapter. */
