@@ -15,7 +15,7 @@ export interface ParsedCalls {
   readonly calls: readonly ParsedCall[]
 }
 
-/** Gathers what a reader finds. */
+/** Collects text and calls. */
 export class CallCollector implements CallSink {
   readonly #texts: string[] = []
   readonly calls: { name: string; arguments: string; isComplete: boolean }[] = []

@@ -1,4 +1,4 @@
-/** What a tokenizer's `decoder` section means for decoding one id at a time. */
+/** Rules for decoding one id at a time, from the `decoder` section of a tokenizer. */
 
 /** How pieces of the vocabulary become text. Plain data: it crosses threads. */
 export interface DecoderRules {
@@ -38,8 +38,8 @@ export const PLAIN_RULES: DecoderRules = {
 }
 
 /**
- * @param decoder the section as parsed; null when there is none
- * @returns null when this kind is not known: such a tokenizer encodes and does not decode
+ * @param decoder the parsed section; null if the file has none
+ * @returns null for an unsupported kind: such a tokenizer only encodes
  */
 export function toDecoderRules(decoder: unknown): DecoderRules | null {
   if (decoder === null || decoder === undefined) return { ...PLAIN_RULES, kind: 'spaced' }

@@ -69,7 +69,7 @@ export async function loadTokenizer(
   }
 }
 
-/** Whoever reads it checks it; here it must only be small enough to have on every thread. */
+/** Limits the size only, since each thread has a copy; the parsers plugin validates it. */
 function responseTemplateOf({ response_template: template }: Json): object | null {
   if (typeof template !== 'object' || template === null || Array.isArray(template)) return null
   return JSON.stringify(template).length > MAX_RESPONSE_TEMPLATE ? null : template
@@ -116,7 +116,7 @@ function readModel(files: SourceFiles, config: Json, maxFileBytes: number): Read
   }
 }
 
-/** Ids need not be dense: the highest is looked for. */
+/** Ids may have gaps, so the highest one is searched. */
 function tableOf(
   tokenizer: Tokenizer,
   added: readonly MarkerToken[],
@@ -128,7 +128,7 @@ function tableOf(
   let known = 0
   const wanted = tokenizer.getVocabSize(true)
   for (let id = 0; id < size; id++) if (tokenizer.idToToken(id) !== null) known++
-  // Gaps: what is missing lies further up.
+  // With gaps, the remaining ids are higher.
   while (known < wanted && size < MAX_IDS) if (tokenizer.idToToken(size++) !== null) known++
   return buildTokenTable({ size, piece: (id) => tokenizer.idToToken(id), added, rules })
 }

@@ -183,7 +183,7 @@ interface SortOrder {
   readonly isCaseSensitive: boolean
 }
 
-/** Numbers and booleans, or texts, or what is of no value. @throws TemplateError for a mixture */
+/** Sorts numbers and booleans, or strings, or missing values. @throws TemplateError for values of different types */
 function sorted(items: readonly Value[], keyOf: (item: Value) => Value, order: SortOrder): Value {
   const keyed = items.map((item) => ({ item, key: sortKey(keyOf(item), order.isCaseSensitive) }))
   keyed.sort(({ key: a }, { key: b }) => {

@@ -93,7 +93,7 @@ export function replace(
     result += given.slice(start, at) + by
     checkLength(result.length)
     start = at + part.length
-    // An empty part stands before each character and behind the last one.
+    // An empty part matches before each character and after the last one.
     const step = part !== '' ? 0 : (given.codePointAt(start) ?? 0) > 0xffff ? 2 : 1
     at = start + step > given.length ? -1 : given.indexOf(part, start + step)
   }

@@ -32,7 +32,7 @@ const HAN = [
 ].join('|')
 const R50K = "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/** What the file does not contain: the split pattern and the control tokens. */
+/** The split pattern and the control tokens, which the file does not contain. */
 interface Encoding {
   readonly pattern: string
   readonly special: Readonly<Record<string, number>>

@@ -5,7 +5,7 @@
 import { isBlank, isSpace } from '../scan/json-scanner.ts'
 import type { ToolTypes } from '../scan/tool-types.ts'
 
-/** Receives what a reader finds, in order. */
+/** Receives text and calls, in order. */
 export interface CallSink {
   text(delta: string): void
   /** @param index 0-based, without gaps */

@@ -90,7 +90,7 @@ export class ChannelTagsReader extends CallReader {
     return this.enter(CALL)
   }
 
-  /** Another argument, or the end; what stands between is space at most. */
+  /** Another argument or the end of the call, after optional space. */
   #readCall(): boolean {
     if (!this.skipSpace()) return false
     const opens = this.match(TAGS.markers[0])

@@ -1,4 +1,4 @@
-/** Every tool-call format: its name, its aliases, and what its marks need. */
+/** All tool-call formats with their names and aliases. */
 import { ChannelTagsReader } from '../calls/channel-tags-reader.ts'
 import { TypedFramesReader } from '../calls/typed-frames-reader.ts'
 import { deepseek32, deepseekV4, deepseekV41 } from './dsml.ts'

@@ -131,7 +131,7 @@ export class HarmonyStream extends ChunkReader implements OutputStream {
     else if (this.#kind === 'call') this.#arguments(part)
   }
 
-  /** Text that is not JSON is passed on as it is; its call is not complete. */
+  /** Text that is not JSON is passed on unchanged; its call is incomplete. */
   #arguments(part: string): void {
     const json = this.#json
     const stop = this.#isBroken ? 0 : json.feed(part, 0, part.length)

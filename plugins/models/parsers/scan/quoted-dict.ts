@@ -121,7 +121,7 @@ class DictReader {
   }
 }
 
-/** Strings have marks, so that a bare value is what JSON would read, unless the schema says otherwise. */
+/** Strings have marks, so a bare value is JSON unless the schema declares another type. */
 function bareToJson(text: string, types: readonly string[]): string {
   if (text === '') return quote('')
   return toTypedJson(text, types.length === 0 ? ANY_JSON : types, 'string', 'compact')

@@ -14,7 +14,7 @@ const MAX_WORD_LENGTH = 24
 /** Parts of strings that are shorter are copies already. */
 const OWN_LENGTH = 13
 
-/** Added tokens that are found in the text as it is, or after it was normalized. */
+/** Added tokens of one stage: found in the text before, or after it was normalized. */
 export interface MarkerStage {
   readonly index: MarkerIndex
   readonly ids: ReadonlyMap<string, number>
@@ -28,7 +28,7 @@ export interface ByteBpeParts {
   readonly ignoresMerges: boolean
   readonly raw: MarkerStage
   readonly normalized: MarkerStage
-  /** What is put around a text where special tokens are wanted. */
+  /** Ids around a text with special tokens. */
   readonly before: readonly number[]
   readonly after: readonly number[]
 }
@@ -61,7 +61,7 @@ export class ByteBpe {
     return Uint32Array.from(ids)
   }
 
-  /** Added tokens in the text are letters like all others. */
+  /** Treats added tokens in the text as plain text. */
   encodePlain(text: string): Uint32Array {
     const ids: number[] = []
     const whole = text.toWellFormed()

@@ -174,7 +174,7 @@ function isSimple({
   return (type ?? 'BPE') === 'BPE' && !dropout && !prefix && !suffix
 }
 
-/** At most: for the room that they need. */
+/** Upper limit of the number of merges, for the size of their table. */
 function countMerges(file: Buffer, [start, end]: readonly [number, number]): number {
   let spaces = 0
   let quotes = 0
@@ -196,7 +196,7 @@ interface Processor {
   readonly special_tokens?: Readonly<Record<string, { readonly ids: readonly number[] }>>
 }
 
-/** What a post-processor puts around a single text; null for kinds that are not known. */
+/** Ids that a post-processor adds around a single text; null for unsupported kinds. */
 function toAround(section: unknown): { before: readonly number[]; after: readonly number[] } | null {
   if (section === null) return { before: [], after: [] }
   const { type, processors = [], single = [], special_tokens: special = {} } = section as Processor

@@ -1,5 +1,4 @@
-/** What a worker says in the format, event by event, as the events of a generation. */
-
+/** Converts the events of a worker's message to events of a generation. */
 import {
   type EngineAttempt,
   type EngineSink,

@@ -1,4 +1,4 @@
-/** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. */
+/** POST /v1/responses/input_tokens: size of the prompt of a create request with the same body. */
 import { type ErrorFormat, type RequestContext, type RouteDefinition, Type, tenantOf } from '#kernel'
 import { countPromptTokens } from '#shared'
 import { failures } from '../error-format.ts'

@@ -15,12 +15,12 @@ export function toTask(generation: GenerationRequest, messages: readonly ChatMes
     constraint: null,
     topLogprobs: null,
     reasoning: null,
-    // It was made of another prompt.
+    // It belongs to another prompt.
     native: undefined,
   }
 }
 
-/** A stored item keeps the text beside what was sealed for the client. Null for the summary of another service. */
+/** Stored items also have the plain text. Null for the summary of another service. */
 export function findSummary(item: HistoryItem, unsealer: Unsealer): SealedText | null {
   const { _summary: text, _covers: covers } = item
   if (typeof text === 'string' && typeof covers === 'string') return { text, covers }

@@ -137,7 +137,7 @@ class MessageBuilder {
     this.add({ role, content: toChatContent(content) })
   }
 
-  /** The turn can go on without its reasoning: a key that is gone must not end the conversation. */
+  /** Drops reasoning that cannot be decrypted: a lost key must not end the conversation. */
   #addReasoning(item: HistoryItem): void {
     const reasoning = this.#reasoningOf(item)
     if (reasoning === null) this.#droppedReasoning += 1
@@ -150,7 +150,7 @@ class MessageBuilder {
     return { text: textOf(parts) }
   }
 
-  /** The turn that the next thing of the assistant belongs to. */
+  /** Turn to which the next item of the assistant belongs. */
   #assistant(): AssistantTurn {
     if (this.#turn?.isAnswered) this.#endTurn()
     this.#turn ??= new AssistantTurn(this.#usedIds)
@@ -175,7 +175,7 @@ class MessageBuilder {
     this.#turn?.addResult(item.id, String(said), [])
   }
 
-  /** A call that was allowed stands behind the answer as one that was run. */
+  /** Adds a denied call; an allowed one follows as a call that was run. */
   #addDenied(answer: HistoryItem): void {
     const request = this.#requests.get(String(answer.approval_request_id))
     if (request === undefined || answer.approve === true) return

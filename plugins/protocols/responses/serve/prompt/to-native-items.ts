@@ -1,6 +1,6 @@
 /**
- * Items as a worker that speaks the format gets them: whole, but for what is the gateway's own. Ids are left out, since no
- * worker knows them; calls that the gateway ran become functions with their results.
+ * Converts items for a worker that speaks the format: without the gateway's own members and without ids, which no worker
+ * knows. Calls that the gateway ran become functions with their results.
  */
 import type { HistoryItem } from '#kernel'
 import type { Json } from '../../json.ts'
@@ -24,7 +24,7 @@ export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer)
 }
 
 function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer: Unsealer): Json[] {
-  // What a worker ran goes back to it unchanged.
+  // Items of a worker are sent back to it unchanged.
   if (typeof item._workerId === 'string') return [{ ...withoutOwn(item), id: item._workerId }]
   switch (item.type) {
     case 'message':
@@ -71,7 +71,7 @@ function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unk
   ]
 }
 
-/** None where its encrypted content cannot be opened, as in `toMessages`. */
+/** Empty if the encrypted content cannot be decrypted, as in `toMessages`. */
 function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
   const { content, summary = [], encrypted_content: sealed } = item
   if (typeof sealed !== 'string')

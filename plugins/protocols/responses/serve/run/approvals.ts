@@ -3,7 +3,7 @@ import type { ApprovalAnswer, HistoryItem, ListedServer } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 
 /**
- * The answers that this turn is to act on. What stands in the input as history was acted on already.
+ * Answers that this turn must process. Answers in the input that belong to its history were processed before.
  * @throws approval_request_not_found, approval_already_answered (400)
  */
 export function answersOf(

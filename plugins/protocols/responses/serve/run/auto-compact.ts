@@ -1,6 +1,6 @@
 /**
- * What is too long is compacted before it is asked: by a threshold of the client's (`context_management`), or where the
- * model's context would overflow (`truncation: auto`). The turn under way is never cut.
+ * Compacts a prompt that is too long: above the client's threshold (`context_management`), or if the model's context would
+ * overflow (`truncation: auto`). The current turn is never cut.
  */
 import {
   type ChatMessage,
