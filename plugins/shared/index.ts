@@ -1,12 +1,13 @@
 /** Helpers that several plugins use (`#shared`): no module state that outlives a caller's object, no service tokens. */
 export { parseBoundedJson, parseBoundedText, type WorkerMessage, workerMessage } from '#kernel'
-export { answerErrors } from './answers/answer-errors.ts'
+export { answerErrors, streamFailure } from './answers/answer-errors.ts'
 export { type AnswerLimits, AnswerReader, WholeAnswerReader } from './answers/answer-reader.ts'
 export { BodyExcerpt } from './answers/body-excerpt.ts'
 export { type CollectingUpstream, collectResponse, toWorkerResponse } from './answers/collect-response.ts'
 export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { streamCompletionCheck } from './answers/stream-completion.ts'
+export { addUsage, readLogprobs, tokenCount, toLogprob } from './answers/usage.ts'
 export {
   errorOfEvent,
   readAnswerObject,
@@ -18,8 +19,14 @@ export { imageNote } from './formats/image-note.ts'
 export { type Include, includeNames, isInclude } from './formats/include.ts'
 export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
+export { parseCallArguments, tryParseJson } from './formats/lenient-json.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
-export { estimatePromptTokens, templatePrompt } from './formats/prompt-tokens.ts'
+export {
+  countPromptTokens,
+  estimateMessageTokens,
+  estimatePromptTokens,
+  templatePrompt,
+} from './formats/prompt-tokens.ts'
 export {
   FunctionCallItem,
   FunctionOutputItem,

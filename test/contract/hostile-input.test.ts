@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   parseBoundedJson,
+  parseCallArguments,
   parsePrometheusText,
   readAnswerObject,
   readEvent,
@@ -21,8 +22,6 @@ import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.
 import { toConstraint } from '../../plugins/protocols/chat/serve/completions/from-completion-body.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/protocols/chat/serve/models/worker-info.ts'
 import { toRefusal } from '../../plugins/protocols/generations/refusal.ts'
-import { toInput } from '../../plugins/protocols/messages/engine/native-blocks.ts'
-import { parseInput } from '../../plugins/protocols/messages/serve/whole-message.ts'
 import { parseArguments } from '../../plugins/tools/mcp/tools/run-tool.ts'
 import { scrapeTargets } from '../../plugins/workers/health/engine-metrics.ts'
 import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
@@ -140,8 +139,7 @@ describe.each(Object.entries(readers))('%s', (_name, [frames, read]) => {
 const jsonReaders: Record<string, (text: string) => unknown> = {
   'an answer': readAnswerObject,
   'arguments of a tool': parseArguments,
-  'input of a tool for a message': parseInput,
-  'input of a tool out of a message': toInput,
+  'arguments of a call': parseCallArguments,
   'arguments of an earlier call': (text) =>
     toTemplateMessages([{ role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: text } }] }], {
       toolArguments: 'value',

@@ -1,4 +1,4 @@
-/** Errors of choosing a parser and of what a request demands of calls. */
+/** Errors of the selection of a parser, and of requirements of a request for calls. */
 import { defineErrors } from '#kernel'
 
 export const parsersErrors = defineErrors('parsers', {

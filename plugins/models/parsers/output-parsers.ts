@@ -227,7 +227,7 @@ class TextParser implements OutputParser {
       return new ParserStream(null, calls, answer)
     const isLookedFor = this.#format.isMarked && this.#isSeparated && !this.#held.hasCallSchema
     const input = new AnswerInput(target, calls, isLookedFor ? this.#format : null, this.#options)
-    return new ParserStream({ reader: this.#reasoning.open(input, isInside), input }, calls, answer)
+    return new ParserStream(this.#reasoning.open(input, isInside), calls, answer)
   }
 
   /** Unseparated reasoning is text with its marks, except for frames of the format and text before JSON. */

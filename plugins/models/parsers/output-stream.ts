@@ -2,9 +2,7 @@
 import type { OutputSink, OutputStream, ParsedOutput } from '#kernel'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
-import type { AnswerInput } from './reasoning/answer-input.ts'
-import type { ReasoningReader } from './reasoning/reasoning-reader.ts'
-import { isSpace } from './scan/json-scanner.ts'
+import { isBlank } from './scan/json-scanner.ts'
 
 /** @returns the id of the call at an index of one message */
 export type CallIds = (index: number, name: string) => string
@@ -58,23 +56,27 @@ export class AnswerSink implements CallSink {
   }
 }
 
+/** Separates the parts of an output and passes text of the answer to the reader of calls. */
+export interface PartReader {
+  readonly isReasoning: boolean
+  push(text: string): void
+  /** @param isFinished the model ended by a token of its own, which may have been the end of the part */
+  end(isFinished: boolean): void
+}
+
 export class ParserStream implements OutputStream {
-  readonly #reasoning: ReasoningReader | null
-  readonly #input: AnswerInput | null
+  readonly separatesReasoning: boolean
+  readonly #parts: PartReader | null
   readonly #calls: CallReader
   readonly #answer: AnswerSink
   #isEnded = false
 
-  /** @param reasoned reader of the reasoning and its sink; null if the text has none */
-  constructor(
-    reasoned: { readonly reader: ReasoningReader; readonly input: AnswerInput } | null,
-    calls: CallReader,
-    answer: AnswerSink,
-  ) {
-    this.#reasoning = reasoned?.reader ?? null
-    this.#input = reasoned?.input ?? null
+  /** @param parts null if all text is the answer */
+  constructor(parts: PartReader | null, calls: CallReader, answer: AnswerSink, separates = parts !== null) {
+    this.#parts = parts
     this.#calls = calls
     this.#answer = answer
+    this.separatesReasoning = separates
   }
 
   get toolCalls(): number {
@@ -82,31 +84,21 @@ export class ParserStream implements OutputStream {
   }
 
   get isReasoning(): boolean {
-    return this.#reasoning?.isInside ?? false
-  }
-
-  get separatesReasoning(): boolean {
-    return this.#reasoning !== null
+    return this.#parts?.isReasoning ?? false
   }
 
   push(text: string): void {
     if (text === '' || this.#isEnded) return
-    if (this.#reasoning === null) this.#calls.push(text)
-    else this.#reasoning.push(text)
+    if (this.#parts === null) this.#calls.push(text)
+    else this.#parts.push(text)
   }
 
-  end(): void {
+  end(isFinished = false): void {
     if (this.#isEnded) return
     this.#isEnded = true
-    this.#reasoning?.end()
-    this.#input?.end()
+    this.#parts?.end(isFinished)
     this.#calls.end()
   }
-}
-
-function isBlank(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (!isSpace(text.charCodeAt(i))) return false
-  return true
 }
 
 interface Call {

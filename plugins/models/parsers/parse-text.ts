@@ -15,7 +15,7 @@ export interface ParsedCalls {
   readonly calls: readonly ParsedCall[]
 }
 
-/** Gathers what a reader finds. */
+/** Collects text and calls. */
 export class CallCollector implements CallSink {
   readonly #texts: string[] = []
   readonly calls: { name: string; arguments: string; isComplete: boolean }[] = []
@@ -70,6 +70,7 @@ export function parseReasoning(format: ReasoningFormat, text: string, isInside?:
     reasoning: (part) => reasoning.push(part),
     text: (part) => answer.push(part),
     reasoningEnded: () => {},
+    end: () => {},
   }
   const reader = format.open(sink, isInside)
   reader.push(text)

@@ -55,6 +55,7 @@ test.each(formats)('$name removes its marks and nothing else', ({ name, start, e
         reasoning: (delta: string) => told.push(delta),
         text: (delta: string) => told.push(delta),
         reasoningEnded: () => {},
+        end: () => {},
       }
       const reader = findReasoningFormat(name)?.open(sink, isInside)
       for (const chunk of cut(text, places)) reader?.push(chunk)

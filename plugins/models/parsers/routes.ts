@@ -4,7 +4,7 @@ import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { parseReasoning, parseToolCalls } from './parse-text.ts'
 import { findReasoningFormat, hasNoReasoning } from './reasoning/reasoning-table.ts'
-import { ToolTypes } from './scan/tool-types.ts'
+import { declaredTools, ToolTypes } from './scan/tool-types.ts'
 
 export const FunctionCallRequest = Type.Object({
   text: Type.String(),
@@ -112,15 +112,8 @@ function parseFunctionCall(ctx: RequestContext, limits: CallLimits): void {
     refuse(ctx, 400, `Unknown tool parser: ${name.slice(0, 100)}`)
     return
   }
-  const declared = tools.map(({ function: { name, parameters } }) => ({
-    name,
-    parameters: (typeof parameters === 'object' && parameters !== null ? parameters : {}) as Record<
-      string,
-      unknown
-    >,
-  }))
   const { text: rest, calls } = parseToolCalls(row.format, text, {
-    tools: new ToolTypes(declared),
+    tools: new ToolTypes(declaredTools(tools)),
     limits,
     dropsTrailing: true,
     unknownTools: row.format.dropsUndeclared === true ? 'text' : 'forward',

@@ -1,7 +1,7 @@
 /** The constraint that makes a model call tools as the request demands. */
 import type { ChatTool, OutputConstraint, ToolChoice } from '#kernel'
 import { parsersErrors } from './errors.ts'
-import type { DeclaredTool } from './scan/tool-types.ts'
+import { type DeclaredTool, declaredTools } from './scan/tool-types.ts'
 import { structuralTagOf } from './structural-tags.ts'
 
 /** The tool choice of a request, applied to its allowed tools. */
@@ -14,13 +14,7 @@ export interface CallDemand {
 
 /** @throws tool_choice_function_not_found (400) for an allowed tool that is not declared */
 export function callDemand(given: readonly ChatTool[], choice: ToolChoice | null): CallDemand {
-  const tools = given.map(({ function: { name, parameters } }) => ({
-    name,
-    parameters: (typeof parameters === 'object' && parameters !== null ? parameters : {}) as Record<
-      string,
-      unknown
-    >,
-  }))
+  const tools = declaredTools(given)
   if (choice === null) return { choice: tools.length === 0 ? 'none' : 'auto', tools }
   if (choice.mode === 'function') return { choice: { name: choice.name }, tools }
   if (choice.mode !== 'allowed') return { choice: choice.mode, tools }

@@ -1,4 +1,4 @@
-/** Builds the table of a vocabulary's bytes, when it is loaded. */
+/** Builds the table of the bytes and flags of a vocabulary's tokens. */
 import { isUtf8 } from 'node:buffer'
 import { fromByteLetters } from './byte-letters.ts'
 import type { DecoderRules } from './decoder-rules.ts'
@@ -21,7 +21,7 @@ export interface TableParts {
   readonly rules: DecoderRules
 }
 
-/** Every piece once, and what is special about it. */
+/** Builds the table from pieces of text. */
 export function buildTokenTable(parts: TableParts): TokenTable {
   const added = new Map(parts.added.map((token) => [token.id, token]))
   const pieces: Buffer[] = []

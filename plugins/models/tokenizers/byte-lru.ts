@@ -1,6 +1,6 @@
-/** A map from text to ids that keeps within a number of bytes: what was used longest ago goes first. @hot */
+/** A least-recently-used cache of the ids of texts, limited by bytes. @hot */
 
-/** Of one entry beyond its text and ids: map slot, string and array headers. Bytes. */
+/** Overhead of one entry: map slot, string and array headers, in bytes. */
 const ENTRY_BYTES = 200
 
 /** An entry of a ring in order of use, so that a use costs one look-up and retains no text of the caller. */

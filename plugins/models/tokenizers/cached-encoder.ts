@@ -1,4 +1,4 @@
-/** Encodes with memory: whole prompts, and what lies between special tokens. */
+/** Encodes with caches for whole prompts and for the text between special tokens. */
 import { ByteLru } from './byte-lru.ts'
 import { type MarkerToken, markersOf, Segmenter } from './segments.ts'
 
@@ -56,7 +56,7 @@ export class CachedEncoder {
     return this.#segments !== null
   }
 
-  /** Of both memories. */
+  /** Memory of both caches, in bytes. */
   get bytes(): number {
     return (this.#prompts?.bytes ?? 0) + (this.#segments?.bytes ?? 0)
   }

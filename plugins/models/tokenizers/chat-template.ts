@@ -12,11 +12,11 @@ import {
   withBudget,
 } from './render-budget.ts'
 import { type Program, parseTemplate, REWRITE_FUNCTIONS } from './rewrite-template.ts'
-import { TemplateError } from './template-functions.ts'
 import { TemplateInterpreter } from './template-interpreter.ts'
 import {
   type EngineValue,
   isString,
+  TemplateError,
   toArrayValue,
   toFunctionValue,
   toIntegerValue,

@@ -1,6 +1,6 @@
 /** Converts the messages of a chat request to the form that templates expect. */
 import type { ContentFormat } from '#kernel'
-import { TemplateError } from './template-functions.ts'
+import { TemplateError } from './template-values.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -78,7 +78,8 @@ function parseArguments(text: string): unknown {
   }
 }
 
-function isObject(value: unknown): value is Json {
+/** As the kernel's, which the threads of tokenizers do not load. */
+export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

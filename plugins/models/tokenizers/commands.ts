@@ -20,11 +20,11 @@ export interface TokenizerStatus {
 }
 
 export const AddTokenizer = defineCommand<{ body: unknown; asker: Asker }, TokenizerStatus>('tokenizers.add')
-/** Nothing happens where the name is taken. */
+/** Does nothing if the name is taken. */
 export const EnsureTokenizer = defineCommand<TokenizerRequest, void>('tokenizers.ensure')
-/** By id or name; null when there is none. */
+/** By id or name; null if it does not exist. */
 export const StatusOfTokenizer = defineCommand<string, TokenizerStatus | null>('tokenizers.status')
-/** By id or name; false when nothing is loaded under it. */
+/** By id or name; false if it is not loaded. */
 export const RemoveTokenizer = defineCommand<{ idOrName: string; asker: Asker }, boolean>('tokenizers.remove')
 /** The texts of one thread, in order. */
 export const EncodeTexts = defineCommand<readonly EncodeItem[], readonly EncodeResult[]>('tokenizers.encode')

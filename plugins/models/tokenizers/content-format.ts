@@ -5,10 +5,10 @@ import { parse, tokenize } from '@huggingface/jinja'
 import type { ContentFormat } from '#kernel'
 import type { Node } from './rewrite-template.ts'
 
-/** Variables that are set from one another against the order of the text, as a chain. */
+/** Maximum length of a chain of variables that are set from each other. */
 const MAX_PASSES = 16
 
-/** `parts` when the template goes through the content; tests of its type alone do not count. */
+/** Returns `parts` if the template iterates over the content; a test of its type alone is not enough. */
 export function detectContentFormat(template: string): ContentFormat {
   try {
     const tree = parse(tokenize(template, { lstrip_blocks: true, trim_blocks: true })) as unknown as Node

@@ -1,4 +1,4 @@
-/** What a tokenizer's `decoder` section means for decoding one id at a time. */
+/** Rules for decoding one id at a time, from the `decoder` section of a tokenizer. */
 
 /** How pieces of the vocabulary become text. Plain data: it crosses threads. */
 export interface DecoderRules {
@@ -29,7 +29,7 @@ interface DecoderStep {
   readonly add_prefix_space?: boolean
 }
 
-const PLAIN: DecoderRules = {
+export const PLAIN_RULES: DecoderRules = {
   kind: 'fallback',
   replacements: [],
   stripCount: 0,
@@ -38,14 +38,14 @@ const PLAIN: DecoderRules = {
 }
 
 /**
- * @param decoder the section as parsed; null when there is none
- * @returns null when this kind is not known: such a tokenizer encodes and does not decode
+ * @param decoder the parsed section; null if the file has none
+ * @returns null for an unsupported kind: such a tokenizer only encodes
  */
 export function toDecoderRules(decoder: unknown): DecoderRules | null {
-  if (decoder === null || decoder === undefined) return { ...PLAIN, kind: 'spaced' }
+  if (decoder === null || decoder === undefined) return { ...PLAIN_RULES, kind: 'spaced' }
   const step = decoder as DecoderStep
   const steps = step.type === 'Sequence' ? (step.decoders ?? []) : [step]
-  let rules: DecoderRules | null = PLAIN
+  let rules: DecoderRules | null = PLAIN_RULES
   for (const one of steps) rules = rules && withStep(rules, one)
   return rules
 }

@@ -7,16 +7,10 @@ import { type Host, messageOf, type TaskPool } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderMetrics } from './encoder-metrics.ts'
-import type {
-  EncodeItem,
-  EncodeResult,
-  EncoderResult,
-  EncoderTask,
-  EncoderThreadData,
-  ItemResult,
-} from './encoder-task.ts'
+import type { EncodeItem, EncodeResult, EncoderResult, EncoderTask, ItemResult } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
 import { STACK_MIB } from './loader-pool.ts'
+import type { OpenSettings } from './open-tokenizer.ts'
 import { runWithin } from './run-within.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
 
@@ -152,7 +146,7 @@ export class EncoderPool {
     if (this.#pool !== null) return this.#pool
     const { host, config } = this.#parts
     const { promptCache, segmentCache, rendering } = config
-    const data: EncoderThreadData = { promptCache, segmentCache, rendering }
+    const data: OpenSettings = { promptCache, segmentCache, rendering }
     this.#pool = openTaskPool(host, {
       file: new URL(
         import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js',

@@ -1,7 +1,6 @@
 /** Messages between control and the threads that render templates and encode. */
 import type { ChatPrompt, PromptPiece } from '#kernel'
 import type { CacheCounts } from './cached-encoder.ts'
-import type { OpenSettings } from './open-tokenizer.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
 
 /** One text to encode. */
@@ -40,6 +39,3 @@ export interface EncoderResult {
 
 /** Cache counters of a tokenizer since its last report. */
 export type CacheReport = CacheCounts & { readonly tokenizer: string; readonly bytes: number }
-
-/** `workerData` of these threads. */
-export type EncoderThreadData = OpenSettings

@@ -1,21 +1,14 @@
 /** Runs tasks on an encoding thread, which loads no other part of the gateway. */
 import { workerData } from 'node:worker_threads'
-import type {
-  CacheReport,
-  EncodeItem,
-  EncoderResult,
-  EncoderTask,
-  EncoderThreadData,
-  ItemResult,
-} from './encoder-task.ts'
-import { type OpenTokenizer, openTokenizer } from './open-tokenizer.ts'
+import type { CacheReport, EncodeItem, EncoderResult, EncoderTask, ItemResult } from './encoder-task.ts'
+import { type OpenSettings, type OpenTokenizer, openTokenizer } from './open-tokenizer.ts'
 import { RenderLimitExceeded } from './render-budget.ts'
-import { TemplateError } from './template-functions.ts'
+import { TemplateError } from './template-values.ts'
 
 /** Time after which the remaining chats of a task return to their queue. */
 const RENDERING_SLICE_MS = 100
 
-const data = workerData as EncoderThreadData
+const data = workerData as OpenSettings
 /** Opened tokenizers by id. */
 const open = new Map<string, OpenTokenizer>()
 

@@ -42,7 +42,7 @@ const FIELDS: Readonly<Record<string, (at: Date) => string>> = {
   '%': () => '%',
 }
 
-/** Local time; `%-d` and the like leave out leading zeros; what is not known stays as it is. */
+/** Formats local time. `%-d` omits leading zeros; unknown fields are kept. */
 export function formatTime(format: string, at: Date): string {
   return format.replace(/%(-?)([a-zA-Z%])/g, (whole, minus: string, name: string) => {
     if (!Object.hasOwn(FIELDS, name)) return whole

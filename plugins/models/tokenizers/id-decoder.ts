@@ -1,6 +1,6 @@
 /**
  * @hot
- * Ids to text, one at a time: gives out whole characters only. The rules of the vocabulary's decoder, without its copies.
+ * Decodes ids one at a time by the rules of the vocabulary's decoder, and returns whole characters only.
  */
 import type { DecoderRules } from './decoder-rules.ts'
 import type { TokenTable } from './token-table.ts'
@@ -12,7 +12,7 @@ export interface TextDecoderOptions {
 }
 
 const REPLACEMENT = '�'
-/** Of a BOM in the middle of a text nothing may be swallowed. */
+/** Keeps a byte order mark, which may be part of the text. */
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export class IdDecoder {
@@ -24,7 +24,7 @@ export class IdDecoder {
   #pendingLength = 0
   #stripLeft: number
   #isFirst = true
-  /** The last id was an added one, or none: whether spaces go around the next. */
+  /** The last id was an added token, around which spaces are inserted. */
   #lastWasAdded = false
   #hasText = false
 
@@ -35,7 +35,7 @@ export class IdDecoder {
     this.#stripLeft = options.isContinuation ? 0 : rules.stripCount
   }
 
-  /** The text that is certain now. Ids beyond the vocabulary give none. */
+  /** Returns the text that is complete now; empty for unknown ids. */
   push(id: number): string {
     const table = this.#table
     if (!table.has(id)) return ''
@@ -51,7 +51,7 @@ export class IdDecoder {
     return text
   }
 
-  /** An unfinished character, as what stands for a broken one. */
+  /** Returns replacement characters for an incomplete character. */
   end(): string {
     if (this.#rules.kind !== 'bytes') return this.#giveUpPending()
     const text = utf8.decode(this.#pending.subarray(0, this.#pendingLength))
@@ -94,7 +94,7 @@ export class IdDecoder {
       this.#pendingLength = 0
       return text
     }
-    // The byte does not belong to what came before: that is broken, and the byte may begin something new.
+    // The pending bytes are invalid, and this byte may begin a new character.
     this.#pendingLength--
     before = this.#giveUpPending()
     this.#pending[0] = byte
@@ -104,7 +104,7 @@ export class IdDecoder {
     return before + (byte < 0x80 ? String.fromCharCode(byte) : REPLACEMENT)
   }
 
-  /** One sign for each byte, as vocabularies with byte pieces do it. */
+  /** Returns one replacement character per byte, as vocabularies with byte pieces do. */
   #giveUpPending(): string {
     const text = REPLACEMENT.repeat(this.#pendingLength)
     this.#pendingLength = 0
@@ -131,8 +131,8 @@ function isReplacement(bytes: Buffer, length: number): boolean {
 }
 
 /**
- * How many bytes at the end begin a character that later bytes may finish; 0 when there is none.
- * @param length bytes of it that count
+ * Number of bytes at the end that begin an incomplete character.
+ * @param length number of valid bytes in `bytes`
  */
 export function unfinishedBytes(bytes: Uint8Array, length: number): number {
   const first = Math.max(0, length - 3)

@@ -1,9 +1,9 @@
 /**
  * Reads single members of a large JSON file without parsing the rest: a vocabulary of 30 MB would become hundreds of
- * megabytes of objects that nobody needs.
+ * megabytes of objects.
  */
 
-/** Deeper nesting is no tokenizer. */
+/** Maximum nesting; no tokenizer needs more. */
 const MAX_DEPTH = 64
 
 /**
@@ -30,7 +30,7 @@ export function jsonMembers(bytes: Buffer, start = 0): Map<string, readonly [sta
   return members
 }
 
-/** The parsed member; undefined when there is none. */
+/** Parses a member; undefined if it does not exist. */
 export function jsonMember(bytes: Buffer, members: ReturnType<typeof jsonMembers>, name: string): unknown {
   const range = members.get(name)
   return range === undefined ? undefined : JSON.parse(bytes.toString('utf8', range[0], range[1]))

@@ -1,20 +1,19 @@
 /** Loads one tokenizer from its files. Runs on the loading thread: a large or hostile one takes seconds. */
 import type { Tokenizer } from 'tokenizers'
-import { readBpe } from './bpe/read-bpe.ts'
+import { isPlainNormalizer, readBpe } from './bpe/read-bpe.ts'
 import { buildTokenTable } from './build-token-table.ts'
 import { findMarkers } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
-import { toDecoderRules } from './decoder-rules.ts'
+import { PLAIN_RULES, toDecoderRules } from './decoder-rules.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
 import type { LoaderThreadData, LoadResult, TokenizerFacts, TokenizerPlace } from './loader-task.ts'
 import type { MarkerToken } from './segments.ts'
-import { toShared } from './shared-json.ts'
 import { findSource, readJson, readVocabulary, SourceError, type SourceFiles } from './source-files.ts'
 import { readEosIds, readSpecialTokens } from './special-tokens.ts'
 import { readTemplates } from './template-files.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import type { TokenTable } from './token-table.ts'
-import { type VocabularyImage, writeDescription, writeShape } from './tokenizer-image.ts'
+import { toShared, type VocabularyImage, writeDescription, writeShape } from './tokenizer-image.ts'
 import { nativeModel, openNative, type VocabularyModel } from './vocabulary-model.ts'
 
 /** More ids than any vocabulary has; the table would be larger than they are worth. */
@@ -70,7 +69,7 @@ export async function loadTokenizer(
   }
 }
 
-/** Whoever reads it checks it; here it must only be small enough to have on every thread. */
+/** Limits the size only, since each thread has a copy; the parsers plugin validates it. */
 function responseTemplateOf({ response_template: template }: Json): object | null {
   if (typeof template !== 'object' || template === null || Array.isArray(template)) return null
   return JSON.stringify(template).length > MAX_RESPONSE_TEMPLATE ? null : template
@@ -91,20 +90,15 @@ interface ReadModel {
 
 function readModel(files: SourceFiles, config: Json, maxFileBytes: number): ReadModel {
   let bytes = readVocabulary(files, maxFileBytes)
-  if (files.kind === 'tiktoken') {
-    const { json } = readTiktoken(files.file, bytes, config)
-    bytes = Buffer.from(json)
-  }
+  if (files.kind === 'tiktoken') bytes = Buffer.from(readTiktoken(files.file, bytes, config))
   const members = jsonMembers(bytes)
   const declared = (jsonMember(bytes, members, 'added_tokens') ?? []) as MarkerToken[]
   if (!Array.isArray(declared)) throw new SourceError('added_tokens of tokenizer.json is not a list')
-  const normalizer = jsonMember(bytes, members, 'normalizer') as {
-    type?: string
-    normalizers?: unknown[]
-  } | null
-  const isPlain =
-    normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
-  const common = { declared, decoder: jsonMember(bytes, members, 'decoder') ?? null, isPlain }
+  const common = {
+    declared,
+    decoder: jsonMember(bytes, members, 'decoder') ?? null,
+    isPlain: isPlainNormalizer(jsonMember(bytes, members, 'normalizer')),
+  }
   const bpe = readBpe(bytes, members, declared)
   if (bpe !== null) {
     const { memory, shape, opened, table, vocabSize } = bpe
@@ -122,27 +116,19 @@ function readModel(files: SourceFiles, config: Json, maxFileBytes: number): Read
   }
 }
 
-/** Ids need not be dense: the highest is looked for. */
+/** Ids may have gaps, so the highest one is searched. */
 function tableOf(
   tokenizer: Tokenizer,
   added: readonly MarkerToken[],
   rules: TokenizerFacts['rules'],
 ): TokenTable {
-  if (rules === null) return buildTokenTable({ size: 0, piece: () => null, added: [], rules: NO_RULES })
+  if (rules === null) return buildTokenTable({ size: 0, piece: () => null, added: [], rules: PLAIN_RULES })
   let size = tokenizer.getVocabSize(true)
   for (const { id } of added) size = Math.max(size, id + 1)
   let known = 0
   const wanted = tokenizer.getVocabSize(true)
   for (let id = 0; id < size; id++) if (tokenizer.idToToken(id) !== null) known++
-  // Gaps: what is missing lies further up.
+  // With gaps, the remaining ids are higher.
   while (known < wanted && size < MAX_IDS) if (tokenizer.idToToken(size++) !== null) known++
   return buildTokenTable({ size, piece: (id) => tokenizer.idToToken(id), added, rules })
 }
-
-const NO_RULES = {
-  kind: 'fallback',
-  replacements: [],
-  stripCount: 0,
-  strip: '',
-  firstDropsSpaces: false,
-} as const

@@ -3,7 +3,8 @@
  * become calls of our own functions, and loops keep what was printed before `break` and `continue`.
  */
 import { parse, tokenize } from '@huggingface/jinja'
-import { FILTERS, isMember, METHODS, runFilter, runMethod } from './template-functions.ts'
+import { FILTERS, isMember, runFilter } from './template-filters.ts'
+import { METHODS, runMethod } from './template-methods.ts'
 import {
   concat,
   isEqual,
@@ -82,7 +83,7 @@ function callOn(name: string, args: readonly Value[]): Value {
   throw new Error(`a value of type ${typeName(object)} has no method ${name}`)
 }
 
-/** Parses and rewrites. @throws SyntaxError for what is no template */
+/** Parses and rewrites. @throws SyntaxError for an invalid template */
 export function parseTemplate(template: string): Program {
   const program = parse(tokenize(template, { lstrip_blocks: true, trim_blocks: true }))
   const rewriter = new Rewriter()
@@ -154,7 +155,7 @@ class Rewriter {
     return isNode(member) ? this.#node(member, depth + 1) : member
   }
 
-  /** The engine drops what an iteration printed before it broke off: flags take the place of the jumps. */
+  /** Replaces jumps by flags, because the engine drops the output of an iteration that ends early. */
   #loop(loop: Node): Node[] {
     const body = loop.body as Node[]
     loop.defaultBlock = program(loop.defaultBlock)
@@ -170,7 +171,7 @@ class Rewriter {
   }
 }
 
-/** Python goes through texts and through what is undefined, too. */
+/** Makes strings and undefined values iterable, as in Jinja2. */
 function withItems(loop: Node): Node {
   const iterable = loop.iterable as Node
   if (iterable.type === 'SelectExpression') iterable.lhs = call('weir_filter_list', [iterable.lhs as Node])
@@ -199,7 +200,7 @@ function jumps(node: Node): boolean {
   return node.type === 'If' && [...(node.body as Node[]), ...(node.alternate as Node[])].some(jumps)
 }
 
-/** Statements as one node, so that what they print passes through `evaluate`, which checks its length. */
+/** Combines statements to one node, so that `evaluate` checks the length of their output. */
 function program(body: unknown): Node {
   return { type: 'Program', body }
 }
@@ -238,7 +239,7 @@ function replaced(node: Node): Node {
 /** Calls that give text, whatever they are given. */
 const TEXT_CALLS = new Set(['weir_join', 'weir_filter_tojson', 'weir_filter_trim', 'weir_filter_string'])
 
-/** True for what is certain to be text, and needs no treatment to be printed. */
+/** True for an expression that is certain to be a string and is printed unchanged. */
 function isText(node: Node): boolean {
   const name = nameOfCall(node)
   if (name === 'weir_add') return (node.args as Node[]).some(({ type }) => type === 'StringLiteral')

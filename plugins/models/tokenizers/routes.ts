@@ -1,4 +1,4 @@
-/** The tokenizer routes: HTTP in and out only; what they ask is decided on control. */
+/** The tokenizer routes: HTTP in and out only; commands run on control. */
 import {
   adminErrorFormat,
   apiErrorFormat,

@@ -37,7 +37,7 @@ export class SavedTokenizers implements TokenizerStore {
   readonly isShared = false
   readonly #collection: Collection<SavedTokenizer> | null
 
-  /** @param store undefined where no plugin provides one: nothing is kept then */
+  /** @param store undefined if no plugin provides one; nothing is stored then */
   constructor(store: StoreService | undefined) {
     this.#collection = store?.collection<SavedTokenizer>('tokenizers') ?? null
   }

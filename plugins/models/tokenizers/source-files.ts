@@ -58,7 +58,7 @@ export function readVocabulary({ file, roots }: SourceFiles, maxBytes: number): 
   return readLimited(file, roots, maxBytes)
 }
 
-/** A small text file of the folder; null when there is none. @throws FileError */
+/** Reads a small text file of the folder; null if it does not exist. @throws FileError */
 export function readText({ folder, names, roots }: SourceFiles, name: string): string | null {
   return names.includes(name) ? readTextFile(join(folder, name), roots) : null
 }
@@ -68,7 +68,7 @@ export function readTextFile(file: string, roots: readonly string[] | null): str
   return readLimited(file, roots, MAX_SMALL_FILE_BYTES).toString('utf8')
 }
 
-/** A small JSON object of the folder; empty when there is none. @throws SourceError when it is not one */
+/** Reads a small JSON object of the folder; empty if the file does not exist. @throws SourceError for text that is not JSON */
 export function readJson(files: SourceFiles, name: string): Readonly<Record<string, unknown>> {
   const text = readText(files, name)
   if (text === null) return {}

@@ -1,5 +1,6 @@
 /** Finds the chat templates of a tokenizer. */
 import { join } from 'node:path'
+import { isObject } from './chat-values.ts'
 import {
   listFolder,
   parseJson,
@@ -79,8 +80,4 @@ function namedFiles({ folder, names, roots }: SourceFiles): [string, string][] {
   return listFolder(join(folder, NAMED_FOLDER), roots)
     .filter((name) => name.endsWith('.jinja'))
     .map((name) => [name.slice(0, -'.jinja'.length), readTextFile(join(folder, NAMED_FOLDER, name), roots)])
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -2,6 +2,9 @@
 import { Environment } from '@huggingface/jinja'
 import { checkLength, spendCharacters, spendSteps } from './render-budget.ts'
 
+/** The template rejects a request or fails; the message is for the client. */
+export class TemplateError extends Error {}
+
 /** A value of the template engine. */
 export interface Value {
   readonly type: string

@@ -32,7 +32,7 @@ const HAN = [
 ].join('|')
 const R50K = "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/** What the file does not contain: the split pattern and the control tokens. */
+/** The split pattern and the control tokens, which the file does not contain. */
 interface Encoding {
   readonly pattern: string
   readonly special: Readonly<Record<string, number>>
@@ -75,35 +75,22 @@ const ENCODINGS: readonly (readonly [file: RegExp, encoding: Encoding])[] = [
 /** Special ids that such models keep after their pieces. */
 const HAN_RESERVED = 256
 
-export interface TiktokenFile {
-  /** As `Tokenizer.fromString` takes it. */
-  readonly json: string
-  readonly added: readonly AddedToken[]
-  readonly pieces: ReadonlyMap<number, string>
-}
-
 /**
  * @param config `tokenizer_config.json` beside it, for special tokens (`added_tokens_decoder`) and the kind
+ * @returns the text of a `tokenizer.json`
  * @throws SourceError naming the line at fault
  */
-export function readTiktoken(
-  file: string,
-  bytes: Buffer,
-  config: Readonly<Record<string, unknown>>,
-): TiktokenFile {
+export function readTiktoken(file: string, bytes: Buffer, config: Readonly<Record<string, unknown>>): string {
   const ranks = readRanks(bytes)
   const known = ENCODINGS.find(([name]) => name.test(basename(file)))?.[1]
   const isHan = known === undefined && String(config.tokenizer_class) === 'TikTokenTokenizer'
   const pattern = known?.pattern ?? (isHan ? HAN : CL100K)
   const added = addedTokens(config, known, isHan ? ranks.size : null)
-  const pieces = new Map(
-    [...ranks].map(([latin, rank]) => [rank, toByteLetters(Buffer.from(latin, 'latin1'))]),
-  )
   const vocab: Record<string, number> = Object.create(null)
-  for (const [rank, piece] of pieces) vocab[piece] = rank
+  for (const [latin, rank] of ranks) vocab[toByteLetters(Buffer.from(latin, 'latin1'))] = rank
   // Ids of added tokens are those that the model knows; others would be numbered anew.
   for (const { id, content } of added) vocab[content] = id
-  const json = JSON.stringify({
+  return JSON.stringify({
     version: '1.0',
     added_tokens: added.map((token) => ({
       ...token,
@@ -124,7 +111,6 @@ export function readTiktoken(
     decoder: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false },
     model: { type: 'BPE', ignore_merges: true, vocab, merges: mergesOf(ranks) },
   })
-  return { json, added, pieces }
 }
 
 /** Rank by piece; pieces as latin1 text, one letter a byte. */

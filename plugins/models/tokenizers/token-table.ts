@@ -2,13 +2,13 @@
  * @hot
  * The bytes of every id of a vocabulary, in memory that all threads share: built once, read per token.
  */
-/** Left out of the text where special tokens are. */
+/** Special token. */
 export const SPECIAL = 1
-/** Added to the vocabulary, special or not. */
+/** Added token, special or not. */
 export const ADDED = 2
-/** One byte of a character that the vocabulary has no piece for. */
+/** One byte of a character without a piece of its own. */
 export const BYTE = 4
-/** Whole characters: needs nothing of its neighbours. */
+/** Whole characters, which need no neighbours to be decoded. */
 export const WHOLE = 8
 
 export const HEADER_BYTES = 8
@@ -23,7 +23,7 @@ export class TokenTable {
   /** Text of ids that are whole characters, created on first use. */
   readonly #texts: (string | undefined)[] = []
 
-  /** @param memory as `buildTokenTable` made it, on whatever thread */
+  /** @param memory of `buildTokenTable`, from any thread */
   constructor(memory: SharedArrayBuffer) {
     const [size, total] = new Uint32Array(memory, 0, 2)
     this.memory = memory

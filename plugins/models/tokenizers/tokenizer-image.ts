@@ -7,7 +7,7 @@ import type { BpeMemory } from './bpe/bpe-tables.ts'
 import type { BpeShape } from './bpe/open-bpe.ts'
 import type { MessageForm } from './chat-values.ts'
 import type { MarkerToken } from './segments.ts'
-import { readSharedJson, writeSharedJson } from './shared-json.ts'
+import { SourceError } from './source-files.ts'
 
 export type VocabularyImage =
   | { readonly kind: 'bpe'; readonly memory: BpeMemory; readonly shape: SharedArrayBuffer }
@@ -33,18 +33,39 @@ export interface TokenizerDescription {
 
 /** @throws SourceError if it is too large */
 export function writeDescription(description: TokenizerDescription): SharedArrayBuffer {
-  return writeSharedJson('chat templates and added tokens', description)
+  return writeJson('chat templates and added tokens', description)
 }
 
 export function readDescription(memory: SharedArrayBuffer): TokenizerDescription {
-  return readSharedJson(memory) as TokenizerDescription
+  return readJson(memory) as TokenizerDescription
 }
 
 /** @throws SourceError if it is too large */
 export function writeShape(shape: BpeShape): SharedArrayBuffer {
-  return writeSharedJson('rules and textual pieces of the vocabulary', shape)
+  return writeJson('rules and textual pieces of the vocabulary', shape)
 }
 
 export function readShape(memory: SharedArrayBuffer): BpeShape {
-  return readSharedJson(memory) as BpeShape
+  return readJson(memory) as BpeShape
+}
+
+/** The largest known tokenizer needs 0.7 MB for 6,415 added tokens. Reading the maximum takes some 30 ms. */
+const MAX_BYTES = 4_194_304
+
+/** JSON in shared memory is sent to a thread with each task, but read only once there. @param what names the value in the error */
+function writeJson(what: string, value: unknown): SharedArrayBuffer {
+  const bytes = Buffer.from(JSON.stringify(value))
+  if (bytes.length > MAX_BYTES)
+    throw new SourceError(`the ${what} take ${bytes.length} bytes, the limit is ${MAX_BYTES}`)
+  return toShared(bytes)
+}
+
+function readJson(memory: SharedArrayBuffer): unknown {
+  return JSON.parse(Buffer.from(memory).toString())
+}
+
+export function toShared(bytes: Uint8Array): SharedArrayBuffer {
+  const memory = new SharedArrayBuffer(bytes.length)
+  new Uint8Array(memory).set(bytes)
+  return memory
 }

@@ -13,7 +13,7 @@ export interface UnpackLimits {
   readonly maxBytes: number
 }
 
-/** What is kept of an archive; all else is left out. */
+/** Files that are extracted; all others are ignored. */
 const WANTED = new Set([
   'tokenizer.json',
   'tokenizer_config.json',
@@ -111,7 +111,7 @@ function entriesOf(read: Read, size: number, maxEntries: number): Entry[] {
   return entries
 }
 
-/** Who sends such a name means harm: nothing of the archive is used. */
+/** Rejects the archive for a path outside of the folder, which only an attacker sends. */
 function checkName(name: string): void {
   const isOutside = name.startsWith('/') || /^[a-z]:/i.test(name) || name.split(/[/\\]/).includes('..')
   if (isOutside || name === '' || name.includes('\\') || name.includes('\0'))
@@ -139,7 +139,7 @@ function contentOf(
   return content
 }
 
-/** Whatever the archive claims, no more than `bytes` are made. */
+/** Inflates to at most `bytes`. */
 function inflated(name: string, packed: Buffer, bytes: number): Buffer {
   try {
     return inflateRawSync(packed, { maxOutputLength: Math.max(bytes, 1) })

@@ -1,4 +1,4 @@
-/** A vocabulary that encodes: the gateway's own encoder where it knows all of the vocabulary, else the native library. */
+/** Encodes with a vocabulary: by the gateway's own encoder if it supports the vocabulary, else by the native library. */
 import { createRequire } from 'node:module'
 import type { Tokenizer } from 'tokenizers'
 import { openBpe } from './bpe/open-bpe.ts'
@@ -8,7 +8,7 @@ import { readShape, type VocabularyImage } from './tokenizer-image.ts'
 
 export interface VocabularyModel {
   encode(text: string, addSpecialTokens: boolean): Uint32Array | Promise<Uint32Array>
-  /** Added tokens in the text are letters like all others. */
+  /** Treats added tokens in the text as plain text. */
   encodePlain(text: string): Uint32Array | Promise<Uint32Array>
   tokenToId(content: string): number | null
 }

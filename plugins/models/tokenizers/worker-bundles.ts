@@ -11,7 +11,7 @@ import type { BundleSource, WorkerEntry } from '#kernel'
 import { messageOf } from '#kernel'
 import { SourceError } from './source-files.ts'
 
-/** Of an archive and of what is in it. */
+/** Limits of an archive and of its content. */
 export const BUNDLE_LIMITS = { archiveBytes: 209_715_200, maxEntries: 50, maxBytes: 524_288_000 }
 const FETCH_MS = 120_000
 const ROUNDS = 3
@@ -37,7 +37,7 @@ export class WorkerBundles {
     this.#wait = parts.wait ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()))
   }
 
-  /** False when no transport can ask its workers. */
+  /** False if no transport can fetch tokenizers. */
   get isPossible(): boolean {
     return this.#parts.sources.length > 0
   }

@@ -8,13 +8,11 @@ import type {
   WorkerEntry,
 } from '#kernel'
 
-const NO_ADAPTER = Symbol('no adapter')
-
 export class Engines {
   readonly #adapters: EngineAdapter[] = []
   readonly #balance: Pick<WorkerBalance, 'workersOf'>
-  /** Entries are immutable, so a result stays valid. */
-  #byWorker = new WeakMap<WorkerEntry, EngineAdapter | typeof NO_ADAPTER>()
+  /** Entries are immutable, so a result stays valid; null for none. */
+  #byWorker = new WeakMap<WorkerEntry, EngineAdapter | null>()
   /** By canonical model; cleared when the worker table changes. */
   readonly #preparing = new Map<string, readonly EngineAdapter[]>()
 
@@ -37,10 +35,10 @@ export class Engines {
     }
     let found = this.#byWorker.get(worker)
     if (found === undefined) {
-      found = this.#adapters.find((adapter) => adapter.accepts(worker)) ?? NO_ADAPTER
+      found = this.#adapters.find((adapter) => adapter.accepts(worker)) ?? null
       this.#byWorker.set(worker, found)
     }
-    return found === NO_ADAPTER ? null : found
+    return found
   }
 
   workersOf(model: string): readonly WorkerEntry[] {

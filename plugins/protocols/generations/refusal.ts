@@ -1,6 +1,6 @@
 /** A worker's error response as a gateway error: status, message and retry-after. */
 import { type GatewayError, type HeaderList, headerOf } from '#kernel'
-import { parseBoundedText, workerMessage } from '#shared'
+import { tryParseJson, workerMessage } from '#shared'
 import { generationErrors } from './errors.ts'
 
 /** Characters of the worker's message that the client gets. */
@@ -10,7 +10,7 @@ const MAX_MESSAGE_LENGTH = 1_000
 export function toRefusal(status: number, headers: HeaderList, body: Buffer): GatewayError {
   const content = body.toString('utf8')
   const plain = { text: content.trim(), code: null, param: null }
-  const { text, code, param } = workerMessage(parse(content)) ?? plain
+  const { text, code, param } = workerMessage(tryParseJson(content)) ?? plain
   const message = text === '' ? `the worker answered with status ${status}` : shorten(text)
   const retryAfter = headerOf(headers, 'retry-after')
   return generationErrors.worker_refused.with(
@@ -22,14 +22,6 @@ export function toRefusal(status: number, headers: HeaderList, body: Buffer): Ga
     },
     message,
   )
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseBoundedText(text)
-  } catch {
-    return null
-  }
 }
 
 function shorten(text: string): string {

@@ -1,7 +1,7 @@
-/** Images of tool results: models that can see get them, others get the text in their place, since base64 says nothing to them. */
+/** Images of tool results: sent to models with vision; others get a text in place of the base64 data. */
 import type { ChatMessage, ContentPart, WorkerEntry } from '#kernel'
 
-/** `auto`: by what is known of the model. */
+/** `auto`: by the capabilities of the model. */
 export type ToolImages = 'auto' | 'send' | 'note'
 
 /** Services whose models can see. */

@@ -6,7 +6,6 @@ import type { CreateParts } from './serve/create-message.ts'
 import { MODELS_PATH, toModelPage } from './serve/model-page.ts'
 import { addRequestId } from './serve/native-relay.ts'
 import { Pings } from './serve/pings.ts'
-import { PromptCounter } from './serve/prompt-counter.ts'
 import { messagesRoutes } from './serve/routes.ts'
 
 export default definePlugin({
@@ -21,18 +20,12 @@ export default definePlugin({
   enables: () => ['auth'],
   register(host, config) {
     const pings = new Pings(config.pingMs)
-    let counter: PromptCounter | null = null
     const parts: CreateParts = {
       host,
       config,
       pings,
-      get counter() {
-        counter ??= new PromptCounter(host.balance, host.find(Tokenizers) ?? null)
-        return counter
-      },
-      get toolLoop() {
-        return host.find(ToolLoop) ?? null
-      },
+      tokenizers: host.find(Tokenizers),
+      toolLoop: host.find(ToolLoop) ?? null,
     }
     for (const route of messagesRoutes(parts)) host.route(route)
     host.hook('onResponse', addRequestId)

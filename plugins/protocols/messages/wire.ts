@@ -10,7 +10,7 @@ const nonEmpty = Type.String({ minLength: 1 })
 const base64 = Type.String({ pattern: '^[A-Za-z0-9+/]+={0,2}$' })
 
 /**
- * Objects whose `type` says what else they hold. Types that are not listed are valid too, since a worker may know them:
+ * Objects whose `type` determines their other members. Types that are not listed are valid too, since a worker may know them:
  * at run time they reach the `default` of a `switch` over the type. Kinds are tried in order, so the usual ones come first.
  */
 function tagged<Kinds extends Record<string, TSchema>>(kinds: Kinds) {

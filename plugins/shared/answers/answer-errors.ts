@@ -1,5 +1,5 @@
 /** Errors of worker responses, and of requests that a worker's format cannot express. */
-import { defineErrors } from '#kernel'
+import { defineErrors, type GatewayError } from '#kernel'
 
 export const answerErrors = defineErrors('answer', {
   unsupported_by_worker: {
@@ -29,3 +29,20 @@ export const answerErrors = defineErrors('answer', {
     text: (limit: number) => `the worker's response exceeds ${limit} bytes`,
   },
 })
+
+const MAX_ERROR_TEXT = 1_000
+const FIRST_RETRYABLE = 429
+
+/**
+ * The error of a response that failed after its head.
+ * @param text of the worker
+ * @param status that the worker would have responded with; undefined if unknown
+ */
+export function streamFailure(text: string, status?: number): GatewayError {
+  const message = text.slice(0, MAX_ERROR_TEXT)
+  if (status === undefined) return answerErrors.worker_stream_failed(message)
+  // An invalid request fails with every worker.
+  return status < FIRST_RETRYABLE
+    ? answerErrors.worker_refused.with({ status }, message)
+    : answerErrors.worker_stream_failed.with({ status }, message)
+}

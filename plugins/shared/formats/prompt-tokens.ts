@@ -1,29 +1,45 @@
 /** The prompt of a request for a token count: as a chat template gets it, or estimated from its size. */
-import type { ChatMessage, ChatPrompt, GenerationRequest } from '#kernel'
+import type { ChatMessage, ChatPrompt, GenerationRequest, TokenizerService, WorkerBalance } from '#kernel'
 
 const BYTES_PER_TOKEN = 4
 /** Tokens of an image of about one megapixel; the real size is unknown. */
 const IMAGE_TOKENS = 1_400
 
+interface CountParts {
+  readonly host: { readonly balance: Pick<WorkerBalance, 'canonicalModel'> }
+  readonly tokenizers: TokenizerService | undefined
+}
+
+/** Counts with the tokenizer of the model; null if none is loaded. @throws as `LoadedTokenizer.count` */
+export function countPromptTokens(
+  { host, tokenizers }: CountParts,
+  request: GenerationRequest,
+): Promise<number> | null {
+  const tokenizer = tokenizers?.find(host.balance.canonicalModel(request.model ?? ''))
+  return tokenizer?.count(templatePrompt(request)) ?? null
+}
+
 /** A token for four UTF-8 bytes of text and tools, and a flat rate for each image; at least 1. */
 export function estimatePromptTokens({ prompt, tools }: GenerationRequest): number {
   if (prompt.kind === 'tokens') return prompt.tokenIds.length
-  let bytes = tools.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(tools))
-  let images = 0
-  if (prompt.kind === 'text') bytes += Buffer.byteLength(prompt.text)
-  for (const message of prompt.kind === 'chat' ? prompt.messages : []) {
-    const { content } = message
-    if (typeof content === 'string') bytes += Buffer.byteLength(content)
-    else
-      for (const part of content ?? []) {
-        if (part.type === 'text') bytes += Buffer.byteLength(part.text)
-        else images++
-      }
-    bytes += Buffer.byteLength(message.reasoning_content ?? '')
-    for (const { function: called } of message.tool_calls ?? [])
-      bytes += Buffer.byteLength(called.name) + Buffer.byteLength(called.arguments)
-  }
-  return Math.max(1, Math.ceil(bytes / BYTES_PER_TOKEN) + images * IMAGE_TOKENS)
+  let tokens = tools.length === 0 ? 0 : tokensOf(JSON.stringify(tools))
+  if (prompt.kind === 'text') tokens += tokensOf(prompt.text)
+  else for (const message of prompt.messages) tokens += estimateMessageTokens(message)
+  return Math.max(1, Math.ceil(tokens))
+}
+
+/** @returns also fractions */
+export function estimateMessageTokens({ content, reasoning_content, tool_calls }: ChatMessage): number {
+  let tokens = tokensOf(reasoning_content ?? '')
+  if (typeof content === 'string') tokens += tokensOf(content)
+  else for (const part of content ?? []) tokens += part.type === 'text' ? tokensOf(part.text) : IMAGE_TOKENS
+  for (const { function: called } of tool_calls ?? [])
+    tokens += tokensOf(called.name) + tokensOf(called.arguments)
+  return tokens
+}
+
+function tokensOf(text: string): number {
+  return Buffer.byteLength(text) / BYTES_PER_TOKEN
 }
 
 /** The prompt as a chat template gets it; images take no place in it. */

@@ -2,10 +2,10 @@
  * Output of a reader of calls: text, and calls as soon as they are certain. Keeps
  * the raw text of undecided calls, and applies the rules for text beside calls. @hot
  */
-import { isSpace } from '../scan/json-scanner.ts'
+import { isBlank, isSpace } from '../scan/json-scanner.ts'
 import type { ToolTypes } from '../scan/tool-types.ts'
 
-/** Receives what a reader finds, in order. */
+/** Receives text and calls, in order. */
 export interface CallSink {
   text(delta: string): void
   /** @param index 0-based, without gaps */
@@ -212,9 +212,4 @@ export class CallOutput {
     if (kept !== '') this.#sink.text(kept)
     return space.slice(kept.length)
   }
-}
-
-function isBlank(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (!isSpace(text.charCodeAt(i))) return false
-  return true
 }

@@ -1,12 +1,8 @@
-/** Base class of the readers of calls: buffers undecided text, and reads it in steps that do not depend on chunk borders. @hot */
+/** Base class of the readers of calls. @hot */
 import type { BracketScan } from '../scan/bracket-scan.ts'
-import { isSpace } from '../scan/json-scanner.ts'
-import { forgetSearchedText, type MarkerSearch } from '../scan/marker-search.ts'
+import { ChunkReader, MORE, NO, YES } from '../scan/chunk-reader.ts'
+import type { MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
-
-export const NO = -1
-export const MORE = 0
-export const YES = 1
 
 /** The state of every reader in which text is passed on. */
 export const TEXT = 0
@@ -15,32 +11,18 @@ export const TEXT = 0
  * Reads the text of one choice, chunk by chunk. A format's reader is a machine of states: `step` does one thing with the
  * text at `at` and returns whether it could; undecided text stays in the buffer.
  */
-export abstract class CallReader {
+export abstract class CallReader extends ChunkReader {
   protected readonly out: CallOutput
-  protected input = ''
-  protected at = 0
-  /** The text is complete: undecided text is decided. */
-  protected isEnd = false
-  /** Text of the current name, key or value. */
-  protected gathered = ''
   /** State of the format's state machine. */
   protected state = TEXT
 
   constructor(out: CallOutput) {
+    super()
     this.out = out
   }
 
-  push(text: string): void {
-    this.input = this.at < this.input.length ? this.input.slice(this.at) + text : text
-    this.at = 0
-    while (this.step());
-    forgetSearchedText()
-  }
-
   end(): void {
-    this.isEnd = true
-    while (this.step());
-    forgetSearchedText()
+    this.finish()
     // The rest of closing marks is dropped if their call was already reported.
     if (this.isClosing) this.out.close()
     else {
@@ -54,10 +36,9 @@ export abstract class CallReader {
   }
 
   /** The call is complete and its closing marks are expected. */
-  protected abstract get isClosing(): boolean
-
-  /** @returns false if more text is needed */
-  protected abstract step(): boolean
+  protected get isClosing(): boolean {
+    return false
+  }
 
   protected enter(state: number): boolean {
     this.state = state
@@ -72,7 +53,7 @@ export abstract class CallReader {
   }
 
   /** Consumes characters of the open part. */
-  protected consume(count: number): void {
+  protected override consume(count: number): void {
     this.out.raw(this.input.slice(this.at, this.at + count))
     this.at += count
   }
@@ -100,58 +81,12 @@ export abstract class CallReader {
     this.consume(length)
   }
 
-  /** Consumes a marker at the current position. */
-  protected match(marker: string): number {
-    const left = this.input.length - this.at
-    if (left >= marker.length) {
-      if (!this.input.startsWith(marker, this.at)) return NO
-      this.consume(marker.length)
-      return YES
-    }
-    return marker.startsWith(this.input.slice(this.at)) ? MORE : NO
-  }
-
-  /** Consumes space. @returns false if the text ends with it */
-  protected skipSpace(): boolean {
-    let at = this.at
-    while (at < this.input.length && isSpace(this.input.charCodeAt(at))) at++
-    if (at > this.at) this.consume(at - this.at)
-    return this.at < this.input.length
-  }
-
-  /**
-   * Collects text up to the first of some markers and consumes the marker; `search.found` says which. NO if more than
-   * `limit` characters precede it: then exactly that many are consumed.
-   */
-  protected readUntil(search: MarkerSearch, limit: number): number {
-    const place = search.find(this.input, this.at)
-    const isFound = search.found >= 0
-    const room = limit - this.gathered.length
-    const stop = Math.min(isFound || !this.isEnd ? place : this.input.length, this.at + room)
-    if (stop > this.at) {
-      this.gathered += this.input.slice(this.at, stop)
-      this.consume(stop - this.at)
-    }
-    if (stop < place) return NO
-    if (!isFound) return MORE
-    this.consume(search.markers[search.found].length)
-    return YES
-  }
-
   /** Collects text up to and including the bracket that ends it. NO if it is longer than `limit` characters. */
   protected readBrackets(brackets: BracketScan, limit: number): number {
     const end = Math.min(this.input.length, this.at + limit - this.gathered.length)
     const stop = brackets.feed(this.input, this.at, end)
-    const until = stop < 0 ? end : stop
-    this.gathered += this.input.slice(this.at, until)
-    this.consume(until - this.at)
+    this.gather(stop < 0 ? end : stop)
     if (stop >= 0) return YES
     return end < this.input.length ? NO : MORE
-  }
-
-  protected takeGathered(): string {
-    const { gathered } = this
-    this.gathered = ''
-    return gathered
   }
 }

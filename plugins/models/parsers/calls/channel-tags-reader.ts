@@ -1,11 +1,13 @@
 /**
  * Reads calls in channels of the form `<|open|>tag attributes<|sep|> … <|close|>tag<|sep|>`. @hot
  */
+
+import { MORE, NO } from '../scan/chunk-reader.ts'
 import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { ANY_JSON } from '../scan/typed-value.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
+import { CallReader, TEXT } from './call-reader.ts'
 import { LiteralValue } from './literal-value.ts'
 import { attribute, tagName } from './tag-attributes.ts'
 
@@ -34,10 +36,6 @@ export class ChannelTagsReader extends CallReader {
   constructor(out: CallOutput) {
     super(out)
     this.#value = new LiteralValue(out)
-  }
-
-  protected override get isClosing(): boolean {
-    return false
   }
 
   protected override step(): boolean {
@@ -92,7 +90,7 @@ export class ChannelTagsReader extends CallReader {
     return this.enter(CALL)
   }
 
-  /** Another argument, or the end; what stands between is space at most. */
+  /** Another argument or the end of the call, after optional space. */
   #readCall(): boolean {
     if (!this.skipSpace()) return false
     const opens = this.match(TAGS.markers[0])

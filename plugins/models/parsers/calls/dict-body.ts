@@ -3,8 +3,8 @@ import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
 import { quote } from '../scan/json-text.ts'
 import type { MarkerSearch } from '../scan/marker-search.ts'
 import { quotedValueToJson } from '../scan/quoted-dict.ts'
-import type { BodyReader } from './body-reader.ts'
 import type { CallOutput } from './call-output.ts'
+import type { BodyReader } from './headed-format.ts'
 import { LiteralValue } from './literal-value.ts'
 
 const MAX_KEY = 1_024
@@ -21,7 +21,7 @@ export class DictBody implements BodyReader {
   readonly #out: CallOutput
   readonly #mark: MarkerSearch
   readonly #value: LiteralValue
-  #tool = ''
+  readonly #tool: string
   #state = KEY
   #key = ''
   #members = 0
@@ -33,20 +33,14 @@ export class DictBody implements BodyReader {
   #quote: 'none' | 'mark' | 'json' = 'none'
   /** Its last character that is not space. */
   #last = ''
-  #left = 0
+  #left: number
 
-  constructor(out: CallOutput, mark: MarkerSearch) {
+  constructor(out: CallOutput, tool: string, mark: MarkerSearch) {
     this.#out = out
+    this.#tool = tool
     this.#mark = mark
     this.#value = new LiteralValue(out)
-  }
-
-  reset(tool: string): void {
-    this.status = RUNNING
-    this.#tool = tool
-    this.#state = KEY
-    this.#members = 0
-    this.#left = this.#out.options.limits.maxArgumentChars
+    this.#left = out.options.limits.maxArgumentChars
   }
 
   feed(text: string, from: number): number {

@@ -4,8 +4,8 @@ import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { elementToJson, M3_PREFIX } from '../scan/prefixed-elements.ts'
 import { typesOf } from '../scan/tool-types.ts'
-import type { BodyReader } from './body-reader.ts'
 import type { CallOutput } from './call-output.ts'
+import type { BodyReader } from './headed-format.ts'
 import { LiteralValue } from './literal-value.ts'
 
 const PREFIX = new MarkerSearch([M3_PREFIX])
@@ -23,7 +23,7 @@ export class ElementsBody implements BodyReader {
   /** Name of the element that contains the arguments. */
   readonly #parent: string
   readonly #value: LiteralValue
-  #tool = ''
+  readonly #tool: string
   readonly #keys = new Set<string>()
   /** Key of the current element; null between elements. */
   #key: string | null = null
@@ -36,23 +36,14 @@ export class ElementsBody implements BodyReader {
   #values: string[] = []
   /** Members written so far. */
   #members = 0
-  #left = 0
+  #left: number
 
-  constructor(out: CallOutput, parent: string) {
+  constructor(out: CallOutput, tool: string, parent: string) {
     this.#out = out
+    this.#tool = tool
     this.#parent = parent
     this.#value = new LiteralValue(out)
-  }
-
-  reset(tool: string): void {
-    this.status = RUNNING
-    this.#tool = tool
-    this.#keys.clear()
-    this.#key = null
-    this.#pendingKey = null
-    this.#values = []
-    this.#members = 0
-    this.#left = this.#out.options.limits.maxArgumentChars
+    this.#left = out.options.limits.maxArgumentChars
   }
 
   feed(text: string, from: number): number {

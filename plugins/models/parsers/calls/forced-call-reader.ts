@@ -10,13 +10,8 @@ export class ForcedCallReader extends CallReader {
 
   constructor(out: CallOutput, name: string) {
     super(out)
-    this.#json = new JsonArguments(out, { style: 'compact', other: 'keep' })
-    this.#json.reset(name)
+    this.#json = new JsonArguments(out, name, { style: 'compact', other: 'keep' })
     out.begin()
-  }
-
-  protected override get isClosing(): boolean {
-    return false
   }
 
   protected override step(): boolean {
@@ -24,8 +19,7 @@ export class ForcedCallReader extends CallReader {
       this.textUntil(this.input.length)
       return false
     }
-    this.consume(this.#json.feed(this.input, this.at) - this.at)
-    if (this.isEnd) this.#json.finish()
+    this.consume(this.#json.feed(this.input, this.at, this.isEnd) - this.at)
     if (this.#json.status === RUNNING) return false
     this.#isOver = true
     if (this.#json.status === DONE) {

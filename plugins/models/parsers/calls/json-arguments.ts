@@ -1,6 +1,7 @@
 /** Streams one JSON value as the arguments of a call whose name is known. @hot */
 import { DONE, FAILED, JsonScanner, type JsonStyle, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
+import type { BodyReader } from './headed-format.ts'
 
 export interface JsonArgumentsRules {
   readonly style: JsonStyle
@@ -10,37 +11,26 @@ export interface JsonArgumentsRules {
 
 const OPEN_BRACE = 0x7b
 
-export class JsonArguments {
+export class JsonArguments implements BodyReader {
   status = RUNNING
   readonly #scanner: JsonScanner
   readonly #rules: JsonArgumentsRules
   readonly #out: CallOutput
-  #name = ''
+  readonly #tool: string
   #isStarted = false
 
-  constructor(out: CallOutput, rules: JsonArgumentsRules) {
+  constructor(out: CallOutput, tool: string, rules: JsonArgumentsRules) {
     this.#out = out
+    this.#tool = tool
     this.#rules = rules
     this.#scanner = new JsonScanner(rules.style, out.options.limits.maxArgumentChars)
   }
 
-  reset(name: string): void {
-    this.#name = name
-    this.#isStarted = false
-    this.status = RUNNING
-    this.#scanner.reset(this.#rules.style, this.#out.options.limits.maxArgumentChars)
-  }
-
-  /** @returns the end of the value's text */
-  feed(text: string, at: number): number {
-    const stop = this.#scanner.feed(text, at, text.length)
+  feed(text: string, from: number, isEnd: boolean): number {
+    const stop = this.#scanner.feed(text, from, text.length)
+    if (isEnd) this.#scanner.finish()
     this.#settle()
     return stop
-  }
-
-  finish(): void {
-    this.#scanner.finish()
-    this.#settle()
   }
 
   /** Reports the name once the text is certain to be a value, unlike `{bad`. */
@@ -55,7 +45,7 @@ export class JsonArguments {
     }
     if (!this.#isStarted) {
       if (status !== DONE && !(isObject && hasEntry)) return
-      if (!this.#out.start(this.#name)) {
+      if (!this.#out.start(this.#tool)) {
         this.status = FAILED
         return
       }
@@ -65,7 +55,7 @@ export class JsonArguments {
   }
 
   #wrap(): void {
-    if (this.#out.start(this.#name)) this.#out.arguments(`{"value":${this.#scanner.take()}}`)
+    if (this.#out.start(this.#tool)) this.#out.arguments(`{"value":${this.#scanner.take()}}`)
     else this.status = FAILED
   }
 }

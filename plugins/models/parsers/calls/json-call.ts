@@ -65,11 +65,6 @@ export class JsonCall {
     this.#left = maxHeld
   }
 
-  /** False while the object may still be something else. */
-  get isFirstKeyRead(): boolean {
-    return !this.#isFirstKey
-  }
-
   /** @returns the end of the object's text */
   feed(text: string, from: number): number {
     let at = from

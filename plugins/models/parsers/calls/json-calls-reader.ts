@@ -1,26 +1,27 @@
 /** Reads calls that are JSON objects, alone or in an array, between marks or anywhere in the text. @hot */
+
+import { MORE, NO } from '../scan/chunk-reader.ts'
 import { DONE, FAILED, JsonScanner, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
-import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
+import { CallReader, TEXT } from './call-reader.ts'
 import { JsonArguments } from './json-arguments.ts'
 import { JsonCall, type JsonCallRules } from './json-call.ts'
 
 export interface JsonCallsFormat {
   readonly call: JsonCallRules
-  /** Mark before the JSON; null for formats without one. */
-  readonly open: string | null
+  /** Mark before the JSON; only bare formats may have none. */
+  readonly open?: string
   /** Mark behind it. */
-  readonly close: string | null
+  readonly close?: string
   /** Marks that are dropped anywhere in the text. */
   readonly wrappers?: readonly string[]
-  readonly shape: 'object' | 'array' | 'either'
-  /** Where JSON without a mark may be a call: nowhere, anywhere, or at the beginning of the text. */
-  readonly bare: 'no' | 'anywhere' | 'start'
+  /** Default: either. */
+  readonly shape?: 'object' | 'array'
+  /** Where JSON without a mark may be a call: anywhere, or at the beginning of the text. Text after the first value is not searched for calls. */
+  readonly bare?: 'anywhere' | 'start'
   /** Separator of objects outside an array; such a list ends with the text. */
   readonly separator?: string
-  /** After the first value the rest is text. */
-  readonly isOnce: boolean
   /** A mark between a plain name and its JSON, as in `[TOOL_CALLS]name[ARGS]{}`. */
   readonly argumentsMark?: string
 }
@@ -28,18 +29,17 @@ export interface JsonCallsFormat {
 /** A compiled format. */
 export interface CompiledJsonCalls {
   readonly format: JsonCallsFormat
-  /** Found: 0 the mark before calls, others are wrappers; null when there are no marks. */
-  readonly marks: MarkerSearch | null
+  /** Found: 0 the mark before calls, others are wrappers; of formats with bare calls anywhere their first brackets. */
+  readonly marks: MarkerSearch
   readonly argumentsMark: MarkerSearch | null
 }
 
 export function compileJsonCalls(format: JsonCallsFormat): CompiledJsonCalls {
-  const marks = format.bare === 'anywhere' ? ['{', '['] : format.open === null ? [] : [format.open]
-  const all = marks.concat(format.wrappers ?? [])
+  const { bare, open = '', wrappers = [], argumentsMark } = format
   return {
     format,
-    marks: all.length === 0 ? null : new MarkerSearch(all),
-    argumentsMark: format.argumentsMark === undefined ? null : new MarkerSearch([format.argumentsMark]),
+    marks: new MarkerSearch(bare === 'anywhere' ? ['{', '['] : [open, ...wrappers]),
+    argumentsMark: argumentsMark === undefined ? null : new MarkerSearch([argumentsMark]),
   }
 }
 
@@ -149,10 +149,6 @@ export class JsonCallsReader extends CallReader {
 
   #readText(): boolean {
     const { marks, format } = this.#format
-    if (marks === null) {
-      this.textUntil(this.input.length)
-      return false
-    }
     if (!this.textBefore(marks)) return false
     const { found } = marks
     this.#isBare = format.bare === 'anywhere'
@@ -225,14 +221,14 @@ export class JsonCallsReader extends CallReader {
 
   #closes(): boolean {
     const { close } = this.#format.format
-    if (close === null) return this.#ends()
+    if (close === undefined) return this.#ends()
     if (!this.skipSpace()) return false
     return this.match(close) === MORE ? false : this.#ends()
   }
 
   #ends(): boolean {
     this.out.close()
-    return this.enter(this.#format.format.isOnce ? REST : TEXT)
+    return this.enter(this.#format.format.bare === undefined ? TEXT : REST)
   }
 
   #readName(): boolean {
@@ -242,15 +238,14 @@ export class JsonCallsReader extends CallReader {
     if (is === MORE) return false
     const name = plainName(this.takeGathered())
     if (is === NO || name === '') return this.fail()
-    this.#arguments ??= new JsonArguments(this.out, { style: 'compact', other: 'refuse' })
-    this.#arguments.reset(name)
+    this.#arguments = new JsonArguments(this.out, name, { style: 'compact', other: 'refuse' })
     return this.enter(ARGUMENTS)
   }
 
   #readArguments(): boolean {
     const json = this.#arguments
     if (json === null) return this.fail()
-    this.consume(json.feed(this.input, this.at) - this.at)
+    this.consume(json.feed(this.input, this.at, this.isEnd) - this.at)
     if (json.status === RUNNING) return false
     if (json.status !== DONE) return this.fail()
     this.out.done()

@@ -1,18 +1,17 @@
 /** Reads calls written as Python, in a list `[f(a=1), g()]` or one per line; a call is passed on when its bracket closes. @hot */
 import { BracketScan } from '../scan/bracket-scan.ts'
+import { MORE, NO } from '../scan/chunk-reader.ts'
 import { isSpace } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { keywordsToJson } from '../scan/python-literal.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
-import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
+import { CallReader, TEXT } from './call-reader.ts'
 
 export interface PythonFormat {
-  /** Mark before the calls; with `isBare` it is optional. */
   readonly open: string
   readonly close: string
-  readonly isBare: boolean
-  /** Calls are in a list; if it is optional, they may also follow one another without a list. */
-  readonly list: 'always' | 'optional'
+  /** The marks are optional, but calls are in a list; otherwise they may also follow one another without a list. */
+  readonly isBare?: boolean
 }
 
 export interface CompiledPython {
@@ -22,8 +21,8 @@ export interface CompiledPython {
 }
 
 export function compilePython(format: PythonFormat): CompiledPython {
-  const bare = format.isBare ? ['['] : []
-  return { format, marks: new MarkerSearch([format.open, format.close].concat(bare)) }
+  const { open, close, isBare = false } = format
+  return { format, marks: new MarkerSearch(isBare ? [open, close, '['] : [open, close]) }
 }
 
 const LIST_START = 1
@@ -95,7 +94,7 @@ export class PythonCallsReader extends CallReader {
     if (!this.skipSpace()) return false
     this.#isInList = this.input[this.at] === '['
     if (this.#isInList) this.consume(1)
-    else if (this.#format.format.list === 'always') return this.fail()
+    else if (this.#format.format.isBare === true) return this.fail()
     return this.enter(CALL_START)
   }
 

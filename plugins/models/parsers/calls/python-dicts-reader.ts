@@ -1,10 +1,11 @@
 /** Reads calls written as a Python list of dicts with a name and arguments; the list is buffered. @hot */
 import { BracketScan } from '../scan/bracket-scan.ts'
+import { MORE, NO } from '../scan/chunk-reader.ts'
 import { DONE, isSpace } from '../scan/json-scanner.ts'
 import type { MarkerSearch } from '../scan/marker-search.ts'
 import { literalToJson } from '../scan/python-literal.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
+import { CallReader, TEXT } from './call-reader.ts'
 import { JsonCall } from './json-call.ts'
 
 /** Maximum length of buffered text that begins like calls without the mark, characters. */
@@ -28,10 +29,6 @@ export class PythonDictsReader extends CallReader {
     this.state = START
     this.#mark = mark
     this.#call = new JsonCall(out, { nameKeys: ['name'], argumentKeys: ['arguments'] })
-  }
-
-  protected override get isClosing(): boolean {
-    return false
   }
 
   protected override step(): boolean {

@@ -1,10 +1,12 @@
 /**
  * Reads calls out of typed frames, `<|message_model|>head<|content_…|>payload<|end_message|>`. @hot
  */
+
+import { MORE } from '../scan/chunk-reader.ts'
 import { FAILED, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, MORE, TEXT } from './call-reader.ts'
+import { CallReader, TEXT } from './call-reader.ts'
 import { JsonCall } from './json-call.ts'
 
 export const FRAME_TOKENS = [

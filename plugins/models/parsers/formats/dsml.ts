@@ -1,11 +1,14 @@
-/** Tags that begin with `<｜DSML｜`, in three variants. */
+/** Tags that begin with `<｜DSML｜`, in three variants; the arguments are pairs or one JSON object. */
 import type { TextRules } from '../calls/call-output.ts'
-import type { PairKey } from '../calls/headed-format.ts'
+import type { OpenBody } from '../calls/headed-format.ts'
+import { JsonArguments } from '../calls/json-arguments.ts'
+import { type PairKey, withPairs } from '../calls/pairs-body.ts'
 import { attribute } from '../calls/tag-attributes.ts'
 import type { JsonStyle } from '../scan/json-scanner.ts'
 import { ANY_JSON } from '../scan/typed-value.ts'
 import { headedFormat } from './tool-format.ts'
 
+const OPEN_BRACE = 0x7b
 const END_OF_SENTENCE = '<｜end▁of▁sentence｜>'
 
 interface Variant {
@@ -20,29 +23,31 @@ interface Variant {
 function dsml({ block, gap, isBlockOptional, text, style }: Variant) {
   const tag = (name: string) => `<｜DSML｜${gap}${name}`
   const end = (name: string) => `</｜DSML｜${gap}${name}>`
-  return headedFormat(
+  const pairs = withPairs(
     {
       section: [[`${tag(block)}>`], [end(block)]],
       isSectionOptional: isBlockOptional,
       open: [tag('invoke name="')],
       nameEnd: '">',
-      body: 'either',
-      json: { style: 'raw', other: 'refuse' },
-      pair: {
-        open: tag('parameter '),
-        keyEnd: '>',
-        toKey,
-        close: end('parameter'),
-        replaced: new Map([[END_OF_SENTENCE, '']]),
-        isExact: true,
-        isTyped: false,
-        untyped: 'string',
-      },
       close: [end('invoke')],
+    },
+    {
+      open: tag('parameter '),
+      keyEnd: '>',
+      toKey,
+      close: end('parameter'),
+      replaced: new Map([[END_OF_SENTENCE, '']]),
+      isExact: true,
+      isTyped: false,
+      untyped: 'string',
       style,
     },
-    text,
   )
+  const body: OpenBody = (out, tool, firstCode) =>
+    firstCode === OPEN_BRACE
+      ? new JsonArguments(out, tool, { style: 'raw', other: 'refuse' })
+      : pairs.body(out, tool, firstCode)
+  return headedFormat({ ...pairs, body }, text)
 }
 
 /** `string="false"` says that the value is JSON; if it is not, it is a string. */

@@ -1,13 +1,8 @@
 /** No calls: all output is text. @hot */
-
 import { CallReader } from '../calls/call-reader.ts'
 import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
 
 export class PassthroughReader extends CallReader {
-  protected override get isClosing(): boolean {
-    return false
-  }
-
   protected override step(): boolean {
     this.textUntil(this.input.length)
     return false

@@ -20,39 +20,21 @@ export const PREFIX_TEXT: TextRules = { trailing: 'prefix', space: 'keep' }
 /** Text around the calls is the answer, unchanged. */
 export const ALL_TEXT: TextRules = { trailing: 'verbatim', space: 'keep' }
 
-/** Marks are compiled when the first stream of the format is opened. */
 export function headedFormat(format: HeadedFormat, text: TextRules = PREFIX_TEXT): ToolFormat {
-  let compiled: ReturnType<typeof compileHeads> | null = null
-  return {
-    text,
-    isMarked: true,
-    open: (out) => {
-      compiled ??= compileHeads(format)
-      return new HeadedCallsReader(out, compiled)
-    },
-  }
+  const heads = compileHeads(format)
+  return { text, isMarked: true, open: (out) => new HeadedCallsReader(out, heads) }
 }
 
 export function jsonFormat(format: JsonCallsFormat, text: TextRules = PREFIX_TEXT): ToolFormat {
-  let compiled: ReturnType<typeof compileJsonCalls> | null = null
+  const compiled = compileJsonCalls(format)
   return {
     text,
-    isMarked: format.open !== null && format.bare === 'no' && format.wrappers === undefined,
-    open: (out) => {
-      compiled ??= compileJsonCalls(format)
-      return new JsonCallsReader(out, compiled)
-    },
+    isMarked: format.bare === undefined && format.wrappers === undefined,
+    open: (out) => new JsonCallsReader(out, compiled),
   }
 }
 
 export function pythonFormat(format: PythonFormat, text: TextRules = PREFIX_TEXT): ToolFormat {
-  let compiled: ReturnType<typeof compilePython> | null = null
-  return {
-    text,
-    isMarked: !format.isBare,
-    open: (out) => {
-      compiled ??= compilePython(format)
-      return new PythonCallsReader(out, compiled)
-    },
-  }
+  const compiled = compilePython(format)
+  return { text, isMarked: format.isBare !== true, open: (out) => new PythonCallsReader(out, compiled) }
 }

@@ -69,7 +69,7 @@ function leadingInstructions(messages: readonly ChatMessage[]): number {
   return place < 0 ? messages.length : place
 }
 
-/** What was thought counts only as long as the turn has no answer. */
+/** Reasoning is kept only while the turn has no answer. */
 function history(messages: readonly ChatMessage[], isLastOpen: boolean): Message[] {
   const names = new Map<string, string>()
   const first = leadingInstructions(messages)
@@ -125,7 +125,7 @@ function toolResult(message: ChatMessage, names: ReadonlyMap<string, string>): M
   return { author, recipient: 'assistant', channel: 'commentary', content }
 }
 
-/** Parts are joined by line ends; what is no text has no place here. @throws harmony_build_failed (400) */
+/** Joins text parts with line breaks; other parts are dropped. @throws harmony_build_failed (400) for audio */
 function textOf({ content }: ChatMessage): string {
   if (typeof content === 'string' || content === null) return content ?? ''
   if (content.some(({ type }) => type === 'input_audio'))

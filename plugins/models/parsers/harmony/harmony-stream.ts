@@ -2,6 +2,7 @@
 import type { OutputSink, OutputStream } from '#kernel'
 import { MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallIds } from '../output-stream.ts'
+import { ChunkReader, MORE, NO } from '../scan/chunk-reader.ts'
 import { DONE, isSpace, JsonScanner } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { CALL, END, type HarmonyKind, MESSAGE, RETURN, readHeader, START } from './harmony-format.ts'
@@ -17,7 +18,7 @@ const HEADER = 0
 const CONTENT = 1
 const BETWEEN = 2
 
-export class HarmonyStream implements OutputStream {
+export class HarmonyStream extends ChunkReader implements OutputStream {
   readonly separatesReasoning = true
   toolCalls = 0
   readonly #sink: OutputSink
@@ -27,11 +28,7 @@ export class HarmonyStream implements OutputStream {
   readonly #json = new JsonScanner('raw', Number.MAX_SAFE_INTEGER)
   /** There is more than one JSON value in the arguments, or none. */
   #isBroken = false
-  #input = ''
-  #at = 0
-  #isEnd = false
   #state = HEADER
-  #header = ''
   #kind: HarmonyKind = 'text'
   #hasMessage = false
   #isFirstReasoning = true
@@ -42,6 +39,7 @@ export class HarmonyStream implements OutputStream {
     { ids, maxCalls }: { readonly ids: CallIds; readonly maxCalls: number },
     startsInAnswer: boolean,
   ) {
+    super()
     this.#sink = sink
     this.#ids = ids
     this.#maxCalls = maxCalls
@@ -52,61 +50,42 @@ export class HarmonyStream implements OutputStream {
     return this.#state === CONTENT && this.#kind === 'reasoning'
   }
 
-  push(text: string): void {
-    this.#input = this.#at < this.#input.length ? this.#input.slice(this.#at) + text : text
-    this.#at = 0
-    while (this.#step());
-  }
-
   end(isFinished = false): void {
-    if (this.#isEnd) return
-    this.#isEnd = true
-    while (this.#step());
-    if (this.#state === HEADER && !this.#hasMessage) this.#answer(this.#header)
+    if (this.isEnd) return
+    this.finish()
+    if (this.#state === HEADER && !this.#hasMessage) this.#answer(this.gathered)
     if (this.#state === CONTENT) this.#endMessage(isFinished)
     this.#state = BETWEEN
   }
 
-  #step(): boolean {
+  protected override step(): boolean {
     if (this.#state === HEADER) return this.#readHeader()
     if (this.#state === CONTENT) return this.#readContent()
-    const place = STARTS.find(this.#input, this.#at)
-    this.#at = place
+    const place = STARTS.find(this.input, this.at)
+    this.at = place
     if (STARTS.found < 0) return false
-    this.#at += START.length
-    this.#header = ''
+    this.at += START.length
     this.#state = HEADER
     return true
   }
 
   #readHeader(): boolean {
-    const place = HEADER_ENDS.find(this.#input, this.#at)
-    const { found } = HEADER_ENDS
-    const stop = Math.min(
-      found < 0 && this.#isEnd ? this.#input.length : place,
-      this.#at + MAX_HEADER - this.#header.length,
-    )
-    this.#header += this.#input.slice(this.#at, stop)
-    this.#at = stop
-    if (stop < place) {
+    const is = this.readUntil(HEADER_ENDS, MAX_HEADER)
+    if (is === MORE) return false
+    const header = this.takeGathered()
+    if (is === NO) {
       // No head is that long: the model writes without any.
-      const text = this.#header
-      this.#header = ''
       this.#begin('text', '')
-      this.#answer(text)
+      this.#answer(header)
       return true
     }
-    if (found < 0) return false
-    this.#at += HEADER_ENDS.markers[found].length
-    if (found > 0) {
-      this.#header = ''
-      this.#state = HEADER_ENDS.markers[found] === START ? HEADER : BETWEEN
+    const mark = HEADER_ENDS.markers[HEADER_ENDS.found]
+    if (mark !== MESSAGE) {
+      this.#state = mark === START ? HEADER : BETWEEN
       return true
     }
-    const { kind, name } = readHeader(this.#header)
-    this.#header = ''
-    const isCall = kind === 'call' && name.length <= MAX_NAME_LENGTH
-    this.#begin(isCall || kind !== 'call' ? kind : 'text', name)
+    const { kind, name } = readHeader(header)
+    this.#begin(kind === 'call' && name.length > MAX_NAME_LENGTH ? 'text' : kind, name)
     return true
   }
 
@@ -130,16 +109,16 @@ export class HarmonyStream implements OutputStream {
   }
 
   #readContent(): boolean {
-    const place = CONTENT_ENDS.find(this.#input, this.#at)
+    const place = CONTENT_ENDS.find(this.input, this.at)
     const { found } = CONTENT_ENDS
-    const stop = found < 0 && this.#isEnd ? this.#input.length : place
-    if (stop > this.#at) {
-      const isAll = this.#at === 0 && stop === this.#input.length
-      this.#answer(isAll ? this.#input : this.#input.slice(this.#at, stop))
-      this.#at = stop
+    const stop = found < 0 && this.isEnd ? this.input.length : place
+    if (stop > this.at) {
+      const isAll = this.at === 0 && stop === this.input.length
+      this.#answer(isAll ? this.input : this.input.slice(this.at, stop))
+      this.at = stop
     }
     if (found < 0) return false
-    this.#at += CONTENT_ENDS.markers[found].length
+    this.at += CONTENT_ENDS.markers[found].length
     this.#endMessage(true)
     this.#state = found === 3 ? HEADER : BETWEEN
     return true
@@ -152,7 +131,7 @@ export class HarmonyStream implements OutputStream {
     else if (this.#kind === 'call') this.#arguments(part)
   }
 
-  /** Text that is not JSON is passed on as it is; its call is not complete. */
+  /** Text that is not JSON is passed on unchanged; its call is incomplete. */
   #arguments(part: string): void {
     const json = this.#json
     const stop = this.#isBroken ? 0 : json.feed(part, 0, part.length)

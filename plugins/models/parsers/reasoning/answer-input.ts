@@ -1,11 +1,9 @@
 /** Splits the output: reasoning goes to the sink, the answer to the reader of calls. A call in reasoning that never ends belongs to the answer. @hot */
 import type { OutputSink } from '#kernel'
-import { type CallOptions, CallOutput, type CallSink, type TextRules } from '../calls/call-output.ts'
+import { type CallOptions, CallOutput, type CallSink } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
-import type { ToolFormat } from '../formats/tool-format.ts'
+import { ALL_TEXT, type ToolFormat } from '../formats/tool-format.ts'
 import type { ReasoningSink } from './reasoning-reader.ts'
-
-const UNCHANGED: TextRules = { trailing: 'verbatim', space: 'keep' }
 
 export class AnswerInput implements ReasoningSink {
   readonly #sink: Pick<OutputSink, 'reasoning'>
@@ -43,7 +41,7 @@ export class AnswerInput implements ReasoningSink {
     this.#calls.push(delta)
   }
 
-  /** Call when the text is over, before the reader of calls ends. */
+  /** The reader of calls ends after it. */
   end(): void {
     if (this.#probe?.hasCall === true) this.#calls.push(this.#probe.pending)
     else this.reasoningEnded()
@@ -61,7 +59,7 @@ class CallProbe implements CallSink {
 
   constructor(sink: Pick<OutputSink, 'reasoning'>, format: ToolFormat, options: CallOptions) {
     this.#sink = sink
-    this.#out = new CallOutput(this, UNCHANGED, options)
+    this.#out = new CallOutput(this, ALL_TEXT, options)
     this.#reader = format.open(this.#out)
   }
 

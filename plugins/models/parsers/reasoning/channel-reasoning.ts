@@ -45,7 +45,7 @@ export class ChannelReasoningReader extends ReasoningReader {
 
   /** @returns false if the tag is text */
   #takes(tag: string, isOpening: boolean): boolean {
-    if (this.isInside) return this.#takesInside(tag, isOpening)
+    if (this.isReasoning) return this.#takesInside(tag, isOpening)
     if (tag === 'tools' && isOpening) this.#isInTools = true
     else if (tag === 'think') {
       this.inside = isOpening

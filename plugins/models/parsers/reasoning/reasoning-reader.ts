@@ -1,28 +1,27 @@
-/** Base class of the readers of reasoning: buffers undecided text and passes on the parts. @hot */
-
-import { forgetSearchedText } from '../scan/marker-search.ts'
+/** Base class of the readers of reasoning: passes on the parts. @hot */
+import { ChunkReader } from '../scan/chunk-reader.ts'
 
 export interface ReasoningSink {
   reasoning(delta: string): void
   text(delta: string): void
   /** The reasoning so far is complete. */
   reasoningEnded(): void
+  /** The text is complete. */
+  end(): void
 }
 
 /** Separates reasoning from the answer, chunk by chunk. */
-export abstract class ReasoningReader {
+export abstract class ReasoningReader extends ChunkReader {
   protected readonly sink: ReasoningSink
-  protected input = ''
-  protected at = 0
-  protected isEnd = false
   #isInside: boolean
 
   constructor(sink: ReasoningSink, isInside: boolean) {
+    super()
     this.sink = sink
     this.#isInside = isInside
   }
 
-  get isInside(): boolean {
+  get isReasoning(): boolean {
     return this.#isInside
   }
 
@@ -31,22 +30,11 @@ export abstract class ReasoningReader {
     this.#isInside = isInside
   }
 
-  push(text: string): void {
-    this.input = this.at < this.input.length ? this.input.slice(this.at) + text : text
-    this.at = 0
-    while (this.step());
-    forgetSearchedText()
-  }
-
   end(): void {
-    this.isEnd = true
-    while (this.step());
-    forgetSearchedText()
+    this.finish()
     this.flush(this.input.length)
+    this.sink.end()
   }
-
-  /** @returns false if more text is needed */
-  protected abstract step(): boolean
 
   /** Passes on everything up to a position, as reasoning or as text. */
   protected flush(place: number): void {

@@ -1,5 +1,5 @@
 /** Every reasoning format: its name, its marks, and the models that use it. */
-import { RESPONSE_WRAPPERS } from '../formats/cohere.ts'
+import { RESPONSE_WRAPPERS } from '../formats/json-formats.ts'
 import { ChannelReasoningReader } from './channel-reasoning.ts'
 import { FramedReasoningReader } from './framed-reasoning.ts'
 import type { ReasoningReader, ReasoningSink } from './reasoning-reader.ts'
@@ -31,7 +31,7 @@ interface Traits {
 const THINK: TaggedReasoning = { start: '<think>', end: '</think>' }
 
 function tagged(name: string, marks: TaggedReasoning, traits: Traits = {}): ReasoningFormat {
-  let compiled: ReturnType<typeof compileReasoning> | null = null
+  const compiled = compileReasoning(marks)
   const isAlwaysInside = traits.isAlwaysInside ?? false
   return {
     name,
@@ -40,10 +40,7 @@ function tagged(name: string, marks: TaggedReasoning, traits: Traits = {}): Reas
     marks,
     isFramed: false,
     needsSpecialTokens: traits.needsSpecialTokens ?? false,
-    open: (sink, isInside) => {
-      compiled ??= compileReasoning(marks)
-      return new TaggedReasoningReader(sink, compiled, isInside ?? isAlwaysInside)
-    },
+    open: (sink, isInside = isAlwaysInside) => new TaggedReasoningReader(sink, compiled, isInside),
   }
 }
 

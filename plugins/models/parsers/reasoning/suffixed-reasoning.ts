@@ -15,7 +15,7 @@ export class SuffixedReasoningReader extends ReasoningReader {
   #end: MarkerSearch | null = null
 
   protected override step(): boolean {
-    return this.isInside ? this.#readReasoning() : this.#readText()
+    return this.isReasoning ? this.#readReasoning() : this.#readText()
   }
 
   #readReasoning(): boolean {

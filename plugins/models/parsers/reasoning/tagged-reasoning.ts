@@ -38,7 +38,7 @@ export class TaggedReasoningReader extends ReasoningReader {
   }
 
   protected override step(): boolean {
-    const { isInside } = this
+    const { isReasoning: isInside } = this
     const search = isInside ? this.#marks.inside : this.#marks.outside
     const place = search.find(this.input, this.at)
     const { found } = search

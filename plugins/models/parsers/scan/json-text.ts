@@ -1,5 +1,5 @@
 /** Validates and rewrites whole JSON texts without parsing them to JavaScript values. */
-import { DONE, JsonScanner, type JsonStyle } from './json-scanner.ts'
+import { DONE, isBlank, JsonScanner, type JsonStyle } from './json-scanner.ts'
 
 /** Longest value that is rewritten, in characters. */
 const MAX_LENGTH = 64 * 1024 * 1024
@@ -9,12 +9,7 @@ export function rewriteJson(text: string, style: JsonStyle = 'compact'): string 
   const scanner = new JsonScanner(style, MAX_LENGTH)
   const at = scanner.feed(text, 0, text.length)
   scanner.finish()
-  if (scanner.status !== DONE) return null
-  for (let rest = at; rest < text.length; rest++) {
-    const code = text.charCodeAt(rest)
-    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return null
-  }
-  return scanner.output
+  return scanner.status === DONE && isBlank(text.slice(at)) ? scanner.output : null
 }
 
 /** A JSON string literal for any text. */

@@ -23,7 +23,7 @@ function readElements(text: string): Element | null {
   const root: Element = { key: '', children: [], text: '' }
   const open: Element[] = [root]
   const parts = text.split(M3_PREFIX)
-  // What stands before the first tag is space.
+  // The first part is space before the first tag.
   for (let i = 1; i < parts.length; i++) {
     const part = parts[i]
     const end = part.indexOf('>')

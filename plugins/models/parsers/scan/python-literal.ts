@@ -1,5 +1,5 @@
 /** Converts Python literals and keyword arguments to JSON text. */
-import { MAX_DEPTH } from './json-scanner.ts'
+import { isSpace, MAX_DEPTH } from './json-scanner.ts'
 import { quote } from './json-text.ts'
 
 /** Maximum integer that stays a number; larger ones become strings of digits. */
@@ -204,11 +204,7 @@ class LiteralReader {
   }
 
   #space(): void {
-    while (this.#at < this.#text.length) {
-      const code = this.#text.charCodeAt(this.#at)
-      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return
-      this.#at++
-    }
+    while (isSpace(this.#text.charCodeAt(this.#at))) this.#at++
   }
 
   #skip(char: string): boolean {

@@ -1,5 +1,5 @@
 /** Reads `{key:value,…}` in which strings stand between marks and everything else is bare. */
-import { DONE, JsonScanner, MAX_DEPTH } from './json-scanner.ts'
+import { DONE, isSpace, JsonScanner, MAX_DEPTH } from './json-scanner.ts'
 import { quote } from './json-text.ts'
 import { itemSchema, memberSchema, typesOf } from './tool-types.ts'
 import { ANY_JSON, toTypedJson } from './typed-value.ts'
@@ -111,7 +111,7 @@ class DictReader {
   }
 
   #space(): void {
-    while (' \n\r\t'.includes(this.#text[this.#at] ?? 'x')) this.#at++
+    while (isSpace(this.#text.charCodeAt(this.#at))) this.#at++
   }
 
   #skip(char: string): boolean {
@@ -121,7 +121,7 @@ class DictReader {
   }
 }
 
-/** Strings have marks, so that a bare value is what JSON would read, unless the schema says otherwise. */
+/** Strings have marks, so a bare value is JSON unless the schema declares another type. */
 function bareToJson(text: string, types: readonly string[]): string {
   if (text === '') return quote('')
   return toTypedJson(text, types.length === 0 ? ANY_JSON : types, 'string', 'compact')

@@ -1,10 +1,22 @@
 /** Declared parameter types of the request's tools, which untyped formats need. */
+import { isObject } from '#kernel'
 
-/** A tool as a request declares it; whatever does not look like one is passed over. */
+/** A tool as a request declares it. */
 export interface DeclaredTool {
   readonly name: string
   /** JSON schema of the arguments; an empty object when the request gave none. */
   readonly parameters: Readonly<Record<string, unknown>>
+}
+
+interface GivenTool {
+  readonly function: { readonly name: string; readonly parameters?: unknown }
+}
+
+export function declaredTools(tools: readonly GivenTool[]): DeclaredTool[] {
+  return tools.map(({ function: { name, parameters } }) => ({
+    name,
+    parameters: isObject(parameters) ? parameters : {},
+  }))
 }
 
 export class ToolTypes {

@@ -1,4 +1,4 @@
-/** How the text of the parts of an answer goes out: without the prompt's, without space at its ends, joined. @hot */
+/** Passes on the text of an answer's parts: without text of the prompt, stripped of space at its ends, joined. @hot */
 import type { TemplateField } from './response-template.ts'
 
 export interface TextSink {
@@ -8,37 +8,37 @@ export interface TextSink {
 
 export class PartText {
   readonly #sink: TextSink
-  /** The place from which on text is the answer's own. */
+  /** Position from which on the text is not part of the prompt. */
   readonly #from: number
   #field: TemplateField | null = null
   #hasText = false
-  /** At the end of what there is: it counts if more text comes. */
+  /** Space at the end of the text so far; passed on if more text follows. */
   #space = ''
-  /** Fields that have had text. */
-  readonly #told = new Set<TemplateField>()
+  /** Fields that have text already. */
+  readonly #written = new Set<TemplateField>()
 
   constructor(sink: TextSink, from: number) {
     this.#sink = sink
     this.#from = from
   }
 
-  /** @param keepsSpace text goes on that came before, so that space at the beginning counts */
+  /** @param keepsSpace the part continues earlier text, so that space at its beginning is kept */
   begin(field: TemplateField | null, keepsSpace: boolean): void {
     this.#field = field
     this.#hasText = keepsSpace
   }
 
-  /** @returns space at the end of the answer's text, which counts where no other part begins behind it after all */
+  /** @returns space at the end of answer text, which is kept if no other part follows */
   end(): string {
     const space = this.#field?.role === 'text' ? this.#space : ''
     this.#space = ''
     return space
   }
 
-  /** A piece of the part. @param at its place */
+  /** Passes on a piece of the part. @param at its position in the answer */
   write(text: string, at: number): void {
     if (this.#field?.strips !== true) {
-      this.tell(text, at)
+      this.pass(text, at)
       return
     }
     if (text.trim() === '') {
@@ -48,16 +48,16 @@ export class PartText {
     const whole = this.#hasText ? this.#space + text : text.trimStart()
     const certain = whole.trimEnd()
     this.#space = whole.slice(certain.length)
-    this.tell(certain, at + text.length - whole.length)
+    this.pass(certain, at + text.length - whole.length)
   }
 
-  /** All of the part, or what goes on to it, as it is. */
-  tell(text: string, at: number): void {
+  /** Passes on text of the part unchanged. */
+  pass(text: string, at: number): void {
     const field = this.#field
     if (field === null) return
-    const isJoined = !this.#hasText && this.#told.has(field)
+    const isJoined = !this.#hasText && this.#written.has(field)
     this.#hasText = true
-    this.#told.add(field)
+    this.#written.add(field)
     const own = this.own(text, at)
     if (own === '') return
     const joined = isJoined ? field.join + own : own
@@ -65,13 +65,13 @@ export class PartText {
     else this.#sink.text(joined)
   }
 
-  /** Text of the answer, whatever the part. */
+  /** Passes on text of the answer, regardless of the part. */
   raw(text: string, at: number): void {
     const own = this.own(text, at)
     if (own !== '') this.#sink.text(own)
   }
 
-  /** Without what the prompt has written. */
+  /** Removes the text that is part of the prompt. */
   own(text: string, at: number): string {
     return at >= this.#from ? text : text.slice(this.#from - at)
   }

@@ -1,40 +1,39 @@
 /**
- * Patterns of response templates, compiled to programs that `PatternRun` runs in linear time. The patterns are Python's, of
- * the kind that says where a part of an answer begins: what would need a step back, or a look at what stands before, is
- * rejected. Patterns come from files of a model, which are untrusted: a backtracking engine must not run them.
+ * Compiles the Python patterns of response templates to programs that `PatternRun` runs in linear time. Back references and
+ * look-behind are rejected. Patterns come from files of a model, which are untrusted: a backtracking engine must not run them.
  */
 
 import { type CharSet, literal, type Node, parsePattern } from './pattern-syntax.ts'
 
-/** One thing to do; threads go on with the next one where nothing else is said. */
+/** One instruction; unless it says otherwise, the thread continues with the next one. */
 export type Instruction =
   | { readonly op: 'char'; readonly set: CharSet }
-  /** The first way is preferred. */
+  /** `first` takes precedence. */
   | { readonly op: 'split'; readonly first: number; readonly second: number }
   | { readonly op: 'jump'; readonly to: number }
   | { readonly op: 'save'; readonly slot: number }
   | { readonly op: 'start' }
-  /** `isLine`: also in front of a line end that is the last character. */
+  /** `isLine`: also before a line break that is the last character. */
   | { readonly op: 'end'; readonly isLine: boolean }
-  /** The match ends here: what follows is only looked at. */
+  /** End of the match; the rest is a look-ahead. */
   | { readonly op: 'ahead' }
   | { readonly op: 'match' }
 
 export interface PatternProgram {
   readonly code: readonly Instruction[]
-  /** Of named groups, in the order of their slots; group n has slots 2n and 2n + 1. */
+  /** Names of groups in order of their slots: group n has slots 2n and 2n + 1. */
   readonly groups: readonly string[]
-  /** Any number of these may come first. */
+  /** Set of a leading `*` repeat. */
   readonly lead: CharSet | null
-  /** Finds the next character that a match has behind its lead; null when it may have none. Its `lastIndex` is the caller's. */
+  /** Finds the next character that can begin a match after its lead; null if a match may be empty. The caller sets `lastIndex`. */
   readonly firsts: RegExp | null
-  /** It has a `$`, which also stands in front of a last line end. */
+  /** Contains `$`, which also matches before a final line break. */
   readonly asksForLineEnd: boolean
 }
 
 const MAX_CODE = 512
 
-/** Any of some texts, the longer ones first. @throws Error saying what is wrong */
+/** Matches any of several texts, longer ones first. @throws Error with the reason */
 export function compileLiterals(literals: readonly string[]): PatternProgram {
   const ordered = [...new Set(literals)].sort((a, b) => b.length - a.length)
   const nodes = ordered.map((text): Node => ({ kind: 'all', nodes: [...text].map(literal) }))
@@ -48,7 +47,7 @@ export function compilePattern(pattern: string): PatternProgram {
 }
 
 function assemble(node: Node, groups: readonly string[]): PatternProgram {
-  if (looksAhead(node, true)) throw new Error('it looks ahead in the middle: (?= may only be its end')
+  if (looksAhead(node, true)) throw new Error('it has a look-ahead (?= that is not at its end')
   const code: Instruction[] = []
   emit(node, code, groups)
   add(code, { op: 'match' })
@@ -59,7 +58,7 @@ function assemble(node: Node, groups: readonly string[]): PatternProgram {
   return { code, groups, lead: hasLead ? next.set : null, firsts: firstsOf(code, behind), asksForLineEnd }
 }
 
-/** Whether it looks ahead elsewhere than at its end. @param mayEnd it may look ahead at its end */
+/** True for a look-ahead that is not at the end. @param mayEnd a look-ahead at the end of the node is allowed */
 function looksAhead(node: Node, mayEnd: boolean): boolean {
   if (node.kind === 'ahead') return !mayEnd || looksAhead(node.node, false)
   if (node.kind === 'any') return node.nodes.some((part) => looksAhead(part, mayEnd))
@@ -112,7 +111,7 @@ function emitRepeat(
   const before = code.length
   for (let times = 0; times < min; times++) {
     emit(node, code, groups)
-    // Nothing as often as one likes is nothing.
+    // A repeat of an empty node adds no code.
     if (code.length === before) break
   }
   const choice = (inside: number, behind: number): Instruction =>
@@ -145,6 +144,6 @@ function firstsOf(code: readonly Instruction[], from: number): RegExp | null {
     else if (step.op === 'split') open.push(step.first, step.second)
     else open.push(step.op === 'jump' ? step.to : pc + 1)
   }
-  // A set of no character matches never, and so does the pattern.
+  // An empty set never matches, like the pattern.
   return new RegExp(`[${[...sources].join('')}]`, 'gv')
 }

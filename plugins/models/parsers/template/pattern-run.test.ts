@@ -100,8 +100,8 @@ test('matches do not overlap, and an empty match occurs once per position', () =
 describe('is rejected, with the position and the reason', () => {
   test.each([
     ['(?!a)', 'at character 4 there is (?!, which is not known here'],
-    ['(?=a)b', 'it looks ahead in the middle: (?= may only be its end'],
-    ['(?:(?=a)|b)*', 'it looks ahead in the middle: (?= may only be its end'],
+    ['(?=a)b', 'it has a look-ahead (?= that is not at its end'],
+    ['(?:(?=a)|b)*', 'it has a look-ahead (?= that is not at its end'],
     ['(?<!a)b', 'at character 4 there is (?<, which is not known here'],
     ['(?P=x)', 'at character 4 there is (?P, which is not known here'],
     ['(?i)a', 'at character 4 there is (?i, which is not known here'],
@@ -142,7 +142,7 @@ test('a match that may grow is ended at a limit, for any split of the text', () 
 test('in a complete text matches may be long, but the work is limited', () => {
   const long = `<${'x'.repeat(50_000)}>`
   expect([...allMatches(compilePattern('<.*?>'), long)]).toHaveLength(1)
-  expect(() => [...allMatches(compilePattern('a(?:.*b)?'), 'a'.repeat(65_536))]).toThrow('too often')
+  expect(() => [...allMatches(compilePattern('a(?:.*b)?'), 'a'.repeat(65_536))]).toThrow('too many steps')
 })
 
 test('repeats of an empty pattern are removed', () => {

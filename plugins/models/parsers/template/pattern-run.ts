@@ -1,6 +1,6 @@
 /**
- * Runs one pattern over a text that comes in pieces: all ways to match at once, character by character, so that a text
- * costs no more than its length. Of the ways that begin first it finds what a search that steps back would find. @hot
+ * Runs one pattern over a text in chunks: follows all possible matches at once, character by character, in linear time. Finds
+ * the match that a backtracking search would find. @hot
  */
 import type { Instruction, PatternProgram } from './pattern-program.ts'
 import type { CharSet } from './pattern-syntax.ts'
@@ -8,44 +8,44 @@ import type { CharSet } from './pattern-syntax.ts'
 export interface PatternMatch {
   readonly start: number
   readonly end: number
-  /** By the names of groups; groups that took no part are not there. */
+  /** By name of the group, without groups that did not match. */
   readonly groups: ReadonlyMap<string, string>
 }
 
-/** The text so far: `text` begins at place `base` of the whole. */
+/** Part of the text; it begins at position `base` of the whole. */
 export interface RunText {
   readonly text: string
   readonly base: number
-  /** No more comes. */
+  /** The text is complete. */
   readonly isEnd: boolean
 }
 
-/** A match under way. */
+/** A possible match. */
 interface Thread {
   readonly pc: number
   readonly start: number
-  /** Where it has ended, if what follows is only looked at; else -1. */
+  /** End of the match before a look-ahead; else -1. */
   readonly end: number
-  /** Places of its groups, -1 for none. */
+  /** Positions of its groups, -1 for none. */
   readonly slots: readonly number[]
 }
 
 export interface RunLimits {
-  /** Characters of a match; what has not come to its end by then is none. */
+  /** Maximum characters of a match. */
   readonly maxMatch: number
-  /** Characters behind a match for one that is preferred to it to come to its end. */
+  /** Characters after a match within which one that takes precedence must end. */
   readonly maxWait: number
-  /** Characters that are looked at, some of them again and again. @throws Error beyond it */
+  /** Maximum steps; a step reads one character. */
   readonly maxSteps: number
 }
 
-/** Of marks in a stream: what may still become one is held back. */
+/** For marks in a stream, where text that may become a mark is held back. */
 export const STREAM_LIMITS: RunLimits = {
   maxMatch: 16_384,
   maxWait: 256,
   maxSteps: Number.POSITIVE_INFINITY,
 }
-/** Of matches in a whole text, for each of its characters. */
+/** For matches in a complete text, per character. */
 const STEPS_PER_CHAR = 32
 const LEAST_STEPS = 4_096
 const NO_SLOTS: readonly number[] = []
@@ -56,12 +56,12 @@ export class PatternRun {
   #steps = 0
   readonly #marks: Int32Array
   #generation = 0
-  /** Before every step; in the order in which they are preferred, so that those that began first are first. */
+  /** In order of precedence: earlier starts first. */
   #threads: Thread[] = []
   #at = 0
-  /** A match of no character here is none: there was one already. */
+  /** An empty match at this position is ignored, because there was one already. */
   #noEmptyAt = -1
-  /** The best match that has come to its end; those that are preferred to it may still do so. */
+  /** The best complete match; threads that take precedence may still end. */
   #found: Thread | null = null
   #foundEnd = 0
 
@@ -71,7 +71,7 @@ export class PatternRun {
     this.#marks = new Int32Array(program.code.length)
   }
 
-  /** Begins anew. @param noEmptyAt -1 for nowhere */
+  /** Starts another search. @param noEmptyAt position at which an empty match is ignored; -1 for none */
   reset(at: number, noEmptyAt: number): void {
     this.#at = at
     this.#noEmptyAt = noEmptyAt
@@ -79,12 +79,12 @@ export class PatternRun {
     this.#found = null
   }
 
-  /** Nothing is under way: the text may be passed over up to a character of `firsts`. */
+  /** There is no possible match: the text can be skipped up to a character of `firsts`. */
   get isIdle(): boolean {
     return this.#threads.length === 0 && this.#found === null
   }
 
-  /** @returns the match, or the place from which on nothing is certain yet: that of the text's end at most */
+  /** @returns the match, or the position from which on the text is undecided */
   advance(input: RunText): PatternMatch | number {
     if (this.#found !== null && this.#threads.length === 0) return this.#toMatch(input, this.#found)
     const stop = input.base + this.#certainLength(input)
@@ -96,12 +96,12 @@ export class PatternRun {
     return this.#atEdge(input)
   }
 
-  /** Whether a line end is the last character of the whole is known when the next one comes. */
+  /** Excludes a final line break until the next character shows whether it is the last one. */
   #certainLength({ text, isEnd }: RunText): number {
     return !isEnd && this.#program.asksForLineEnd && text.endsWith('\n') ? text.length - 1 : text.length
   }
 
-  /** Passes over what no match begins with. @returns false when the text is over */
+  /** Skips text that cannot begin a match. @returns false at the end of the text */
   #skip(input: RunText): boolean {
     const { text, base } = input
     const { firsts, lead } = this.#program
@@ -119,7 +119,7 @@ export class PatternRun {
     const place = this.#at - input.base
     const code = input.text.codePointAt(place) as number
     const { maxMatch, maxWait, maxSteps } = this.#limits
-    if (++this.#steps > maxSteps) throw new Error('a pattern that looks at its text too often')
+    if (++this.#steps > maxSteps) throw new Error('the pattern needs too many steps')
     const oldest = this.#at - maxMatch
     const ready = this.#expand(input)
     this.#at += code > 0xffff ? 2 : 1
@@ -138,15 +138,15 @@ export class PatternRun {
     }
   }
 
-  /** What the text as far as it has come allows to say. */
+  /** Result at the end of the chunk. */
   #atEdge(input: RunText): PatternMatch | number {
     for (const thread of this.#expand(input)) {
       if (this.#program.code[thread.pc].op !== 'match') {
-        // At the end nothing goes on.
+        // The text is complete, so the thread cannot continue.
         if (input.isEnd) continue
         return thread.start
       }
-      // A match of nothing at the edge may be another one when more comes.
+      // An empty match at the end of the chunk may become longer.
       if (!input.isEnd && thread.start === this.#at) return this.#at
       this.#found = thread
       this.#foundEnd = thread.end < 0 ? this.#at : thread.end
@@ -156,7 +156,7 @@ export class PatternRun {
     return this.#found === null ? this.#at : this.#toMatch(input, this.#found)
   }
 
-  /** All threads at the next character, or at a match. */
+  /** Advances all threads to their next character, or to a match. */
   #expand(input: RunText): Thread[] {
     this.#generation++
     const out: Thread[] = []
@@ -166,7 +166,7 @@ export class PatternRun {
     return out
   }
 
-  /** @param thread of which all but its place in the program holds */
+  /** @param pc replaces the position of the thread */
   #follow(thread: Thread, pc: number, input: RunText, out: Thread[]): void {
     if (this.#marks[pc] === this.#generation) return
     this.#marks[pc] = this.#generation
@@ -228,7 +228,7 @@ export class PatternRun {
   }
 }
 
-/** Where the characters of a lead begin that end at a place. */
+/** Start of the lead characters that end at a position. */
 function leadStart(text: string, from: number, place: number, lead: CharSet): number {
   let at = place
   while (at > from) {
@@ -240,7 +240,7 @@ function leadStart(text: string, from: number, place: number, lead: CharSet): nu
   return at
 }
 
-/** All matches of a whole text, one after the other, of any length. @throws Error when they are too much work */
+/** Yields all matches of a complete text. @throws Error if they need too many steps */
 export function* allMatches(program: PatternProgram, text: string): Generator<PatternMatch> {
   const any = Number.POSITIVE_INFINITY
   const maxSteps = LEAST_STEPS + STEPS_PER_CHAR * text.length

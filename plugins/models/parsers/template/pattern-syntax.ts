@@ -4,9 +4,9 @@ const MAX_PATTERN = 4_096
 const MAX_NESTING = 32
 const ASCII = 128
 
-/** Which characters one place of a pattern takes. */
+/** A set of characters. */
 export class CharSet {
-  /** A class for the `v` flag of regular expressions. */
+  /** As a character class with the `v` flag. */
   readonly source: string
   readonly #ascii = new Uint8Array(ASCII)
   readonly #others: RegExp
@@ -24,7 +24,7 @@ export class CharSet {
   }
 }
 
-/** What Python means by them. */
+/** Classes as Python defines them. */
 const CLASSES: ReadonlyMap<string, string> = new Map([
   ['d', '\\p{Nd}'],
   ['s', '\\s\\x1c-\\x1f\\x85'],
@@ -40,7 +40,7 @@ const CONTROLS: ReadonlyMap<string, number> = new Map([
   ['a', 0x07],
   ['0', 0],
 ])
-/** A part of a pattern. */
+/** A node of the syntax tree. */
 export type Node =
   | { readonly kind: 'set'; readonly set: CharSet }
   | { readonly kind: 'all'; readonly nodes: readonly Node[] }
@@ -56,7 +56,7 @@ export type Node =
   | { readonly kind: 'start' }
   | { readonly kind: 'end'; readonly isLine: boolean }
   | { readonly kind: 'ahead'; readonly node: Node }
-/** One character as it is. */
+/** One literal character. */
 export function literal(char: string): Node {
   return { kind: 'set', set: new CharSet(`[${escaped(char.codePointAt(0) as number)}]`) }
 }
@@ -132,7 +132,7 @@ class PatternParser {
       const kind = this.#next()
       const isNamed = (kind === 'P' && this.#take('<')) || (kind === '<' && !/[=!]/.test(this.#peek() ?? ''))
       if (isNamed) name = this.#name()
-      // A dot takes line ends here anyway.
+      // A dot always matches line breaks here.
       else if (kind === 's' && this.#take(')')) return { kind: 'all', nodes: [] }
       else if (kind === '=') return { kind: 'ahead', node: this.#closed() }
       else if (kind !== ':' && !(kind === 's' && this.#take(':')))
@@ -166,14 +166,14 @@ class PatternParser {
     return { kind: 'repeat', node, min, max, isLazy }
   }
 
-  /** [-1, …] where nothing is repeated. */
+  /** Minimum and maximum of a repeat; -1 if there is none. */
   #counts(): readonly [number, number] {
     if (this.#take('*')) return [0, Number.POSITIVE_INFINITY]
     if (this.#take('+')) return [1, Number.POSITIVE_INFINITY]
     if (this.#take('?')) return [0, 1]
     if (this.#peek() !== '{') return [-1, -1]
     const found = /^\{(\d{0,3})(?:(,)(\d{0,3}))?\}/.exec(this.#chars.slice(this.#at, this.#at + 9).join(''))
-    // Not a count: the bracket stands for itself.
+    // Not a count: the bracket is a literal.
     if (found === null || (found[1] === '' && (found[3] ?? '') === '')) return [-1, -1]
     this.#at += found[0].length
     const min = Number(found[1])
@@ -197,7 +197,7 @@ class PatternParser {
     return char === lower ? `[${inside}]` : `[^${inside}]`
   }
 
-  /** Of an escape that stands for one character. */
+  /** Code point of an escape for one character. */
   #codeOf(char: string): number {
     const control = CONTROLS.get(char)
     if (control !== undefined) return control
@@ -233,7 +233,7 @@ class PatternParser {
     return new CharSet(`[${isNegated ? '^' : ''}${parts.join('')}]`)
   }
 
-  /** A character, or a class as it is written inside of another. */
+  /** A code point, or the source of a class. */
   #member(): number | string {
     const char = this.#next()
     if (char !== '\\') return char.codePointAt(0) as number

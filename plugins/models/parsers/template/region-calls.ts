@@ -5,7 +5,7 @@ import { type ToolTypes, typesOf } from '../scan/tool-types.ts'
 import { toTypedJson } from '../scan/typed-value.ts'
 import { isDict } from './region-content.ts'
 
-/** @returns null when any of it is no call */
+/** @returns null if any item is not a call */
 export function callsOf(value: unknown, tools: ToolTypes): readonly ParsedCall[] | null {
   const calls: ParsedCall[] = []
   for (const item of Array.isArray(value) ? (value as unknown[]) : [value]) {
@@ -40,7 +40,7 @@ function typed(name: string, given: Record<string, unknown>, tools: ToolTypes): 
 
 function member(value: unknown, types: readonly string[]): string {
   if (typeof value === 'string') return toTypedJson(value, types, 'string', 'compact')
-  // Several of one name, where one value is meant to be typed by itself.
+  // Repeated values of one parameter are typed one by one.
   if (Array.isArray(value) && types.length > 0 && !types.includes('array'))
     return `[${value.map((item: unknown) => (typeof item === 'string' ? toTypedJson(item, types, 'string', 'compact') : JSON.stringify(item))).join(',')}]`
   return JSON.stringify(value)

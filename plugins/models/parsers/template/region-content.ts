@@ -7,18 +7,18 @@ type Args = Readonly<Record<string, unknown>>
 
 /** Description of the text of a part. */
 export interface ContentRules {
-  /** Name of the parser of its text. */
+  /** Name of the content parser. */
   readonly content: string
   readonly contentArgs: Args
-  /** Undefined where the value stays as it is. */
+  /** Undefined keeps the value. */
   readonly transform: unknown
-  /** The value is a list, and the transform is for each of it. */
+  /** The value is a list, and the transform applies to each item. */
   readonly transformsEach: boolean
 }
 
 type Groups = ReadonlyMap<string, string>
 
-/** Numbers keep their digits: `JSON.stringify` writes them as they were. */
+/** Preserves the digits of numbers in `JSON.stringify`. */
 type RawJson = { readonly rawJSON: string }
 const json = JSON as unknown as {
   rawJSON(text: string): RawJson
@@ -54,7 +54,7 @@ export function isContentParser(name: string): boolean {
   return contentParsers.has(name)
 }
 
-/** Of a parser that is known. @throws Error saying what it lacks */
+/** @param name of a known parser. @throws Error with the reason */
 export function checkContentArgs(name: string, args: Args, depth = 0): void {
   if (name === 'xml-inline' && !tagPatternOf(args).groups.includes('key'))
     throw new Error("its tag_pattern has no group named 'key'")
@@ -62,11 +62,11 @@ export function checkContentArgs(name: string, args: Args, depth = 0): void {
   if (parser === undefined || parser === null) return
   if (depth >= MAX_PARSERS) throw new Error(`value_parser is more than ${MAX_PARSERS} deep`)
   if (!isDict(parser) || !isContentParser(String(parser.name ?? 'text')))
-    throw new Error('value_parser names no content that there is')
+    throw new Error('value_parser.name is not a known content parser')
   checkContentArgs(String(parser.name ?? 'text'), isDict(parser.args) ? parser.args : {}, depth + 1)
 }
 
-/** Placeholders stand alone in their texts. @throws what `fault` makes of the reason */
+/** A placeholder must be the whole text. @throws the error that `fault` creates */
 export function checkTransform(transform: unknown, fault: (text: string) => Error, depth = 0): void {
   if (depth > 16) throw fault('has a transform of more than 16 levels')
   if (typeof transform === 'string') {
@@ -78,7 +78,7 @@ export function checkTransform(transform: unknown, fault: (text: string) => Erro
     for (const part of Object.values(transform)) checkTransform(part, fault, depth + 1)
 }
 
-/** @throws Error when the text is not what the field holds */
+/** @throws Error if the text does not match the field */
 export function contentOf(field: ContentRules, text: string, groups: Groups): unknown {
   const value = parseContent(text, field.content, field.contentArgs, 0)
   if (field.transform === undefined) return value
@@ -112,7 +112,7 @@ function float(text: string): unknown {
   return value
 }
 
-/** JSON, and what models write in its place where the template says so. */
+/** Parses JSON, and the variants that the template allows. */
 function looseJson(text: string, args: Args): unknown {
   const delimiters = Array.isArray(args.string_delims)
     ? args.string_delims.slice(0, MAX_DELIMITERS).filter(isPair)
@@ -141,13 +141,13 @@ function isPair(pair: unknown): pair is Pair {
   )
 }
 
-/** Strings between marks of the model's own, and keys without quotes, as JSON has them. */
+/** Converts strings between the model's own delimiters and keys without quotes to JSON. */
 function toStrictJson(text: string, delimiters: readonly Pair[], hasLooseKeys: boolean): string {
   const parts: string[] = []
   const word = /[\p{L}\p{N}_]+/uy
-  /** Those whose closing mark comes no more. */
+  /** Delimiters whose closing mark does not follow. */
   const spent = new Set<Pair>()
-  /** The last character that was no space. */
+  /** The last character that is not space. */
   let before = ''
   for (let at = 0; at < text.length; ) {
     const pair = delimiters.find((one) => !spent.has(one) && text.startsWith(one[0], at))
@@ -187,7 +187,7 @@ function stringEnd(text: string, from: number): number {
 
 const tagPatterns = new WeakMap<Args, PatternProgram>()
 
-/** Tags side by side, each of them a key and its value. */
+/** Parses adjacent tags, each with a key and its value. */
 function inlineTags(text: string, args: Args, depth: number): unknown {
   const merges = args.merge_duplicates === true
   const members = new Map<string, unknown>()
@@ -212,7 +212,7 @@ function tagPatternOf(args: Args): PatternProgram {
   return program
 }
 
-/** A line each, its key in front of the first separator. */
+/** Parses lines of a key, a separator and a value. */
 function keyedLines(text: string, args: Args, depth: number): unknown {
   const lines = typeof args.line_sep === 'string' && args.line_sep !== '' ? args.line_sep : '\n'
   const separator = typeof args.kv_sep === 'string' && args.kv_sep !== '' ? args.kv_sep : ':'
@@ -249,12 +249,12 @@ function transformed(transform: unknown, scope: ReadonlyMap<string, unknown>): u
   return value
 }
 
-/** A value where a text is wanted. */
+/** Converts a value to text. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** An object of JSON, and no number that keeps its digits. */
+/** True for a JSON object; false for a number of `rawJSON`. */
 export function isDict(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !json.isRawJSON(value)
 }

@@ -1,6 +1,6 @@
 /**
- * Reads one answer by a response template, piece by piece: finds where its parts begin and end, hands on text as soon as it
- * is certain, and calls when their part is whole. What turns out to be none of it is text, with its marks. @hot
+ * Reads one answer by a response template, chunk by chunk: finds the beginning and end of its parts, passes on text as soon as
+ * it is certain, and calls when their part is complete. A part that does not match the template is text, with its marks. @hot
  */
 import type { ToolTypes } from '../scan/tool-types.ts'
 import { PartText, type TextSink } from './part-text.ts'
@@ -9,10 +9,10 @@ import { callsOf } from './region-calls.ts'
 import { contentOf, textOf } from './region-content.ts'
 import type { ResponseTemplate, TemplateField } from './response-template.ts'
 
-/** Receives what is found, in order. */
+/** Receives the parts, in order. */
 export interface RegionSink extends TextSink {
   call(name: string, argumentsText: string): void
-  /** Calls that it takes still. */
+  /** Number of further calls that are accepted. */
   readonly callsLeft: number
 }
 
@@ -20,29 +20,29 @@ export interface RegionOptions {
   readonly tools: ToolTypes
   readonly maxArgumentChars: number
   readonly maxNameLength: number
-  /** Otherwise what was thought is text, marks and all. */
+  /** False: reasoning is text, with its marks. */
   readonly separatesReasoning: boolean
-  /** Otherwise calls are text. */
+  /** False: calls are text. */
   readonly readsCalls: boolean
-  /** Text outside all parts is the answer, because a grammar applies. */
+  /** Text outside all parts is the answer, because a grammar applies to it. */
   readonly keepsOutside: boolean
   /** Beginning of the answer in the prompt: it is parsed but not reported. */
   readonly prefix: string
 }
 
-/** A mark that is looked for. */
+/** Search for a mark. */
 interface Watch {
   readonly field: TemplateField
   readonly isOpen: boolean
   readonly run: PatternRun
 }
 
-/** How the text of the part goes out: as it comes, as a value at its end, or marks and all. */
+/** How the text of a part is passed on: as it arrives, as a value at its end, or unchanged with its marks. */
 type Way = 'streamed' | 'gathered' | 'raw'
 
-/** Each mark is looked for in all that is there, and again behind each mark that is found: there must not be much. */
+/** Maximum length of the searched text: it is searched for each mark, and again after each mark that is found. */
 const MAX_PIECE = 512
-/** Text that is no part's and is kept at most. */
+/** Maximum length of buffered text outside all parts. */
 const MAX_HELD = 65_536
 const NO_GROUPS: ReadonlyMap<string, string> = new Map()
 
@@ -50,29 +50,29 @@ export class RegionReader {
   readonly #template: ResponseTemplate
   readonly #sink: RegionSink
   readonly #options: RegionOptions
-  /** What is undecided yet, from place `#base` of the whole on. */
+  /** Undecided text; it begins at position `#base` of the answer. */
   #input = ''
   #base = 0
-  /** Null outside of all parts. */
+  /** Field of the current part; null outside all parts. */
   #field: TemplateField | null
   #watches: readonly Watch[]
   readonly #known = new Map<TemplateField | null, readonly Watch[]>()
   #isEnd = false
 
-  /** Of the part under way. */
+  /** Of the current part. */
   #way: Way = 'streamed'
   #isBegun = false
   #groups = NO_GROUPS
-  /** What began it, and its text, where they may still be needed. */
+  /** Opening mark and text of a gathered part. */
   #opener = ''
   #body: string[] = []
   #bodyLength = 0
-  /** Space in front of it. */
+  /** Space before it. */
   #spaceBefore = ''
-  /** The part before was text after all: space behind it counts. */
+  /** The previous part was passed on as text, so space after it is kept. */
   #isBehindRaw = false
   readonly #text: PartText
-  /** No part has begun: all of this may be an answer that keeps to no template. */
+  /** Text before the first part, which is the answer if no part follows; null once a part has begun. */
   #outside: string | null = ''
   #outsideLength = 0
 
@@ -106,7 +106,7 @@ export class RegionReader {
     this.#isEnd = true
     this.#read()
     const { close, content } = this.#field ?? { close: null, content: 'text' }
-    // JSON says itself whether it is whole.
+    // JSON shows by itself whether it is complete.
     this.#leave('', isFinished || close === null || content === 'json')
     if (this.#outside !== null && this.#outside.trim() !== '') this.#sink.text(this.#outside)
   }
@@ -126,7 +126,7 @@ export class RegionReader {
           found = watch
         }
       }
-      // What begins earlier, or here as well, may still be the one that counts.
+      // A match that begins earlier or at the same position may still take precedence.
       if (best === null || found === null || (best.start >= hold && !this.#isEnd)) {
         this.#take(hold)
         return
@@ -149,7 +149,7 @@ export class RegionReader {
     this.#base = end
     if (isOpen) this.#outside = null
     this.#enter(isOpen ? field : this.#template.implicit, isOpen ? mark : '', isOpen ? groups : NO_GROUPS)
-    // A mark of no character stands at a place once.
+    // An empty mark is found once at a position.
     for (const { run } of this.#watches) run.reset(end, start === end ? end : -1)
   }
 
@@ -174,7 +174,7 @@ export class RegionReader {
     return isStreamed ? 'streamed' : 'gathered'
   }
 
-  /** Inside of a part its end, elsewhere whatever may begin. */
+  /** Inside a part its end mark, elsewhere the opening marks of all fields. */
   #watchesOf(field: TemplateField | null): readonly Watch[] {
     const known = this.#known.get(field)
     if (known !== undefined) return known
@@ -189,7 +189,7 @@ export class RegionReader {
     return watches
   }
 
-  /** Everything up to a place belongs to the part under way. */
+  /** Adds everything up to a position to the current part. */
   #take(place: number): void {
     const count = place - this.#base
     if (count <= 0) return
@@ -213,7 +213,7 @@ export class RegionReader {
     else this.#sink.text(own)
     this.#outsideLength += own.length
     if (this.#outside.length <= MAX_HELD) return
-    // So much is no space between parts: it goes on as it comes.
+    // More text than this is not space between parts: it is passed on as it arrives.
     this.#sink.text(this.#outside)
     this.#outside = ''
   }
@@ -226,7 +226,7 @@ export class RegionReader {
     this.#way = 'raw'
   }
 
-  /** @param isWhole its end was there, or may have been */
+  /** @param isWhole its end mark was read, or may be missing */
   #leave(mark: string, isWhole: boolean): void {
     const field = this.#field
     if (field !== null && this.#isBegun) {
@@ -240,7 +240,7 @@ export class RegionReader {
     this.#bodyLength = 0
   }
 
-  /** Hands on what the part holds. @returns false when that is not what the template says */
+  /** Passes on the value of the part. @returns false if it does not match the template */
   #value(field: TemplateField): boolean {
     const text = this.#body.join('')
     let value: unknown
@@ -250,12 +250,12 @@ export class RegionReader {
       return false
     }
     const prompted = this.#options.prefix.length - (this.#base - text.length)
-    // What the prompt has called or said is none of this answer.
+    // Content of the prompt is not part of this answer.
     if (prompted >= text.length && prompted > 0) return true
     if (field.role === 'calls') return this.#call(value)
-    // The value says the same in other words, of which the prompt's part cannot be told.
+    // The prompt's share of a converted value cannot be determined.
     if (prompted > 0 && text.slice(0, prompted).trim() !== '') return false
-    this.#text.tell(textOf(value), this.#base)
+    this.#text.pass(textOf(value), this.#base)
     return true
   }
 
@@ -267,7 +267,7 @@ export class RegionReader {
     return true
   }
 
-  /** What was begun is text. */
+  /** Passes on the part as text. */
   #giveUp(mark = ''): void {
     const begun = this.#opener + this.#body.join('')
     this.#text.raw(begun + mark, this.#base - begun.length)
@@ -282,7 +282,7 @@ function isFirstHalf(code: number): boolean {
   return code >= 0xd800 && code < 0xdc00
 }
 
-/** The earlier one counts, of two at one place the longer one, a beginning before an end. */
+/** Order of matches: the earlier, then the longer, then an opening mark. */
 function isBefore(match: PatternMatch, watch: Watch, best: PatternMatch, found: Watch): boolean {
   if (match.start !== best.start) return match.start < best.start
   if (match.end !== best.end) return match.end > best.end

@@ -1,6 +1,6 @@
 /**
- * Response templates: how the files of a tokenizer say what parts an answer has and what stands between them. They come in
- * `tokenizer_config.json` and are read as the library that brought them up reads them.
+ * Response templates: the parts of an answer and their marks, from `tokenizer_config.json`. They are interpreted as by the
+ * transformers library.
  */
 import { defineValidator, type Static, Type } from '#kernel'
 import { compileLiterals, compilePattern, type PatternProgram } from './pattern-program.ts'
@@ -51,13 +51,13 @@ export type FieldRole = 'text' | 'reasoning' | 'calls'
 export interface TemplateField extends ContentRules {
   readonly name: string
   readonly role: FieldRole
-  /** Null for the part that everything belongs to which no other begins. */
+  /** Null for the implicit part, which holds all text outside the others. */
   readonly open: PatternProgram | null
-  /** Null: it goes on to the end. */
+  /** Null: the part extends to the end. */
   readonly close: PatternProgram | null
-  /** Between several parts of the field. */
+  /** Text between several parts of the field. */
   readonly join: string
-  /** Its text is its value, and goes out as it comes. */
+  /** The text is the value, and is passed on as it arrives. */
   readonly isStreamed: boolean
   readonly strips: boolean
 }
@@ -67,11 +67,11 @@ export interface ResponseTemplate {
   readonly implicit: TemplateField | null
   readonly hasReasoning: boolean
   readonly hasCalls: boolean
-  /** What a prompt has written of the answer already. */
+  /** Beginning of the answer at the end of a prompt. */
   prefixOf(prompt: string): string
 }
 
-/** Names that messages have for what is thought. */
+/** Names of fields with reasoning. */
 const REASONING_NAMES: ReadonlySet<string> = new Set([
   'reasoning_content',
   'reasoning',
@@ -79,14 +79,14 @@ const REASONING_NAMES: ReadonlySet<string> = new Set([
   'thoughts',
 ])
 const CALLS_NAMES: ReadonlySet<string> = new Set(['tool_calls', 'tool_call'])
-/** End of a prompt that an anchor is looked for in by a pattern. */
+/** Maximum length of a prompt's end in which a pattern searches the anchor. */
 const MAX_TAIL = 65_536
-/** All programs of one template. */
+/** Maximum instructions of all programs of one template. */
 const MAX_STEPS = 4_096
 
 const loaded = new WeakMap<object, ResponseTemplate | Error>()
 
-/** Each object is read once. @returns the reason where it cannot be used */
+/** Caches the result by object. @returns an Error with the reason if it cannot be used */
 export function loadResponseTemplate(source: object): ResponseTemplate | Error {
   const known = loaded.get(source)
   if (known !== undefined) return known
@@ -154,7 +154,7 @@ function toField(name: string, row: FieldSource): TemplateField {
   }
 }
 
-/** The answer itself, in templates that only say how the rest is marked. */
+/** Field of the answer, for templates that describe only the other parts. */
 function leftover(): TemplateField {
   return toField('content', {})
 }
@@ -174,7 +174,7 @@ function delimiter(
   }
 }
 
-/** The last anchor decides; without one the prompt says nothing of the answer. */
+/** The answer begins after the last anchor; without an anchor the prompt has no part of it. */
 function anchorOf(
   texts: string | readonly string[] | undefined,
   source: string | undefined,
@@ -198,7 +198,7 @@ function behindLast(program: PatternProgram, text: string): string {
   try {
     for (const { end } of allMatches(program, text)) at = end
   } catch {
-    // Too much work: as if there were none.
+    // Too many steps: treated as no anchor.
     return ''
   }
   return at < 0 ? '' : text.slice(at)

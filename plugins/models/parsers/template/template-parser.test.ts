@@ -391,7 +391,7 @@ describe('an unusable template is rejected with the reason', () => {
     ],
     [
       { ...good, fields: { a: { content: 'kv-lines', content_args: { value_parser: { name: 'x' } } } } },
-      "field 'a' has no usable content_args: value_parser names no content that there is",
+      "field 'a' has no usable content_args: value_parser.name is not a known content parser",
     ],
     [{ ...good, fields: { a: { join: ' ' } } }, "field 'a' has a join but does not repeat"],
     [

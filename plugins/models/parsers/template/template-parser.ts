@@ -74,13 +74,13 @@ export class TemplateParser implements OutputParser {
     const calls = this.#openCalls(answer)
     const plain = () => new ParserStream(null, calls, answer)
     const read = () => this.#openRegions(sink, { answer, calls, waits: isConstrained && constraintWaits })
-    // A grammar from the first token on leaves no room for parts.
+    // With a grammar from the first token on there are no parts.
     if (isConstrained && !constraintWaits) return plain()
     if (!isJson || !this.#template.hasReasoning) return read()
     return new UndecidedStream((startsAsJson) => (startsAsJson ? plain() : read()))
   }
 
-  /** Opens the reader of text outside of the parts of the template. */
+  /** Opens the reader of text outside the parts of the template. */
   #openCalls(answer: AnswerSink): CallReader {
     const out = new CallOutput(answer, passthrough.text, {
       tools: this.#tools,
@@ -92,12 +92,12 @@ export class TemplateParser implements OutputParser {
     return this.#held.hasCallSchema ? openDemandedCalls(out, this.#demands) : new PassthroughReader(out)
   }
 
-  /** `waits`: a grammar holds behind the reasoning. */
+  /** `waits`: a grammar applies after the reasoning. */
   #openRegions(
     sink: OutputSink,
     { answer, calls, waits }: { answer: AnswerSink; calls: CallReader; waits: boolean },
   ): OutputStream {
-    // What stands before JSON is no part of it, wanted apart or not.
+    // Reasoning before JSON is always separated.
     const separates = this.#isSeparated || (waits && this.#held.hasCallSchema && this.#template.hasReasoning)
     const reasoned = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
     const target = new TemplateSink(reasoned, answer, calls, this.#limits.maxCalls)
@@ -110,7 +110,7 @@ export class TemplateParser implements OutputParser {
       readsCalls: this.#readsCalls,
       prefix: this.#prefix,
     })
-    return new TemplateStream(reader, answer, calls, separates)
+    return new ParserStream(reader, calls, answer, separates)
   }
 }
 
@@ -145,39 +145,5 @@ class TemplateSink implements RegionSink {
     this.#answer.callStarted(index, name)
     this.#answer.callArguments(index, argumentsText)
     this.#answer.callDone(index, true)
-  }
-}
-
-class TemplateStream implements OutputStream {
-  readonly separatesReasoning: boolean
-  readonly #reader: RegionReader
-  readonly #answer: AnswerSink
-  readonly #calls: CallReader
-  #isEnded = false
-
-  constructor(reader: RegionReader, answer: AnswerSink, calls: CallReader, separatesReasoning: boolean) {
-    this.#reader = reader
-    this.#answer = answer
-    this.#calls = calls
-    this.separatesReasoning = separatesReasoning
-  }
-
-  get toolCalls(): number {
-    return this.#answer.started
-  }
-
-  get isReasoning(): boolean {
-    return this.#reader.isReasoning
-  }
-
-  push(text: string): void {
-    if (text !== '' && !this.#isEnded) this.#reader.push(text)
-  }
-
-  end(isFinished = false): void {
-    if (this.#isEnded) return
-    this.#isEnded = true
-    this.#reader.end(isFinished)
-    this.#calls.end()
   }
 }

@@ -73,7 +73,7 @@ export class BpeTables {
     this.#merges[at + 3] = result
   }
 
-  /** Where the merge of a pair is, for `rankAt` and `resultAt`; -1 when there is none. */
+  /** Position of the merge of a pair, for `rankAt` and `resultAt`; -1 if there is none. */
   find(left: number, right: number): number {
     const merges = this.#merges
     let at = this.#slotOf(left, right)

@@ -14,7 +14,7 @@ const MAX_WORD_LENGTH = 24
 /** Parts of strings that are shorter are copies already. */
 const OWN_LENGTH = 13
 
-/** Added tokens that are found in the text as it is, or after it was normalized. */
+/** Added tokens of one stage: found in the text before, or after it was normalized. */
 export interface MarkerStage {
   readonly index: MarkerIndex
   readonly ids: ReadonlyMap<string, number>
@@ -28,10 +28,12 @@ export interface ByteBpeParts {
   readonly ignoresMerges: boolean
   readonly raw: MarkerStage
   readonly normalized: MarkerStage
-  /** What is put around a text where special tokens are wanted. */
+  /** Ids around a text with special tokens. */
   readonly before: readonly number[]
   readonly after: readonly number[]
 }
+
+type Encode = (text: string, out: number[]) => void
 
 export class ByteBpe {
   readonly #parts: ByteBpeParts
@@ -54,12 +56,12 @@ export class ByteBpe {
     const ids: number[] = []
     const { before, after } = this.#parts
     if (addSpecialTokens) for (const id of before) ids.push(id)
-    this.#encodeRaw(text.toWellFormed(), ids)
+    this.#encodeStage(text.toWellFormed(), this.#parts.raw, ids, this.#encodeNormalized)
     if (addSpecialTokens) for (const id of after) ids.push(id)
     return Uint32Array.from(ids)
   }
 
-  /** Added tokens in the text are letters like all others. */
+  /** Treats added tokens in the text as plain text. */
   encodePlain(text: string): Uint32Array {
     const ids: number[] = []
     const whole = text.toWellFormed()
@@ -67,31 +69,23 @@ export class ByteBpe {
     return Uint32Array.from(ids)
   }
 
-  #encodeRaw(text: string, out: number[]): void {
-    const { index, ids } = this.#parts.raw
+  /** @param encodeRest encodes the text around added tokens */
+  #encodeStage(text: string, { index, ids }: MarkerStage, out: number[], encodeRest: Encode): void {
     let start = 0
     for (let at = index.find(text, 0); at >= 0; at = index.find(text, start)) {
-      if (at > start) this.#encodeNormalized(text.slice(start, at), out)
+      if (at > start) encodeRest(text.slice(start, at), out)
       start = at + index.length
       out.push(ids.get(text.slice(at, start)) ?? 0)
     }
-    if (start < text.length) this.#encodeNormalized(start === 0 ? text : text.slice(start), out)
+    if (start < text.length) encodeRest(start === 0 ? text : text.slice(start), out)
   }
 
-  #encodeNormalized(given: string, out: number[]): void {
+  readonly #encodeNormalized: Encode = (text, out) => {
     const { isNfc, normalized } = this.#parts
-    const text = isNfc ? given.normalize('NFC') : given
-    const { index, ids } = normalized
-    let start = 0
-    for (let at = index.find(text, 0); at >= 0; at = index.find(text, start)) {
-      if (at > start) this.#encodeWords(text.slice(start, at), out)
-      start = at + index.length
-      out.push(ids.get(text.slice(at, start)) ?? 0)
-    }
-    if (start < text.length) this.#encodeWords(start === 0 ? text : text.slice(start), out)
+    this.#encodeStage(isNfc ? text.normalize('NFC') : text, normalized, out, this.#encodeWords)
   }
 
-  #encodeWords(text: string, out: number[]): void {
+  readonly #encodeWords: Encode = (text, out) => {
     const words = this.#words
     for (const word of this.#parts.split(text)) {
       const known = words.get(word)

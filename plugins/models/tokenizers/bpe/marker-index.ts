@@ -32,7 +32,7 @@ export class MarkerIndex {
     return this.#words.size
   }
 
-  /** Where the next word begins, -1 when there is none; its length is `length` then. */
+  /** Position of the next word, whose length is `length` then; -1 if there is none. */
   find(text: string, from: number): number {
     const beginning = this.#beginning
     if (beginning === null) return -1

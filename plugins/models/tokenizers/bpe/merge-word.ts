@@ -89,7 +89,7 @@ function mergeLong(
     const right = next[at]
     if (isGone[at] === 1 || right >= length) continue
     const merge = tables.find(token[at], token[right])
-    // What was offered may have been merged otherwise since.
+    // One of the pair may have been merged with another token since.
     if (merge < 0 || tables.rankAt(merge) !== rank) continue
     token[at] = tables.resultAt(merge)
     isGone[right] = 1

@@ -20,15 +20,8 @@ export interface BpeShape {
   readonly texts: readonly (readonly [string, number])[]
 }
 
-export interface OpenBpe {
-  encode(text: string, addSpecialTokens: boolean): Uint32Array
-  /** Added tokens in the text are letters like all others. */
-  encodePlain(text: string): Uint32Array
-  tokenToId(content: string): number | null
-}
-
 /** @param added tokens with their ids. @throws Error for rules that are not known, or when a byte has no piece */
-export function openBpe(memory: BpeMemory, shape: BpeShape, added: readonly MarkerToken[]): OpenBpe {
+export function openBpe(memory: BpeMemory, shape: BpeShape, added: readonly MarkerToken[]) {
   const { preTokenizer, isNfc, ignoresMerges, before, after, texts } = shape
   const split = toSplitWords(preTokenizer)
   if (split === null) throw new Error('the pre_tokenizer of the vocabulary is not supported')
@@ -48,9 +41,9 @@ export function openBpe(memory: BpeMemory, shape: BpeShape, added: readonly Mark
   })
   const ids = new Map([...texts, ...added.map(({ content, id }) => [content, id] as const)])
   return {
-    encode: (text, addSpecialTokens) => encoder.encode(text, addSpecialTokens),
-    encodePlain: (text) => encoder.encodePlain(text),
-    tokenToId: (content) => ids.get(content) ?? letterPiece(tables, content),
+    encode: (text: string, addSpecialTokens: boolean) => encoder.encode(text, addSpecialTokens),
+    encodePlain: (text: string) => encoder.encodePlain(text),
+    tokenToId: (content: string) => ids.get(content) ?? letterPiece(tables, content),
   }
 }
 

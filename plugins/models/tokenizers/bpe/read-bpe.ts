@@ -4,7 +4,7 @@ import { jsonMember, jsonMembers } from '../json-members.ts'
 import type { MarkerToken } from '../segments.ts'
 import type { TokenTable } from '../token-table.ts'
 import { type BpeMemory, BpeTables, NONE } from './bpe-tables.ts'
-import { type BpeShape, letterPiece, type OpenBpe, openBpe } from './open-bpe.ts'
+import { type BpeShape, letterPiece, openBpe } from './open-bpe.ts'
 import { type ReadPieces, readMerges, readPieces } from './read-pieces.ts'
 import { toSplitWords } from './split-words.ts'
 
@@ -20,7 +20,7 @@ export interface ReadBpe {
   readonly memory: BpeMemory
   readonly shape: BpeShape
   /** Opened on this thread. */
-  readonly opened: OpenBpe
+  readonly opened: ReturnType<typeof openBpe>
   readonly table: TokenTable
   readonly vocabSize: number
 }
@@ -31,6 +31,14 @@ interface Model {
   readonly continuing_subword_prefix?: unknown
   readonly end_of_word_suffix?: unknown
   readonly ignore_merges?: unknown
+}
+
+type Normalizer = { readonly type?: string; readonly normalizers?: readonly unknown[] } | null | undefined
+
+/** True if nothing changes a text before it is encoded. @param section `normalizer` of the file */
+export function isPlainNormalizer(section: unknown): boolean {
+  const normalizer = section as Normalizer
+  return normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
 }
 
 /** Null for unsupported or broken vocabularies, for which the library reports the error. @param added `added_tokens` */
@@ -44,17 +52,17 @@ export function readBpe(file: Buffer, members: Members, added: readonly MarkerTo
 
 function readKnown(file: Buffer, members: Members, added: readonly MarkerToken[]): ReadBpe | null {
   const preTokenizer = jsonMember(file, members, 'pre_tokenizer')
-  const normalizer = jsonMember(file, members, 'normalizer') as {
-    type?: string
-    normalizers?: unknown[]
-  } | null
+  const normalizer = jsonMember(file, members, 'normalizer') as Normalizer
   const isNfc = normalizer?.type === 'NFC'
-  const isPlain =
-    normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
   const decoder = jsonMember(file, members, 'decoder') as { type?: string } | null
   const around = toAround(jsonMember(file, members, 'post_processor') ?? null)
   const model = members.get('model')
-  if (toSplitWords(preTokenizer) === null || !(isNfc || isPlain) || decoder?.type !== 'ByteLevel') return null
+  if (
+    toSplitWords(preTokenizer) === null ||
+    !(isNfc || isPlainNormalizer(normalizer)) ||
+    decoder?.type !== 'ByteLevel'
+  )
+    return null
   if (around === null || model === undefined || added.some(isSpaced)) return null
   const parts = jsonMembers(file, model[0])
   const settings = Object.fromEntries(
@@ -166,7 +174,7 @@ function isSimple({
   return (type ?? 'BPE') === 'BPE' && !dropout && !prefix && !suffix
 }
 
-/** At most: for the room that they need. */
+/** Upper limit of the number of merges, for the size of their table. */
 function countMerges(file: Buffer, [start, end]: readonly [number, number]): number {
   let spaces = 0
   let quotes = 0
@@ -188,7 +196,7 @@ interface Processor {
   readonly special_tokens?: Readonly<Record<string, { readonly ids: readonly number[] }>>
 }
 
-/** What a post-processor puts around a single text; null for kinds that are not known. */
+/** Ids that a post-processor adds around a single text; null for unsupported kinds. */
 function toAround(section: unknown): { before: readonly number[]; after: readonly number[] } | null {
   if (section === null) return { before: [], after: [] }
   const { type, processors = [], single = [], special_tokens: special = {} } = section as Processor

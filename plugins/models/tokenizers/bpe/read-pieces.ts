@@ -90,7 +90,7 @@ function endOfString(file: Buffer, start: number): number {
   throw new SyntaxError('the file ends inside a string')
 }
 
-/** The bytes that the letters between two marks stand for. @returns how many, -1 when a letter stands for none */
+/** Writes the bytes of the letters between two quotes. @returns their number; -1 for a letter that stands for no byte */
 function writePiece(file: Buffer, open: number, close: number, out: Uint8Array, from: number): number {
   let to = from
   for (let at = open + 1; at < close - 1; at++) {
@@ -111,7 +111,7 @@ function writePiece(file: Buffer, open: number, close: number, out: Uint8Array, 
   return to - from
 }
 
-/** As above, for what has other escapes. */
+/** As `writePiece`, for text with other escapes. */
 function writeEscaped(file: Buffer, open: number, close: number, out: Uint8Array, from: number): number {
   const text = JSON.parse(`"${file.toString('utf8', open + 1, close - 1)}"`) as string
   for (let at = 0; at < text.length; at++) {

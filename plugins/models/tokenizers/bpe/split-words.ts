@@ -1,7 +1,7 @@
 /** Splits a text into the words within which a vocabulary merges. */
 import { toWordPattern } from './word-pattern.ts'
 
-/** Words of a text, in order. What lies between them, if anything, has no tokens. */
+/** Words of a text, in order. Text between words has no tokens. */
 export type SplitWords = (text: string) => readonly string[]
 
 interface Step {
@@ -24,7 +24,7 @@ interface Section {
 /** Of `ByteLevel`. */
 const GPT2 = "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/** @param section `pre_tokenizer` of a `tokenizer.json`. Null for what is not known, or does not end in bytes */
+/** @param section `pre_tokenizer` of a `tokenizer.json`. @returns null for unsupported rules */
 export function toSplitWords(section: unknown): SplitWords | null {
   const one = (section ?? {}) as Section
   const sections = one.type === 'Sequence' ? (one.pretokenizers ?? []) : [one]
@@ -67,7 +67,7 @@ function split(text: string, { pattern, dropsRest }: Step): readonly string[] {
   return dropsRest || length === text.length ? matches : withRest(text, pattern)
 }
 
-/** Matches and what lies between them. */
+/** Matches and the text between them. */
 function withRest(text: string, pattern: RegExp): string[] {
   const pieces: string[] = []
   let start = 0

@@ -1,6 +1,6 @@
 /**
- * Writes the patterns by which vocabularies split words, which are in Oniguruma's syntax, as JavaScript has them. Only
- * what is known to mean the same: for all else there is the native library.
+ * Converts the split patterns of vocabularies from Oniguruma's syntax to JavaScript's. Only constructs with the same meaning
+ * are supported; the native library handles all others.
  */
 
 /** Letters that match an ASCII letter when case is ignored, beyond its two cases. */
@@ -11,7 +11,7 @@ const QUANTIFIER = /^(?:[*+?]|\{\d+(?:,\d*)?\})/
 const ESCAPES = new Set(['r', 'n', 't', 'f', 'v'])
 const SYNTAX = new Set('^$\\.*+?()[]{}|/')
 
-/** Null when the pattern has anything that is not known here. */
+/** @returns null for a pattern with unsupported constructs */
 export function toWordPattern(pattern: string): RegExp | null {
   try {
     const source = new PatternWriter(pattern).write()

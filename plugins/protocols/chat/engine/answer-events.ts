@@ -1,6 +1,6 @@
 /** Turns the chunks of a chat worker's answer into the events of a generation. @hot */
 import { type EngineAttempt, type EngineSink, type GenerationUsage, isObject } from '#kernel'
-import type { Unchecked } from '#shared'
+import { tokenCount, type Unchecked } from '#shared'
 import type { UncheckedChoice, UncheckedResponse } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
@@ -83,14 +83,10 @@ function readUsage(usage: unknown): GenerationUsage | null {
   const prompt = isObject(details.prompt_tokens_details) ? details.prompt_tokens_details : null
   const completion = isObject(details.completion_tokens_details) ? details.completion_tokens_details : null
   return {
-    inputTokens: countOf(input),
-    cachedTokens: countOf(prompt?.cached_tokens),
-    cacheWriteTokens: countOf(prompt?.cache_write_tokens ?? prompt?.cache_creation_tokens),
-    outputTokens: countOf(output),
-    reasoningTokens: countOf(completion?.reasoning_tokens ?? usage.reasoning_tokens),
+    inputTokens: tokenCount(input),
+    cachedTokens: tokenCount(prompt?.cached_tokens),
+    cacheWriteTokens: tokenCount(prompt?.cache_write_tokens ?? prompt?.cache_creation_tokens),
+    outputTokens: tokenCount(output),
+    reasoningTokens: tokenCount(completion?.reasoning_tokens ?? usage.reasoning_tokens),
   }
-}
-
-function countOf(value: unknown): number {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : 0
 }

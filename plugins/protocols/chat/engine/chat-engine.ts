@@ -1,21 +1,14 @@
 /** The engine adapter of HTTP workers that take chat completions, and the readers of their answers. @hot */
-import {
-  defineErrors,
-  type EngineAdapter,
-  type EngineAttempt,
-  type EngineSink,
-  type GatewayError,
-} from '#kernel'
+import { defineErrors, type EngineAdapter, type EngineAttempt, type EngineSink } from '#kernel'
 import {
   type AnswerLimits,
   AnswerReader,
-  answerErrors,
   EventAnswerReader,
   errorOfEvent,
   readAnswerObject,
   readStreamEvent,
+  streamFailure,
   WholeAnswerReader,
-  type WorkerMessage,
 } from '#shared'
 import { AnswerEvents } from './answer-events.ts'
 import { toChatBody, toCompletionBody } from './to-chat-body.ts'
@@ -68,7 +61,6 @@ export function completionsEngine(settings: ChatEngineSettings): EngineAdapter {
 }
 
 const DONE = '[DONE]'
-const MAX_ERROR_TEXT = 1_000
 
 /** Reads a streamed answer: each server-sent event holds one chunk. */
 export class ChatStreamReader extends EventAnswerReader {
@@ -87,7 +79,7 @@ export class ChatStreamReader extends EventAnswerReader {
       this.#answer.add(chunk)
       return this.#answer.isCutHere && this.#stopHere()
     }
-    this.sink.fail(toStreamError(error))
+    this.sink.fail(streamFailure(error.text))
     return true
   }
 
@@ -115,14 +107,10 @@ export function readAnswer(attempt: EngineAttempt, sink: EngineSink, text: strin
   const answer = readAnswerObject(text)
   const error = errorOfEvent(answer, null)
   if (error !== null) {
-    sink.fail(toStreamError(error))
+    sink.fail(streamFailure(error.text))
     return
   }
   const events = new AnswerEvents(attempt, sink)
   events.add(answer)
   events.finish()
-}
-
-function toStreamError({ text }: WorkerMessage): GatewayError {
-  return answerErrors.worker_stream_failed(text.slice(0, MAX_ERROR_TEXT))
 }

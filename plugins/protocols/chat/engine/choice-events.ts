@@ -1,6 +1,6 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
 import { type EngineSink, type FinishReason, isObject, type NativeObject, type TokenLogprob } from '#kernel'
-import { StopSearch } from '#shared'
+import { readLogprobs, StopSearch, toLogprob } from '#shared'
 import { fromChatAnnotation } from '../wire/annotations.ts'
 import type { UncheckedChoice, UncheckedDelta } from '../wire/chat.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
@@ -74,7 +74,7 @@ export class ChoiceEvents {
       choice: this.#index,
       delta: text,
       logprobs:
-        choice.logprobs === undefined || choice.logprobs === null ? null : readLogprobs(choice.logprobs),
+        choice.logprobs === undefined || choice.logprobs === null ? null : logprobsOf(choice.logprobs),
       tokenIds: Array.isArray(choice.token_ids) ? (choice.token_ids as number[]) : null,
     })
   }
@@ -141,24 +141,11 @@ function matchedStop({
 }
 
 /** Log probabilities of a chat or completions choice; null if there are none. */
-function readLogprobs(logprobs: unknown): TokenLogprob[] | null {
+function logprobsOf(logprobs: unknown): TokenLogprob[] | null {
   if (!isObject(logprobs)) return null
-  if (Array.isArray(logprobs.content)) return logprobs.content.filter(isObject).map(toToken)
+  if (Array.isArray(logprobs.content)) return readLogprobs(logprobs.content)
   if (Array.isArray(logprobs.tokens)) return ofCompletion(logprobs)
   return null
-}
-
-function toToken(entry: Record<string, unknown>): TokenLogprob {
-  const top = Array.isArray(entry.top_logprobs) ? entry.top_logprobs.filter(isObject).map(toAlternative) : []
-  return { ...toAlternative(entry), top }
-}
-
-function toAlternative({ token, logprob, bytes }: Record<string, unknown>) {
-  return {
-    token: typeof token === 'string' ? token : '',
-    logprob: typeof logprob === 'number' ? logprob : 0,
-    bytes: Array.isArray(bytes) ? (bytes as number[]) : null,
-  }
 }
 
 function ofCompletion(logprobs: Record<string, unknown>): TokenLogprob[] {
@@ -166,9 +153,9 @@ function ofCompletion(logprobs: Record<string, unknown>): TokenLogprob[] {
   const values = Array.isArray(logprobs.token_logprobs) ? logprobs.token_logprobs : []
   const tops = Array.isArray(logprobs.top_logprobs) ? logprobs.top_logprobs : []
   return tokens.map((token, at) => ({
-    ...toAlternative({ token, logprob: values[at] as unknown }),
+    ...toLogprob({ token, logprob: values[at] as unknown }),
     top: isObject(tops[at])
-      ? Object.entries(tops[at]).map(([text, logprob]) => toAlternative({ token: text, logprob }))
+      ? Object.entries(tops[at]).map(([text, logprob]) => toLogprob({ token: text, logprob }))
       : [],
   }))
 }

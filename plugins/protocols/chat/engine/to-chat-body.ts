@@ -21,10 +21,10 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt, me
   const { prompt } = request
   const given = prompt.kind === 'chat' ? prompt.messages : []
   const messages = mergesSystem && !worker.isExternal ? withStrictRoles(given) : given
-  const profile = profileOf(worker)
+  const isToOpenAi = isOpenAi(worker)
   const body: Json = {
     model,
-    messages: messages.map((one) => toMessage(one, profile)),
+    messages: messages.map((one) => toMessage(one, isToOpenAi)),
   }
   if (request.tools.length > 0) {
     body.tools = request.tools.map(toTool)
@@ -32,19 +32,19 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt, me
     if (choice !== undefined) body.tool_choice = choice
     if (request.parallelToolCalls !== undefined) body.parallel_tool_calls = request.parallelToolCalls
   }
-  Object.assign(body, toChatSampling(request, profile), toConstraint(request.constraint))
+  Object.assign(body, toChatSampling(request, isToOpenAi), toConstraint(request.constraint))
   if (request.choices !== 1) body.n = request.choices
   if (request.topLogprobs !== null) {
     body.logprobs = true
     if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
   }
-  addReasoning(body, request, profile)
+  addReasoning(body, request, isToOpenAi)
   // OpenAI has no option for it.
-  if (request.continuesLastMessage === true && !profile.isOpenAi) {
+  if (request.continuesLastMessage === true && !isToOpenAi) {
     body.continue_final_message = true
     body.add_generation_prompt = false
   }
-  if (request.wantsTokenIds === true && !profile.isOpenAi) body.return_token_ids = true
+  if (request.wantsTokenIds === true && !isToOpenAi) body.return_token_ids = true
   if (request.user !== undefined) body.user = request.user
   if (request.cacheKey !== undefined) body.prompt_cache_key = request.cacheKey
   if (stream) {
@@ -55,26 +55,16 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt, me
   return Buffer.from(JSON.stringify(body))
 }
 
-/** How the service behind a worker differs from the common format. */
-interface Profile {
-  /** OpenAI's own service, which refuses what engines add to the format. */
-  readonly isOpenAi: boolean
-}
-
-function profileOf(worker: WorkerEntry): Profile {
-  return { isOpenAi: isOpenAi(worker) }
-}
-
-function toMessage(message: ChatMessage, { isOpenAi }: Profile): Json {
+function toMessage(message: ChatMessage, isToOpenAi: boolean): Json {
   const { role, name, tool_calls, tool_call_id, reasoning_content, refusal, extra_content } = message
   const wire: Json = { role, content: toContent(message) }
   if (name !== undefined) wire.name = name
   if (tool_calls !== undefined && tool_calls.length > 0)
-    wire.tool_calls = isOpenAi ? tool_calls.map(withoutExtraContent) : tool_calls
+    wire.tool_calls = isToOpenAi ? tool_calls.map(withoutExtraContent) : tool_calls
   if (tool_call_id !== undefined) wire.tool_call_id = tool_call_id
   if (refusal !== undefined) wire.refusal = refusal
-  if (extra_content !== undefined && !isOpenAi) wire.extra_content = extra_content
-  if (reasoning_content !== undefined && !isOpenAi) wire.reasoning_content = reasoning_content
+  if (extra_content !== undefined && !isToOpenAi) wire.extra_content = extra_content
+  if (reasoning_content !== undefined && !isToOpenAi) wire.reasoning_content = reasoning_content
   return wire
 }
 
@@ -109,9 +99,9 @@ function toToolChoice(choice: ToolChoice | null): unknown {
 }
 
 /** OpenAI has another name for max_tokens and takes few stop strings. */
-function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json {
-  const wire = toSampling(request, isOpenAi)
-  if (!isOpenAi) return wire
+function toChatSampling(request: GenerationRequest, isToOpenAi: boolean): Json {
+  const wire = toSampling(request, isToOpenAi)
+  if (!isToOpenAi) return wire
   const { max_tokens: maxTokens, stop, ...shared } = wire
   if (maxTokens !== undefined) shared.max_completion_tokens = maxTokens
   if (stop !== undefined) shared.stop = sentStops(stop as readonly string[])
@@ -120,14 +110,14 @@ function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json
 
 /**
  * Sampling settings by their wire names; chat and completions use the same ones.
- * @param isOpenAi omits those that only engines take
+ * @param isToOpenAi omits those that only engines take
  */
-function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
+function toSampling({ sampling }: GenerationRequest, isToOpenAi: boolean): Json {
   const wire: Json = {}
   for (const name in sampling) {
     const value = sampling[name as keyof Sampling]
     if (value === undefined) continue
-    const wireName = SHARED_NAMES.get(name) ?? (isOpenAi ? undefined : ENGINE_NAMES.get(name))
+    const wireName = SHARED_NAMES.get(name) ?? (isToOpenAi ? undefined : ENGINE_NAMES.get(name))
     if (wireName === undefined) continue
     if (name === 'logitBias') wire[wireName] = Object.fromEntries(value as Iterable<[string, number]>)
     else if (name !== 'stop' || (value as readonly string[]).length > 0) wire[wireName] = value
@@ -179,13 +169,13 @@ function toConstraint(constraint: OutputConstraint | null): Json {
 function addReasoning(
   body: Json,
   { reasoning, templateArguments }: GenerationRequest,
-  profile: Profile,
+  isToOpenAi: boolean,
 ): void {
-  let template = profile.isOpenAi ? undefined : templateArguments
+  let template = isToOpenAi ? undefined : templateArguments
   if (reasoning !== null) {
-    const effort = reasoning.effort ?? (profile.isOpenAi ? effortOfBudget(reasoning) : undefined)
+    const effort = reasoning.effort ?? (isToOpenAi ? effortOfBudget(reasoning) : undefined)
     if (effort !== undefined) body.reasoning_effort = effort
-    if (!profile.isOpenAi && reasoning.isEnabled !== undefined) {
+    if (!isToOpenAi && reasoning.isEnabled !== undefined) {
       const { isEnabled } = reasoning
       template = { enable_thinking: isEnabled, thinking: isEnabled, ...templateArguments }
     }

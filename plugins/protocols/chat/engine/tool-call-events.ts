@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type EngineSink, isObject, type NativeObject } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { tryParseJson } from '#shared'
 import type { UncheckedToolCall } from '../wire/chat.ts'
 
 /** Calls beyond this are ignored as an error of the worker. */
@@ -67,7 +67,7 @@ export class ToolCallEvents {
   #arguments(call: OpenToolCall, given: unknown): void {
     const fragment = typeof given === 'string' ? given : isObject(given) ? JSON.stringify(given) : ''
     if (call.index < 0 && call.name !== '' && (fragment !== '' || call.id !== '')) this.#announce(call)
-    if (fragment === '' || (fragment === call.arguments && isJsonText(fragment))) return
+    if (fragment === '' || (fragment === call.arguments && tryParseJson(fragment) !== undefined)) return
     call.arguments += fragment
     if (call.index >= 0) this.#emit(call, fragment)
   }
@@ -96,20 +96,11 @@ export class ToolCallEvents {
     for (const call of this.#open) {
       if (call.index < 0 && call.name !== '') this.#announce(call)
       if (call.index < 0 || call.isDone) continue
-      call.isDone = call.arguments.trim() === '' || isJsonText(call.arguments)
+      call.isDone = call.arguments.trim() === '' || tryParseJson(call.arguments) !== undefined
       if (call.isDone) this.#sink.emit({ type: 'tool_call_done', choice: this.#choice, index: call.index })
       else isCut = true
     }
     if (isCut) return 'cut'
     return this.#count > 0 ? 'complete' : 'none'
-  }
-}
-
-function isJsonText(text: string): boolean {
-  try {
-    parseBoundedText(text)
-    return true
-  } catch {
-    return false
   }
 }

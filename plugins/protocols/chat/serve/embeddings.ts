@@ -1,6 +1,6 @@
 /** Embeddings and classification by engines that take token ids. */
 import type { EmbeddingInput, EmbeddingService, EmbeddingVector, RequestContext, WorkerEntry } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { tryParseJson } from '#shared'
 import { chatErrors } from '../errors.ts'
 import type { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
 
@@ -121,11 +121,6 @@ function labelOf(worker: WorkerEntry, place: number): string {
 }
 
 function readLabels(text: string): ReadonlyMap<string, string> {
-  try {
-    const value = parseBoundedText(text)
-    if (typeof value !== 'object' || value === null) return new Map()
-    return new Map(Object.entries(value).map(([place, label]) => [place, String(label)]))
-  } catch {
-    return new Map()
-  }
+  const value = tryParseJson(text) ?? {}
+  return new Map(Object.entries(value).map(([place, label]) => [place, String(label)]))
 }

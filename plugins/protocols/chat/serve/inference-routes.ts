@@ -31,6 +31,8 @@ interface InferenceRow {
   /** Of generated request ids. */
   readonly requestIdPrefix: string
   readonly needsModel: boolean
+  /** Where workers report the usage. */
+  readonly usage: UsageReport
   readonly summary: string
   readonly body: TSchema
   readonly reply: TSchema
@@ -55,22 +57,13 @@ function fullCheck<T>(schema: TSchema, checkRules?: (request: T) => void): () =>
   }
 }
 
-const usageReports: Readonly<Record<InferenceRow['endpoint'], UsageReport>> = {
-  chat: 'on_request',
-  completions: 'on_request',
-  generate: 'meta_info',
-  embeddings: 'always',
-  classify: 'always',
-}
-
-const CHAT_PATH = '/v1/chat/completions'
-
 const rows: readonly InferenceRow[] = [
   {
-    path: CHAT_PATH,
+    path: '/v1/chat/completions',
     endpoint: 'chat',
     requestIdPrefix: 'chatcmpl-',
     needsModel: true,
+    usage: 'on_request',
     summary: 'Complete a chat',
     body: ChatRequest,
     reply: ChatResponse,
@@ -82,6 +75,7 @@ const rows: readonly InferenceRow[] = [
     endpoint: 'completions',
     requestIdPrefix: 'cmpl-',
     needsModel: true,
+    usage: 'on_request',
     summary: 'Complete a text',
     body: CompletionRequest,
     reply: CompletionResponse,
@@ -93,6 +87,7 @@ const rows: readonly InferenceRow[] = [
     endpoint: 'generate',
     requestIdPrefix: 'gnt-',
     needsModel: false,
+    usage: 'meta_info',
     summary: 'Generate in the native format of the engine',
     body: GenerateRequest,
     reply: Type.Union([GenerationResponse, Type.Array(GenerationResponse)]),
@@ -104,6 +99,7 @@ const rows: readonly InferenceRow[] = [
     endpoint: 'embeddings',
     requestIdPrefix: 'req-',
     needsModel: true,
+    usage: 'always',
     summary: 'Embed texts',
     body: EmbeddingRequest,
     reply: EmbeddingResponse,
@@ -115,6 +111,7 @@ const rows: readonly InferenceRow[] = [
     endpoint: 'classify',
     requestIdPrefix: 'req-',
     needsModel: true,
+    usage: 'always',
     summary: 'Classify texts',
     body: ClassifyRequest,
     reply: ClassifyResponse,
@@ -193,7 +190,7 @@ function handlerOf(
 }
 
 function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
-  const { path, needsModel, endpoint, streams } = row
+  const { path, needsModel, endpoint, streams, usage } = row
   const checkCompletion =
     endpoint === 'chat' || endpoint === 'completions' ? checkStreamCompletion : undefined
   return (ctx) => {
@@ -206,7 +203,7 @@ function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): R
       stream: streams && stream,
       path,
       checkCompletion,
-      usage: usageReports[endpoint],
+      usage,
     })
   }
 }

@@ -16,10 +16,11 @@ function checkLimits({ logprobs, top_logprobs, min_tokens, ...request }: ChatReq
   if (top_logprobs != null && logprobs !== true) {
     throw ruleErrors.top_logprobs_requires_logprobs.with({ param: 'top_logprobs' })
   }
-  const maxTokens = request.max_completion_tokens ?? request.max_tokens
-  if (min_tokens != null && maxTokens != null && min_tokens > maxTokens) {
-    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'min_tokens' })
-  }
+  checkTokenLimits(min_tokens, request.max_completion_tokens ?? request.max_tokens, 'min_tokens')
+}
+
+function checkTokenLimits(least: number | null | undefined, most: number | null | undefined, param: string) {
+  if (least != null && most != null && least > most) throw ruleErrors.min_tokens_exceeds_max.with({ param })
 }
 
 function checkConstraints({ regex, ebnf, response_format: format }: ChatRequest): void {
@@ -63,9 +64,7 @@ export function checkCompletionRules(request: CompletionRequest): void {
   const { prompt, min_tokens, max_tokens, best_of, n, stream } = request
   if (Array.isArray(prompt) && prompt.length === 0) throw ruleErrors.prompt_empty.with({ param: 'prompt' })
   checkStreamOptions(request)
-  if (min_tokens != null && max_tokens != null && min_tokens > max_tokens) {
-    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'min_tokens' })
-  }
+  checkTokenLimits(min_tokens, max_tokens, 'min_tokens')
   const constraints = [request.regex, request.ebnf, request.json_schema].filter((value) => value != null)
   if (constraints.length > 1) throw ruleErrors.multiple_constraints()
   if (best_of == null) return
@@ -78,9 +77,7 @@ export function checkGenerateRules({ text, input_ids, sampling_params: sampling 
   if ((text == null) === (input_ids == null)) throw ruleErrors.text_or_input_ids_required()
   if (sampling == null) return
   const { min_new_tokens: least, max_new_tokens: most, json_schema, regex, ebnf } = sampling
-  if (least != null && most != null && least > most) {
-    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'sampling_params.min_new_tokens' })
-  }
+  checkTokenLimits(least, most, 'sampling_params.min_new_tokens')
   const constraints = [json_schema, regex, ebnf].filter((value) => value != null)
   if (constraints.length > 1) throw ruleErrors.multiple_constraints.with({ param: 'sampling_params' })
 }

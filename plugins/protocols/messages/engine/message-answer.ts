@@ -1,5 +1,4 @@
-/** What a worker says in the format, event by event, as the events of a generation. */
-
+/** Converts the events of a worker's message to events of a generation. */
 import {
   type EngineAttempt,
   type EngineSink,
@@ -8,7 +7,7 @@ import {
   type GenerationUsage,
   isObject,
 } from '#kernel'
-import { answerErrors, type Unchecked, type WorkerMessage } from '#shared'
+import { streamFailure, tokenCount, type Unchecked, type WorkerMessage } from '#shared'
 import type { MessageResponse, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 
@@ -27,8 +26,6 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map([
   ['timeout_error', 504],
   ['overloaded_error', 529],
 ])
-const FIRST_RETRYABLE = 429
-const MAX_ERROR_TEXT = 1_000
 
 /** Kinds of blocks that have events; others are passed on as native items. */
 const KNOWN_KINDS: ReadonlySet<unknown> = new Set(['text', 'thinking', 'tool_use'])
@@ -215,14 +212,8 @@ function toReason(reason: unknown, hasCalls: boolean): FinishReason {
 }
 
 /** @param error of an error event */
-export function toStreamError({ type, text: whole }: WorkerMessage): GatewayError {
-  const text = whole.slice(0, MAX_ERROR_TEXT)
-  const status = STATUS_OF_TYPE.get(type)
-  if (status === undefined) return answerErrors.worker_stream_failed(text)
-  // A faulty request fails with every worker.
-  return status < FIRST_RETRYABLE
-    ? answerErrors.worker_refused.with({ status }, text)
-    : answerErrors.worker_stream_failed.with({ status }, text)
+export function toStreamError({ type, text }: WorkerMessage): GatewayError {
+  return streamFailure(text, STATUS_OF_TYPE.get(type))
 }
 
 function isText(value: unknown): value is string {
@@ -242,12 +233,12 @@ class AnswerUsage {
     if (!isObject(usage)) return
     const reported: Unchecked<WireUsage> = usage
     this.#isReported = true
-    this.#input = countOf(reported.input_tokens, this.#input)
-    this.#cached = countOf(reported.cache_read_input_tokens, this.#cached)
-    this.#written = countOf(reported.cache_creation_input_tokens, this.#written)
-    this.#output = countOf(reported.output_tokens, this.#output)
+    this.#input = tokenCount(reported.input_tokens, this.#input)
+    this.#cached = tokenCount(reported.cache_read_input_tokens, this.#cached)
+    this.#written = tokenCount(reported.cache_creation_input_tokens, this.#written)
+    this.#output = tokenCount(reported.output_tokens, this.#output)
     const { output_tokens_details: details } = reported
-    if (isObject(details)) this.#thinking = countOf(details.thinking_tokens, this.#thinking)
+    if (isObject(details)) this.#thinking = tokenCount(details.thinking_tokens, this.#thinking)
   }
 
   /** Tokens of the whole prompt, caches included; null if no usage was reported. */
@@ -266,8 +257,4 @@ class AnswerUsage {
       reasoningTokens: this.#thinking,
     }
   }
-}
-
-function countOf(value: unknown, before: number): number {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : before
 }

@@ -1,16 +1,12 @@
 /** The blocks of an answer in the worker's format, assembled from their deltas. */
-
-import { isObject } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { parseCallArguments } from '#shared'
 
 type Json = Record<string, unknown>
 
 /** An open block, and what its deltas have added. */
 interface OpenBlock {
   readonly start: Readonly<Json>
-  text: string
-  thinking: string
-  signature: string
+  /** Text of the arguments. */
   input: string
   citations: unknown[] | null
   /** Members that deltas of other kinds gave. */
@@ -27,32 +23,15 @@ export class NativeBlocks {
   }
 
   open(index: unknown, start: Readonly<Json>): void {
-    this.#open.set(index, {
-      start,
-      text: '',
-      thinking: '',
-      signature: '',
-      input: '',
-      citations: null,
-      members: new Map(),
-    })
+    this.#open.set(index, { start, input: '', citations: null, members: new Map() })
   }
 
   add(index: unknown, delta: Readonly<Json>): void {
     const block = this.#open.get(index)
     if (block === undefined) return
     switch (delta.type) {
-      case 'text_delta':
-        block.text += textOf(delta.text)
-        return
-      case 'thinking_delta':
-        block.thinking += textOf(delta.thinking)
-        return
-      case 'signature_delta':
-        block.signature += textOf(delta.signature)
-        return
       case 'input_json_delta':
-        block.input += textOf(delta.partial_json)
+        if (typeof delta.partial_json === 'string') block.input += delta.partial_json
         return
       case 'citations_delta':
         block.citations ??= Array.isArray(block.start.citations) ? [...block.start.citations] : []
@@ -68,35 +47,20 @@ export class NativeBlocks {
     const open = this.#open.get(index)
     if (open === undefined) return undefined
     this.#open.delete(index)
-    const { start, text, thinking, signature, input, citations, members } = open
+    const { start, input, citations, members } = open
     const block = { ...start, ...Object.fromEntries(members) }
-    if (text !== '') block.text = textOf(start.text) + text
-    if (thinking !== '') block.thinking = textOf(start.thinking) + thinking
-    if (signature !== '') block.signature = textOf(start.signature) + signature
-    if (input !== '') block.input = toInput(input)
+    if (input !== '') block.input = parseCallArguments(input)
     if (citations !== null) block.citations = citations
     this.#done.push(block)
     return block
   }
 }
 
-/** Members of a delta of another kind continue texts of the block, and replace its other members. */
+/** Members of a delta, such as `text`, `thinking` and `signature`, continue texts of the block, and replace other members. */
 function addMembers({ start, members }: OpenBlock, { type: _, ...delta }: Readonly<Json>): void {
   for (const [name, value] of Object.entries(delta)) {
     const before = members.get(name) ?? start[name]
-    members.set(name, typeof before === 'string' && typeof value === 'string' ? before + value : value)
+    if (typeof before !== 'string') members.set(name, value)
+    else if (typeof value === 'string') members.set(name, before + value)
   }
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-/** Reads the input of a call from a model's text. @returns an empty object for text that is no object */
-export function toInput(text: string): object {
-  try {
-    const value = parseBoundedText(text)
-    if (isObject(value)) return value
-  } catch {}
-  return {}
 }

@@ -1,9 +1,8 @@
 /** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source Anthropic API reference, Messages */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
-import { answerErrors } from '#shared'
+import { answerErrors, parseCallArguments } from '#shared'
 import type { WireBlock, WireBlockOf, WireMessage } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
-import { toInput } from './native-blocks.ts'
 
 /** @param isVendor omits thinking without a signature */
 export function toWireMessages(
@@ -101,7 +100,7 @@ export function isUnsigned(block: WireBlock): boolean {
 }
 
 function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): WireBlock {
-  return { type: 'tool_use', id, name, input: toInput(text) }
+  return { type: 'tool_use', id, name, input: parseCallArguments(text) }
 }
 
 function textOf(content: string | readonly ContentPart[] | null): string {

@@ -11,23 +11,24 @@ import {
   type GenerationUsage,
   type Host,
   type RequestContext,
+  type TokenizerService,
   type ToolLoopEvent,
   type ToolLoopService,
   type ToolTurn,
 } from '#kernel'
+import { countPromptTokens, estimatePromptTokens } from '#shared'
 import { messagesErrors } from '../errors.ts'
 import type { WireUsage } from '../wire.ts'
 import { type BlockOptions, BlockSequence } from './block-sequence.ts'
 import { MessageStream } from './message-stream.ts'
 import type { Pings } from './pings.ts'
-import type { PromptCounter } from './prompt-counter.ts'
 import { estimatedUsage, type Stop, toStop, toUsage } from './stop-and-usage.ts'
 import { TurnBlocks } from './turn-blocks.ts'
 import { toMessage, WholeBlocks } from './whole-message.ts'
 
 export interface AnswerParts {
   readonly host: Host
-  readonly counter: PromptCounter
+  readonly tokenizers: TokenizerService | undefined
   readonly pings: Pings
 }
 
@@ -61,11 +62,7 @@ function errorFor({ toError }: AnswerOptions, failure: GatewayError): unknown {
 }
 
 /** Never throws: failures become the client's reply. */
-export function answerWhole(
-  { host, counter }: AnswerParts,
-  ctx: RequestContext,
-  options: AnswerOptions,
-): void {
+export function answerWhole({ host }: AnswerParts, ctx: RequestContext, options: AnswerOptions): void {
   const { request } = options
   const sink = new WholeBlocks()
   const blocks = new BlockSequence(sink, options.blocks)
@@ -74,7 +71,7 @@ export function answerWhole(
     else if (event.type !== 'finished') blocks.add(event)
     else {
       const stop = toStop(blocks, request.sampling.stop ?? [])
-      const usage = usageOf(event.usage, () => counter.estimate(request), sink.characters)
+      const usage = usageOf(event.usage, () => estimatePromptTokens(request), sink.characters)
       sendWhole(ctx, options, sink, stop, usage)
     }
   }
@@ -119,13 +116,13 @@ class StreamedAnswer implements GenerationListener {
   }
 
   start(): void {
-    const { host, counter } = this.#parts
+    const { host } = this.#parts
     const { request, open } = this.#options
     // Engines that get tokens report the count themselves; all others report it at the end at best.
     const mayNotReport = host.balance
       .workersOf(host.balance.canonicalModel(request.model ?? ''))
       .some(({ apis }) => apis.length > 0)
-    if (mayNotReport) this.#count = counter.count(request)
+    if (mayNotReport) this.#count = countPromptTokens(this.#parts, request)
     this.#count?.catch(() => {})
     this.#generation = host
       .use(Generations)
@@ -172,7 +169,7 @@ class StreamedAnswer implements GenerationListener {
   #begin(reported: number | null): void {
     if (reported !== null) this.#inputTokens = reported
     if (this.#stream.hasBegun) return
-    if (this.#inputTokens === 0) this.#inputTokens = this.#parts.counter.estimate(this.#options.request)
+    if (this.#inputTokens === 0) this.#inputTokens = estimatePromptTokens(this.#options.request)
     this.#stream.begin(this.#options.model, this.#inputTokens)
   }
 
@@ -192,7 +189,7 @@ export function answerWithTools(
   options: TurnOptions,
 ): void {
   if (options.turn.stream) streamTurn(parts, loop, ctx, options)
-  else answerTurn(parts, loop, ctx, options)
+  else answerTurn(loop, ctx, options)
 }
 
 function stopOf(blocks: TurnBlocks, { turn }: TurnOptions): Stop | null {
@@ -200,12 +197,7 @@ function stopOf(blocks: TurnBlocks, { turn }: TurnOptions): Stop | null {
   return toStop(blocks, turn.request.sampling.stop ?? [])
 }
 
-function answerTurn(
-  { counter }: AnswerParts,
-  loop: ToolLoopService,
-  ctx: RequestContext,
-  options: TurnOptions,
-): void {
+function answerTurn(loop: ToolLoopService, ctx: RequestContext, options: TurnOptions): void {
   const sink = new WholeBlocks()
   const blocks = new TurnBlocks(sink, options.blocks)
   const onEvent = (event: ToolLoopEvent) => {
@@ -215,14 +207,14 @@ function answerTurn(
     }
     blocks.add(event)
     if (event.type !== 'finished') return
-    const usage = usageOf(event.usage, () => counter.estimate(options.turn.request), sink.characters)
+    const usage = usageOf(event.usage, () => estimatePromptTokens(options.turn.request), sink.characters)
     sendWhole(ctx, options, sink, stopOf(blocks, options), usage)
   }
   loop.run(ctx, options.turn, { onEvent })
 }
 
 function streamTurn(
-  { pings, counter }: AnswerParts,
+  { pings }: AnswerParts,
   loop: ToolLoopService,
   ctx: RequestContext,
   options: TurnOptions,
@@ -235,7 +227,7 @@ function streamTurn(
     if (stream.isOver) return
     if (event.type === 'failed') stream.fail(event.error)
     else if (event.type === 'started') {
-      inputTokens = event.started.inputTokens ?? counter.estimate(turn.request)
+      inputTokens = event.started.inputTokens ?? estimatePromptTokens(turn.request)
       if (!stream.hasBegun) stream.begin(model, inputTokens)
     } else {
       blocks.add(event)
@@ -251,7 +243,7 @@ function streamTurn(
   stream.source = loop.run(ctx, turn, { onEvent })
   if (!stream.isOver && !stream.hasBegun)
     stream.await(() => {
-      inputTokens = counter.estimate(turn.request)
+      inputTokens = estimatePromptTokens(turn.request)
       stream.begin(model, inputTokens)
     })
 }

@@ -2,11 +2,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent } from '#kernel'
+import { parseCallArguments } from '#shared'
 import { BlockSequence } from './block-sequence.ts'
 
 import { toClientId, toWorkerId } from './tool-ids.ts'
 import { cutUnsigned } from './unsigned-thinking.ts'
-import { parseInput, WholeBlocks } from './whole-message.ts'
+import { WholeBlocks } from './whole-message.ts'
 
 class StrictBlocks extends WholeBlocks {
   #next = 0
@@ -185,9 +186,9 @@ test('only unsigned thinking is removed, for any spacing', () => {
 })
 
 test('truncated input is not completed', () => {
-  expect(parseInput('{"a":"b"}')).toEqual({ a: 'b' })
-  expect(parseInput('{"a":"b')).toEqual({})
-  expect(parseInput('{"a":[1')).toEqual({})
-  expect(parseInput('[1]')).toEqual({})
-  expect(parseInput('')).toEqual({})
+  expect(parseCallArguments('{"a":"b"}')).toEqual({ a: 'b' })
+  expect(parseCallArguments('{"a":"b')).toEqual({})
+  expect(parseCallArguments('{"a":[1')).toEqual({})
+  expect(parseCallArguments('[1]')).toEqual({})
+  expect(parseCallArguments('')).toEqual({})
 })

@@ -3,7 +3,7 @@
  * for another block while a call is being written waits until that call is whole.
  */
 import type { FinishReason, GenerationEvent, NativeObject } from '#kernel'
-import { parseBoundedText, withExtraContent } from '#shared'
+import { tryParseJson, withExtraContent } from '#shared'
 
 /** Result of a tool that the gateway ran. */
 export interface ServerToolResult {
@@ -247,17 +247,8 @@ export class BlockSequence {
 /** The text is parsed once, at its end: later text cannot repair an earlier error. */
 function isWhole(call: Call): boolean {
   if (!call.end.isReached) return false
-  call.isJson ??= isJsonText(call.input)
+  call.isJson ??= tryParseJson(call.input) !== undefined
   return call.isJson
-}
-
-function isJsonText(text: string): boolean {
-  try {
-    parseBoundedText(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 const QUOTE = 0x22

@@ -4,7 +4,7 @@
  */
 
 import { Generations, type RequestContext, type WorkerEntry } from '#kernel'
-import { collectResponse } from '#shared'
+import { collectResponse, countPromptTokens, estimatePromptTokens } from '#shared'
 import { checkRequest } from './check-request.ts'
 import type { CreateParts } from './create-message.ts'
 import { API, checkHead, passThroughOf, readModel } from './native-relay.ts'
@@ -15,21 +15,21 @@ const ESTIMATE_HEADERS = ['x-weir-token-estimate', 'true']
 const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 export async function countTokens(parts: CreateParts, ctx: RequestContext): Promise<void> {
-  const { host, counter, config } = parts
+  const { host, config } = parts
   const model = readModel(ctx)
   if (host.use(Generations).isNative(model, API)) {
     checkHead(ctx.bodyBytes, false)
     if (await askWorker(parts, ctx, model, null)) return
   }
   const request = toGenerationRequest(checkRequest(ctx.bodyJson(), false), config)
-  const counted = counter.count(request)
+  const counted = countPromptTokens(parts, request)
   if (counted !== null) {
     ctx.json(200, { input_tokens: await counted })
     return
   }
   const speaker = readySpeaker(parts, model)
   if (speaker !== undefined && (await askWorker(parts, ctx, model, speaker))) return
-  ctx.json(200, { input_tokens: counter.estimate(request) }, ESTIMATE_HEADERS)
+  ctx.json(200, { input_tokens: estimatePromptTokens(request) }, ESTIMATE_HEADERS)
 }
 
 function readySpeaker({ host }: CreateParts, model: string): WorkerEntry | undefined {

@@ -46,7 +46,7 @@ function open(count: Promise<number> | null = null) {
     ctx,
     loop,
     pings,
-    parts: { host, pings, counter: { count: () => count, estimate: () => 3 } },
+    parts: { host, pings, tokenizers: count === null ? undefined : { find: () => ({ count: () => count }) } },
     tell: (event: object) => listener?.onEvent(event as never),
     end: {
       'the client disconnects': () => {
@@ -60,7 +60,12 @@ function open(count: Promise<number> | null = null) {
   }
 }
 
-const request = { model: 'm', sampling: {} } as GenerationRequest
+const request = {
+  model: 'm',
+  prompt: { kind: 'chat', messages: [] },
+  tools: [],
+  sampling: {},
+} as unknown as GenerationRequest
 const shared = { model: 'm', blocks: { thinking: 'text', maxCalls: 1 }, headers: [] } as const
 const options = { ...shared, request, open: {} } as const
 const started = { type: 'started', inputTokens: 5, worker: workerEntry({ slot: 0 }) }

@@ -4,7 +4,7 @@ import { MessageEvents, PING } from './message-events.ts'
 import type { Pings, PingTarget } from './pings.ts'
 import { estimatedUsage, type Stop } from './stop-and-usage.ts'
 
-/** What is paused while the client does not read. */
+/** The source of a stream, which is paused while the client does not read. */
 export interface Pausable {
   pause(): void
   resume(): void

@@ -1,7 +1,7 @@
 /** The blocks of an answer as one list, for replies that are not streamed. */
 import { randomBytes } from 'node:crypto'
-import { isObject, type NativeObject } from '#kernel'
-import { parseBoundedText } from '#shared'
+import type { NativeObject } from '#kernel'
+import { parseCallArguments } from '#shared'
 import type { MessageResponse, WireResponseBlock, WireUsage } from '../wire.ts'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import type { Stop } from './stop-and-usage.ts'
@@ -73,17 +73,7 @@ export class WholeBlocks implements TurnSink {
     const block = this.blocks.at(-1)
     if (block?.type === 'thinking') block.signature = signature ?? ''
     else if (block?.type === 'tool_use' || block?.type === 'mcp_tool_use')
-      block.input = parseInput(this.#input)
-  }
-}
-
-/** Reads the input of a call from a model's text. @returns an empty object for text that is cut off or no object */
-export function parseInput(text: string): Record<string, unknown> {
-  try {
-    const value = parseBoundedText(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
+      block.input = parseCallArguments(this.#input)
   }
 }
 

@@ -1,26 +1,9 @@
-/** Values of a worker's response: log probabilities and usage, of which nothing is certain. */
-import { type GenerationUsage, isObject, type TokenLogprob } from '#kernel'
-import type { Json } from '../json.ts'
+/** Values of a worker's response: texts, usage and errors, of which nothing is certain. */
+import { type GatewayError, type GenerationUsage, isObject } from '#kernel'
+import { streamFailure, tokenCount, type WorkerMessage } from '#shared'
 
 export function textsOf(parts: unknown): unknown[] {
   return Array.isArray(parts) ? parts.map((part: unknown) => (isObject(part) ? part.text : '')) : []
-}
-
-export function readLogprobs(list: unknown): readonly TokenLogprob[] | null {
-  if (!Array.isArray(list) || list.length === 0) return null
-  return list.filter(isObject).map((one) => {
-    const { token, logprob, bytes } = toLogprob(one)
-    const top = Array.isArray(one.top_logprobs) ? one.top_logprobs.filter(isObject).map(toLogprob) : []
-    return { token, logprob, bytes, top }
-  })
-}
-
-function toLogprob({ token, logprob, bytes }: Json) {
-  return {
-    token: String(token ?? ''),
-    logprob: typeof logprob === 'number' ? logprob : 0,
-    bytes: Array.isArray(bytes) ? (bytes as number[]) : null,
-  }
 }
 
 export function readUsage(usage: unknown): GenerationUsage | null {
@@ -28,14 +11,28 @@ export function readUsage(usage: unknown): GenerationUsage | null {
   const input = isObject(usage.input_tokens_details) ? usage.input_tokens_details : {}
   const output = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {}
   return {
-    inputTokens: countOf(usage.input_tokens),
-    cachedTokens: countOf(input.cached_tokens),
-    cacheWriteTokens: countOf(input.cache_write_tokens),
-    outputTokens: countOf(usage.output_tokens),
-    reasoningTokens: countOf(output.reasoning_tokens),
+    inputTokens: tokenCount(usage.input_tokens),
+    cachedTokens: tokenCount(input.cached_tokens),
+    cacheWriteTokens: tokenCount(input.cache_write_tokens),
+    outputTokens: tokenCount(usage.output_tokens),
+    reasoningTokens: tokenCount(output.reasoning_tokens),
   }
 }
 
-function countOf(value: unknown): number {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : 0
+/** By a word in the code or type of an error: the HTTP status that it stands for. */
+const STATUS_OF_WORD: readonly (readonly [word: RegExp, status: number])[] = [
+  [/rate_limit|too_many_requests|quota/, 429],
+  [/overload|unavailable/, 503],
+  [/timeout/, 504],
+  [/authentication|invalid_api_key/, 401],
+  [/permission/, 403],
+  [/server_error|internal/, 502],
+  [/invalid|context_length|bad_request|unsupported/, 400],
+]
+
+/** @param error of an error event, or of a response that failed; null if it has no text */
+export function toAnswerError(error: WorkerMessage | null): GatewayError {
+  const words = `${error?.code ?? ''} ${error?.type ?? ''}`
+  const status = STATUS_OF_WORD.find(([word]) => word.test(words))?.[1]
+  return streamFailure(error?.text ?? 'it gave no reason', status)
 }

@@ -1,9 +1,8 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
 import { type EngineAttempt, type EngineSink, type FinishReason, isObject } from '#kernel'
-import { memberName, workerMessage } from '#shared'
+import { memberName, readLogprobs, workerMessage } from '#shared'
 import { isText, type Json } from '../json.ts'
-import { toAnswerError } from './answer-error.ts'
-import { readLogprobs, readUsage, textsOf } from './answer-values.ts'
+import { readUsage, textsOf, toAnswerError } from './answer-values.ts'
 
 const CHOICE = 0
 /** Name of the adapter. */
@@ -152,7 +151,13 @@ export class ResponseAnswer {
   text(index: unknown, delta: unknown, logprobs: unknown, part?: unknown): void {
     if (!isText(delta)) return
     this.#enterPart(index, part)
-    this.#sink.emit({ type: 'text', choice: CHOICE, delta, logprobs: readLogprobs(logprobs) })
+    const hasLogprobs = Array.isArray(logprobs) && logprobs.length > 0
+    this.#sink.emit({
+      type: 'text',
+      choice: CHOICE,
+      delta,
+      logprobs: hasLogprobs ? readLogprobs(logprobs) : null,
+    })
   }
 
   refusal(index: unknown, delta: unknown, part?: unknown): void {

@@ -2,7 +2,7 @@
 import { type EngineAttempt, type EngineSink, isObject } from '#kernel'
 import { EventAnswerReader, errorOfEvent, readStreamEvent, workerMessage } from '#shared'
 import type { Json } from '../json.ts'
-import { toAnswerError } from './answer-error.ts'
+import { toAnswerError } from './answer-values.ts'
 import { ResponseAnswer } from './response-answer.ts'
 
 const DONE = '[DONE]'

@@ -15,8 +15,7 @@ import { CompactBody, CompactedResponse } from '../wire.ts'
 import { toWireUsage } from './output/response-encoder.ts'
 import { toTask } from './prompt/compaction.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
-import { requireStore } from './run/require-store.ts'
-import { nowSec, readCreate, type ServeParts } from './run/serve-create.ts'
+import { nowSec, readCreate, requireStore, type ServeParts } from './run/serve-create.ts'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {

@@ -1,9 +1,9 @@
-/** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. */
+/** POST /v1/responses/input_tokens: size of the prompt of a create request with the same body. */
 import { type ErrorFormat, type RequestContext, type RouteDefinition, Type, tenantOf } from '#kernel'
+import { countPromptTokens } from '#shared'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CreateBody } from '../wire.ts'
-import { countTokens } from './prompt/prompt-tokens.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
 import { readCreate, type ServeParts } from './run/serve-create.ts'
 
@@ -37,7 +37,7 @@ async function inputTokens(parts: ServeParts, ctx: RequestContext): Promise<void
   // Nothing is kept, so no conversation has to be locked.
   const request = readCreate(parts, ctx.bodyJson(), { stream: false, background: false, store: false })
   const plan = await makePlan(parts, tenantOf(ctx), request)
-  const counted = countTokens(parts, plan.generation)
+  const counted = countPromptTokens(parts, plan.generation)
   if (counted === null)
     throw responsesErrors.input_tokens_not_supported.with({ param: 'model' }, request.model)
   ctx.json(200, { object: 'response.input_tokens', input_tokens: await counted }, warningHeaders(plan))

@@ -20,8 +20,8 @@ interface KeyRecord {
 }
 
 /**
- * The keys of both stores. Without a configured key the first is made where it does not exist, and is a key of this
- * process alone where no store keeps it.
+ * Loads the keys of both stores. Without a configured key, a missing first key is created; without a store it is valid for
+ * this process only.
  *
  * @param isConfigured a configured key seals; the stored ones only open what was sealed before
  * @returns the key to seal with first, unless one is configured; incomplete if a store is down
@@ -52,7 +52,7 @@ export async function loadKeys(
   return { keys: [randomBytes(KEY_BYTES)], isComplete }
 }
 
-/** @throws errors of the store, and for a record that holds no key */
+/** @throws errors of the store, and for a record without a key */
 async function readOrMakeKey(store: StoreService): Promise<Buffer> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const key = await readKey(store)
@@ -64,7 +64,7 @@ async function readOrMakeKey(store: StoreService): Promise<Buffer> {
   throw new Error(`the record ${RECORD} of the collection ${COLLECTION} is gone as soon as it is written`)
 }
 
-/** Null where there is none. @throws errors of the store, and for a record that holds no key */
+/** Null if there is no record. @throws errors of the store, and for a record without a key */
 async function readKey(store: StoreService): Promise<Buffer | null> {
   const record = await store.collection<Partial<KeyRecord> | null>(COLLECTION).get(GATEWAY_TENANT, RECORD)
   if (record === undefined) return null

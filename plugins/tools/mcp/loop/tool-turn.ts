@@ -16,6 +16,7 @@ import {
   type ToolLoopListener,
   type ToolTurn,
 } from '#kernel'
+import { addUsage } from '#shared'
 import type { McpConfig } from '../config.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
@@ -283,16 +284,4 @@ export class ToolTurnRun implements RunningTurn {
 function nativeNamesOf({ native }: GenerationRequest): ReadonlySet<string> {
   const names = native?.tools.flatMap(({ name }) => (typeof name === 'string' ? name : []))
   return new Set(names)
-}
-
-/** Sums the counters; null counts as zero. */
-function addUsage(sum: GenerationUsage | null, more: GenerationUsage | null): GenerationUsage | null {
-  if (sum === null || more === null) return sum ?? more
-  return {
-    inputTokens: sum.inputTokens + more.inputTokens,
-    cachedTokens: sum.cachedTokens + more.cachedTokens,
-    cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
-    outputTokens: sum.outputTokens + more.outputTokens,
-    reasoningTokens: sum.reasoningTokens + more.reasoningTokens,
-  }
 }

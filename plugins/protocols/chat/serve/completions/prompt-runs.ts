@@ -8,6 +8,7 @@ import type {
   RequestContext,
   WorkerEntry,
 } from '#kernel'
+import { addUsage } from '#shared'
 
 export interface PromptRunsOptions {
   readonly stream: boolean
@@ -71,21 +72,10 @@ export class PromptRuns {
       this.#options.onEvent(prompt, event)
       return
     }
-    this.#usage = sum(this.#usage, event.usage)
+    this.#usage = addUsage(this.#usage, event.usage)
     this.#left--
     if (this.#left > 0) return
     this.#isOver = true
     this.#options.onDone(this.#usage)
-  }
-}
-
-function sum(a: GenerationUsage | null, b: GenerationUsage | null): GenerationUsage | null {
-  if (a === null || b === null) return a ?? b
-  return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    cachedTokens: a.cachedTokens + b.cachedTokens,
-    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
   }
 }

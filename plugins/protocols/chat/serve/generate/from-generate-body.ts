@@ -1,7 +1,8 @@
 /** A native generation body as the internal request. */
-import type { GenerationRequest, Prompt, Sampling } from '#kernel'
+import type { GenerationRequest, Prompt } from '#kernel'
 import { chatErrors } from '../../errors.ts'
 import type { GenerateRequest } from '../../wire/generate.ts'
+import { toSampling } from '../chat/from-chat-body.ts'
 import { toConstraint } from '../completions/from-completion-body.ts'
 
 /**
@@ -17,7 +18,11 @@ export function fromGenerateBody(body: GenerateRequest, model: string | null): G
     tools: [],
     toolChoice: null,
     constraint: toConstraint(sampling),
-    sampling: toSampling(sampling),
+    sampling: toSampling({
+      ...sampling,
+      max_tokens: sampling.max_new_tokens,
+      min_tokens: sampling.min_new_tokens,
+    }),
     reasoning: null,
     choices: sampling.n || 1,
     topLogprobs: null,
@@ -65,25 +70,4 @@ function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
     tokenIds[at] = id
   }
   return { kind: 'tokens', tokenIds }
-}
-
-function toSampling(given: NonNullable<GenerateRequest['sampling_params']>): Sampling {
-  const stop = typeof given.stop === 'string' ? [given.stop] : given.stop
-  return {
-    ...(given.temperature != null && { temperature: given.temperature }),
-    ...(given.top_p != null && { topP: given.top_p }),
-    ...(given.top_k != null && { topK: given.top_k }),
-    ...(given.min_p != null && { minP: given.min_p }),
-    ...(given.frequency_penalty != null && { frequencyPenalty: given.frequency_penalty }),
-    ...(given.presence_penalty != null && { presencePenalty: given.presence_penalty }),
-    ...(given.repetition_penalty != null && { repetitionPenalty: given.repetition_penalty }),
-    ...(given.sampling_seed != null && { seed: given.sampling_seed }),
-    ...(given.max_new_tokens != null && { maxTokens: given.max_new_tokens }),
-    ...(given.min_new_tokens != null && { minTokens: given.min_new_tokens }),
-    ...(stop != null && { stop }),
-    ...(given.stop_token_ids != null && { stopTokenIds: given.stop_token_ids }),
-    ...(given.ignore_eos != null && { ignoreEos: given.ignore_eos }),
-    ...(given.skip_special_tokens != null && { skipSpecialTokens: given.skip_special_tokens }),
-    ...(given.no_stop_trim != null && { includesStop: given.no_stop_trim }),
-  }
 }

@@ -91,33 +91,19 @@ export function modelRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
 
 /** Answered by the first ready worker, regardless of the policy. */
 export function infoRoutes(host: Host): RouteDefinition[] {
-  const askFirst = (ctx: RequestContext, about: 'model' | 'server') => askFirstReady(host, ctx, about)
-  return [
-    {
-      method: 'GET',
-      path: '/get_model_info',
-      access: 'public',
-      errors: apiErrorFormat,
-      handler: (ctx) => askFirst(ctx, 'model'),
-      docs: {
-        summary: 'Model info of the first ready worker',
-        tag: TAG,
-        responses: { 200: { description: "The worker's response.", schema: ModelInfo }, ...failures },
-      },
+  const schemas = { model: ModelInfo, server: ServerInfo }
+  return (['model', 'server'] as const).map((about) => ({
+    method: 'GET',
+    path: `/get_${about}_info`,
+    access: 'public',
+    errors: apiErrorFormat,
+    handler: (ctx) => askFirstReady(host, ctx, about),
+    docs: {
+      summary: `${about === 'model' ? 'Model' : 'Server'} info of the first ready worker`,
+      tag: TAG,
+      responses: { 200: { description: "The worker's response.", schema: schemas[about] }, ...failures },
     },
-    {
-      method: 'GET',
-      path: '/get_server_info',
-      access: 'public',
-      errors: apiErrorFormat,
-      handler: (ctx) => askFirst(ctx, 'server'),
-      docs: {
-        summary: 'Server info of the first ready worker',
-        tag: TAG,
-        responses: { 200: { description: "The worker's response.", schema: ServerInfo }, ...failures },
-      },
-    },
-  ]
+  }))
 }
 
 const COMPLETE = { model: withModelInfo, server: withServerInfo } as const

@@ -117,22 +117,17 @@ const responses: RouteDefinition['docs']['responses'] = {
 }
 
 export function rerankRoutes(host: Host): RouteDefinition[] {
+  const shared = { method: 'POST', access: 'api', errors: apiErrorFormat, endpoint: 'rerank' } as const
   return [
     {
-      method: 'POST',
+      ...shared,
       path: '/rerank',
-      access: 'api',
-      errors: apiErrorFormat,
-      endpoint: 'rerank',
       handler: (ctx) => rerank(host, ctx),
       docs: { summary: 'Rank documents by a query', tag: 'Inference', body: RerankRequest, responses },
     },
     {
-      method: 'POST',
+      ...shared,
       path: '/v1/rerank',
-      access: 'api',
-      errors: apiErrorFormat,
-      endpoint: 'rerank',
       handler: (ctx) => v1Rerank(host, ctx),
       docs: {
         summary: 'Rank all documents by a query',

@@ -10,10 +10,9 @@ import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
 import { makePlan, warningHeaders } from '../run/plan.ts'
-import { requireStore } from '../run/require-store.ts'
-import { nowSec, readCreate } from '../run/serve-create.ts'
+import { nowSec, readCreate, requireStore } from '../run/serve-create.ts'
 
-/** @throws what is wrong with the request, background_queue_full (429), storage_unavailable (503), storage_quota_exceeded (507) */
+/** @throws errors of the request (400, 404), background_queue_full (429), storage_unavailable (503), storage_quota_exceeded (507) */
 export async function acceptBackground(
   parts: RunParts,
   ctx: RequestContext,

@@ -1,6 +1,6 @@
 /** Output items of the model: calls of what the client declared. */
-import { type HistoryItem, isObject, type NativeObject, type ToolLoopEvent } from '#kernel'
-import { newItemId, parseBoundedText } from '#shared'
+import type { HistoryItem, NativeObject, ToolLoopEvent } from '#kernel'
+import { newItemId, parseCallArguments } from '#shared'
 import { toInput } from '../read/stand-ins.ts'
 import { type EventEncoder, ItemEncoder } from './event-encoder.ts'
 import type { EventOf, OpenItem, OutputOptions } from './model-items.ts'
@@ -137,7 +137,7 @@ class SearchCallItem implements OpenItem {
 
   end(event: ToolLoopEvent): HistoryItem {
     const { arguments: args, isCut } = event as EventOf<'function_done'>
-    const item = this.#value(isCut ? 'incomplete' : 'completed', readArguments(args))
+    const item = this.#value(isCut ? 'incomplete' : 'completed', parseCallArguments(args))
     this.#encoder.done(item)
     return item
   }
@@ -153,16 +153,6 @@ class SearchCallItem implements OpenItem {
 }
 
 const SEARCH_CALL = 'tool_search_call'
-
-/** Empty for a text that is not a JSON object: models make mistakes. */
-function readArguments(text: string): object {
-  try {
-    const value: unknown = parseBoundedText(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
-  }
-}
 
 /** A call of what the client declared: a function, or a tool that a function stands for. */
 export function callItem(

@@ -1,14 +1,12 @@
 /** Items of tools that the gateway runs, while they run. */
 import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
-import { newId, newItemId, parseBoundedText, withoutPrivate } from '#shared'
+import { newId, newItemId, parseCallArguments, withoutPrivate } from '#shared'
 import { type EventEncoder, ItemEncoder } from './event-encoder.ts'
-import type { OpenItem, OutputOptions } from './model-items.ts'
+import type { EventOf, OpenItem, OutputOptions } from './model-items.ts'
 
 function toHead(type: string): { id: string; type: string } {
   return { id: newItemId(type), type }
 }
-
-type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
 
 export class ListItem implements OpenItem {
   readonly #encoder: ItemEncoder
@@ -199,12 +197,8 @@ export class BuiltInItem implements OpenItem {
 
   /** One argument of the call; empty if it is not a string. */
   #argument(name: string): string {
-    try {
-      const value = (parseBoundedText(this.#arguments || '{}') as Record<string, unknown> | null)?.[name]
-      return typeof value === 'string' ? value : ''
-    } catch {
-      return ''
-    }
+    const value = parseCallArguments(this.#arguments)[name]
+    return typeof value === 'string' ? value : ''
   }
 
   #value(status: string, result?: ToolCallResult): HistoryItem {

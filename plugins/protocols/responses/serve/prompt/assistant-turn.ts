@@ -28,7 +28,7 @@ export class AssistantTurn {
     this.#usedIds = usedIds
   }
 
-  /** It has calls, and all have their results: what the assistant does next is another turn. */
+  /** All of its calls have results, so the next item begins another turn. */
   get isAnswered(): boolean {
     return this.#calls.length > 0 && this.unanswered() === null
   }

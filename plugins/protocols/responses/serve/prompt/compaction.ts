@@ -15,16 +15,21 @@ export function toTask(generation: GenerationRequest, messages: readonly ChatMes
     constraint: null,
     topLogprobs: null,
     reasoning: null,
-    // It was made of another prompt.
+    // It belongs to another prompt.
     native: undefined,
   }
 }
 
-/** A stored item keeps the text beside what was sealed for the client. Null for the summary of another service. */
+/** Stored items also have the plain text. Null for the summary of another service. */
 export function findSummary(item: HistoryItem, unsealer: Unsealer): SealedText | null {
   const { _summary: text, _covers: covers } = item
   if (typeof text === 'string' && typeof covers === 'string') return { text, covers }
   return unsealer.open(String(item.encrypted_content))
+}
+
+/** The message that takes the place of the items that a summary covers. */
+export function summaryMessage({ text }: SealedText): string {
+  return `Summary of the conversation so far:\n${text}`
 }
 
 /** A summary that only the service which made it can read. */

@@ -1,19 +1,19 @@
 /**
- * Text that clients keep for the gateway and cannot read or change: reasoning, and what compaction made of a conversation.
- * AES-256-GCM under the gateway's key, bound to the tenant.
+ * Encrypts text that clients store for the gateway: reasoning and summaries of compactions. AES-256-GCM under the gateway's
+ * key, bound to the tenant.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { responsesErrors } from '../../errors.ts'
 
 export interface SealedText {
   readonly text: string
-  /** The vendor's proof of it, where it is reasoning. */
+  /** The vendor's signature of reasoning. */
   readonly signature?: string
-  /** Where it is a summary: the last item that it stands for. */
+  /** Id of the last item that a summary covers. */
   readonly covers?: string
 }
 
-/** Opens what was sealed for the tenant; null for what was not, or not by this gateway, or was changed. */
+/** Decrypts text of the tenant; null for text of another tenant or gateway, or that was changed. */
 export interface Unsealer {
   open(sealed: string): SealedText | null
 }
@@ -27,8 +27,8 @@ export class TextSeal {
   #keys: readonly Buffer[] = []
 
   /**
-   * Before anything is sealed or opened, and whenever the keys change.
-   * @param keys the first one seals, all open; of any length, and as strong as what they hold
+   * Call before the first use, and when the keys change.
+   * @param keys of any length; the first one encrypts, all of them decrypt
    */
   useKeys(keys: readonly Buffer[]): void {
     this.#keys = keys.map((key) => Buffer.from(hkdfSync('sha256', key, '', 'weir responses', KEY_BYTES)))
@@ -54,7 +54,7 @@ export class TextSeal {
   }
 }
 
-/** Null where the key is another one, or the bytes or the tenant are. */
+/** Null for another key or tenant, or changed bytes. */
 function decrypt(key: Buffer, tenant: string, bytes: Buffer): string | null {
   const begin = 1 + IV_BYTES + TAG_BYTES
   const iv = bytes.subarray(1, 1 + IV_BYTES)
@@ -69,13 +69,13 @@ function decrypt(key: Buffer, tenant: string, bytes: Buffer): string | null {
   }
 }
 
-/** Of what cannot be missed. @throws invalid_encrypted_content (400) where it was not opened */
+/** For text without which the request cannot be served. @throws invalid_encrypted_content (400) for null */
 export function requireOpened(text: SealedText | null): SealedText {
   if (text === null) throw responsesErrors.invalid_encrypted_content.with({ param: 'input' })
   return text
 }
 
-/** Whether a gateway sealed it, for any tenant and under any key: other services have other formats. */
+/** True for text of any gateway, tenant and key; other services have other formats. */
 export function isSealedHere(sealed: string): boolean {
   return Buffer.from(sealed.slice(0, 4), 'base64url')[0] === VERSION
 }

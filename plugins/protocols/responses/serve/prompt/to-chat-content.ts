@@ -5,7 +5,7 @@ type Part = { readonly type: string; readonly [member: string]: unknown }
 
 const TEXT_MEMBERS: readonly string[] = ['text', 'refusal']
 
-/** All that can be read as text, joined; other parts are passed over. */
+/** Joins the texts of the parts; other parts are ignored. */
 export function textOf(parts: readonly { readonly type: string }[]): string {
   const texts: string[] = []
   for (const part of parts as readonly Part[])
@@ -13,7 +13,7 @@ export function textOf(parts: readonly { readonly type: string }[]): string {
   return texts.length === 1 ? texts[0] : texts.join('\n')
 }
 
-/** A text where there is nothing but text. */
+/** A string if all parts are text. */
 export function toChatContent(parts: readonly { readonly type: string }[]): string | readonly ContentPart[] {
   const isText = parts.every(({ type }) => type.endsWith('_text') || type === 'refusal')
   return isText ? textOf(parts) : (parts as readonly Part[]).map(toChatPart)

@@ -6,8 +6,9 @@ import { imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT } from '../read/found-tools.ts'
 import { SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
+import { denialText } from '../run/approvals.ts'
 import { AssistantTurn } from './assistant-turn.ts'
-import { findSummary, isForeignSummary } from './compaction.ts'
+import { findSummary, isForeignSummary, summaryMessage } from './compaction.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 
@@ -110,10 +111,7 @@ class MessageBuilder {
       case 'compaction': {
         const summary = findSummary(item, this.#unsealer)
         if (this.#isNative && isForeignSummary(item, this.#unsealer)) return
-        this.add({
-          role: 'user',
-          content: `Summary of the conversation so far:\n${requireOpened(summary).text}`,
-        })
+        this.add({ role: 'user', content: summaryMessage(requireOpened(summary)) })
         return
       }
     }
@@ -139,7 +137,7 @@ class MessageBuilder {
     this.add({ role, content: toChatContent(content) })
   }
 
-  /** The turn can go on without its reasoning: a key that is gone must not end the conversation. */
+  /** Drops reasoning that cannot be decrypted: a lost key must not end the conversation. */
   #addReasoning(item: HistoryItem): void {
     const reasoning = this.#reasoningOf(item)
     if (reasoning === null) this.#droppedReasoning += 1
@@ -152,7 +150,7 @@ class MessageBuilder {
     return { text: textOf(parts) }
   }
 
-  /** The turn that the next thing of the assistant belongs to. */
+  /** Turn to which the next item of the assistant belongs. */
   #assistant(): AssistantTurn {
     if (this.#turn?.isAnswered) this.#endTurn()
     this.#turn ??= new AssistantTurn(this.#usedIds)
@@ -177,15 +175,13 @@ class MessageBuilder {
     this.#turn?.addResult(item.id, String(said), [])
   }
 
-  /** A call that was allowed stands behind the answer as one that was run. */
+  /** Adds a denied call; an allowed one follows as a call that was run. */
   #addDenied(answer: HistoryItem): void {
     const request = this.#requests.get(String(answer.approval_request_id))
     if (request === undefined || answer.approve === true) return
-    const why = typeof answer.reason === 'string' ? `: ${answer.reason}` : ''
     const { id, server_label, name, arguments: args } = request
-    const error = `The user did not allow this call${why}`
     this.#addRun(
-      { id, type: 'mcp_call', name, arguments: args, error },
+      { id, type: 'mcp_call', name, arguments: args, error: denialText(answer) },
       { kind: 'mcp', label: String(server_label), name: String(name) },
     )
   }

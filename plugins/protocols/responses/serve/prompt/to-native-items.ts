@@ -1,10 +1,11 @@
 /**
- * Items as a worker that speaks the format gets them: whole, but for what is the gateway's own. Ids are left out, since no
- * worker knows them; calls that the gateway ran become functions with their results.
+ * Converts items for a worker that speaks the format: without the gateway's own members and without ids, which no worker
+ * knows. Calls that the gateway ran become functions with their results.
  */
 import type { HistoryItem } from '#kernel'
 import type { Json } from '../../json.ts'
-import { findSummary } from './compaction.ts'
+import { denialText } from '../run/approvals.ts'
+import { findSummary, summaryMessage } from './compaction.ts'
 import type { Unsealer } from './sealed-text.ts'
 
 const BUILT_IN = new Map([
@@ -23,7 +24,7 @@ export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer)
 }
 
 function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer: Unsealer): Json[] {
-  // What a worker ran goes back to it unchanged.
+  // Items of a worker are sent back to it unchanged.
   if (typeof item._workerId === 'string') return [{ ...withoutOwn(item), id: item._workerId }]
   switch (item.type) {
     case 'message':
@@ -35,7 +36,7 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
     case 'compaction': {
       const summary = findSummary(item, unsealer)
       if (summary === null) return [withoutOwn(item)]
-      const content = [{ type: 'input_text', text: `Summary of the conversation so far:\n${summary.text}` }]
+      const content = [{ type: 'input_text', text: summaryMessage(summary) }]
       return [{ type: 'message', role: 'user', content }]
     }
     case 'mcp_call':
@@ -44,8 +45,7 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
     case 'mcp_approval_response': {
       const request = requests.get(String(item.approval_request_id))
       if (request === undefined || item.approve === true) return []
-      const why = typeof item.reason === 'string' ? `: ${item.reason}` : ''
-      return asFunction(request, request.name, request.arguments, `The user did not allow this call${why}`)
+      return asFunction(request, request.name, request.arguments, denialText(item))
     }
     case 'mcp_list_tools':
     case 'mcp_approval_request':
@@ -71,7 +71,7 @@ function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unk
   ]
 }
 
-/** None where its encrypted content cannot be opened, as in `toMessages`. */
+/** Empty if the encrypted content cannot be decrypted, as in `toMessages`. */
 function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
   const { content, summary = [], encrypted_content: sealed } = item
   if (typeof sealed !== 'string')

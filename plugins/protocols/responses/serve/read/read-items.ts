@@ -1,4 +1,4 @@
-/** Makes the items of a request's input whole, with an id and parts, and checks what their schema cannot say. */
+/** Completes the items of a request's input with ids and parts, and checks rules that the schema cannot express. */
 import type { HistoryItem } from '#kernel'
 import {
   type InputItem,
@@ -102,7 +102,7 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
         approve: item.approve,
         ...given('reason', item.reason),
       }
-    // Results of built-in calls stay with the gateway that ran them: what a client sends of one is kept as it is.
+    // Results of built-in calls are stored by the gateway that ran them; the client's copy is kept unchanged.
     case 'web_search_call':
       return { ...head(item), status: item.status ?? 'completed', ...given('action', item.action) }
     case 'code_interpreter_call':

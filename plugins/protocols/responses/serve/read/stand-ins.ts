@@ -4,7 +4,7 @@
  * tools is a function too.
  */
 import { type ChatTool, isObject } from '#kernel'
-import { memberName, parseBoundedText } from '#shared'
+import { memberName, parseCallArguments } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
 import type { Json } from '../../json.ts'
 
@@ -104,10 +104,6 @@ export function toArguments(input: unknown): string {
 
 /** Input of a custom tool. Arguments without such a member are the input themselves: models make mistakes. */
 export function toInput(args: string): string {
-  try {
-    const value: unknown = parseBoundedText(args)
-    return isObject(value) && typeof value[INPUT] === 'string' ? value[INPUT] : args
-  } catch {
-    return args
-  }
+  const { [INPUT]: input } = parseCallArguments(args)
+  return typeof input === 'string' ? input : args
 }

@@ -1,4 +1,4 @@
-/** What the model must, may and must not call. */
+/** The tool choice: tools that the model must, may or must not call. */
 import type { LoopToolChoice, ToolChoice, ToolReference } from '#kernel'
 import { missing, responsesErrors, shown } from '../../errors.ts'
 import type { CreateBody, ToolChoice as WireChoice } from '../../wire.ts'

@@ -3,7 +3,7 @@ import type { ApprovalAnswer, HistoryItem, ListedServer } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 
 /**
- * The answers that this turn is to act on. What stands in the input as history was acted on already.
+ * Answers that this turn must process. Answers in the input that belong to its history were processed before.
  * @throws approval_request_not_found, approval_already_answered (400)
  */
 export function answersOf(
@@ -40,6 +40,11 @@ export function answersOf(
     })
   }
   return answers
+}
+
+/** The result of a call that the user denied, for the model. */
+export function denialText({ reason }: HistoryItem): string {
+  return `The user did not allow this call${typeof reason === 'string' ? `: ${reason}` : ''}`
 }
 
 /** Servers whose tools the history lists. */

@@ -1,6 +1,6 @@
 /**
- * What is too long is compacted before it is asked: by a threshold of the client's (`context_management`), or where the
- * model's context would overflow (`truncation: auto`). The turn under way is never cut.
+ * Compacts a prompt that is too long: above the client's threshold (`context_management`), or if the model's context would
+ * overflow (`truncation: auto`). The current turn is never cut.
  */
 import {
   type ChatMessage,
@@ -12,11 +12,10 @@ import {
   type RequestContext,
   type ToolLoopEvent,
 } from '#kernel'
-import { newItemId } from '#shared'
+import { addUsage, countPromptTokens, estimateMessageTokens, estimatePromptTokens, newItemId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import type { RunParts } from '../parts.ts'
 import { hasForeignSummary, toTask, withoutCovered } from '../prompt/compaction.ts'
-import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'
 import { toMessages } from '../prompt/to-messages.ts'
 import { toTurn, unsealerOf, workersOf } from './model-turn.ts'
 import type { Compaction, Plan } from './plan.ts'
@@ -71,7 +70,7 @@ async function compactAbove(
   { limit, context }: { limit: number; context: number | null },
 ): Promise<Plan> {
   const { tenant, request, generation } = plan
-  const tokens = (await countTokens(parts, generation)) ?? estimateTokens(generation)
+  const tokens = (await countPromptTokens(parts, generation)) ?? estimatePromptTokens(generation)
   if (tokens <= limit) return plan
   const unsealer = unsealerOf(parts, tenant)
   const items = withoutCovered(plan.context, unsealer)
@@ -151,7 +150,7 @@ function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[]
   const chunks: ChatMessage[][] = []
   let tokens = Number.POSITIVE_INFINITY
   for (const message of messages) {
-    const more = messageTokens(message)
+    const more = estimateMessageTokens(message)
     const chunk = chunks.at(-1)
     if (chunk === undefined || (tokens + more > most && message.role !== 'tool')) {
       chunks.push([message])
@@ -178,7 +177,7 @@ async function summarise(
     const answer = await host.use(Generations).collect(ctx, toTask(generation, [...before, ...chunk]))
     text = answer.choices[0]?.text ?? ''
     if (text === '') throw responsesErrors.worker_aborted()
-    usage = sumOf(usage, answer.usage)
+    usage = addUsage(usage, answer.usage)
   }
   return { text, usage }
 }
@@ -190,18 +189,7 @@ export function behindCompaction(
 ): (event: ToolLoopEvent) => void {
   return (event) => {
     if (event.type === 'finished' || event.type === 'failed')
-      onEvent({ ...event, usage: sumOf(event.usage, usage) })
+      onEvent({ ...event, usage: addUsage(event.usage, usage) })
     else onEvent('index' in event ? { ...event, index: event.index + 1 } : event)
-  }
-}
-
-function sumOf(one: GenerationUsage | null, two: GenerationUsage | null): GenerationUsage | null {
-  if (one === null || two === null) return one ?? two
-  return {
-    inputTokens: one.inputTokens + two.inputTokens,
-    cachedTokens: one.cachedTokens + two.cachedTokens,
-    cacheWriteTokens: one.cacheWriteTokens + two.cacheWriteTokens,
-    outputTokens: one.outputTokens + two.outputTokens,
-    reasoningTokens: one.reasoningTokens + two.reasoningTokens,
   }
 }

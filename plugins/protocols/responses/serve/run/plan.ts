@@ -67,7 +67,7 @@ export interface PlanOptions {
 }
 
 /**
- * Plans without waiting where nothing has to be loaded.
+ * Returns synchronously if nothing has to be loaded.
  * @throws 400, 404, and errors of the store; nothing is locked then
  */
 export function makePlan(

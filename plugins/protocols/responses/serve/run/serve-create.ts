@@ -1,6 +1,6 @@
 /** POST /v1/responses: the response as one object or as an event stream. */
 import { type RequestContext, type RequestSlot, type StreamWriter, tenantOf } from '#kernel'
-import { newId } from '#shared'
+import { newId, storageUnavailable } from '#shared'
 import type { Json } from '../../json.ts'
 import { DONE } from '../output/event-encoder.ts'
 import type { RunParts } from '../parts.ts'
@@ -8,7 +8,6 @@ import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import type { RememberedTurn } from './load-past.ts'
 import { makePlan, type Plan, warningHeaders } from './plan.ts'
-import { requireStore } from './require-store.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
 
 export interface ServeParts extends RunParts {
@@ -60,6 +59,25 @@ export function serveCreate(
     early?.stop()
     throw error
   })
+}
+
+/**
+ * Rejects a request before anything is generated.
+ *
+ * @throws storage_unavailable (503) if the request stores a response or continues a stored one, and the store is down
+ */
+export function requireStore(
+  { history }: RunParts,
+  { store, background, conversationId, previousResponseId }: CreateRequest,
+  remembered: RememberedTurn | null,
+): void {
+  const outage = history?.outage() ?? null
+  if (outage === null) return
+  const continues = previousResponseId !== null && previousResponseId !== remembered?.responseId
+  if (store || background || conversationId !== null || continues)
+    throw storageUnavailable(
+      `${outage}; only requests with store set to false and their whole input are served`,
+    )
 }
 
 /** @param members replace those of the client. @throws 400 naming the field */
