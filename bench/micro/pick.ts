@@ -125,7 +125,8 @@ function requestOf(number: number): object {
   const content = `session ${number}: ${'a question about routing '.repeat(40)}`
   const body = Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] }))
   const key = `session-${number}`
-  return { rawBody: body, header: (name: string) => (name === 'x-weir-routing-key' ? key : undefined) }
+  const header = (name: string) => (name === 'x-weir-routing-key' ? key : undefined)
+  return { rawBody: body, header, hooks: { onPick: null } }
 }
 
 const requests = Array.from({ length: 500 }, (_, number) => requestOf(number))

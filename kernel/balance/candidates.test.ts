@@ -260,9 +260,10 @@ describe('the report of a pick', () => {
   })
 
   test('is null if no policy picked', () => {
-    const fleet = new TestBalance({ onPickHook: () => () => 0 })
+    const fleet = new TestBalance()
+    const hooked = pickContext({}, () => 0)
     fleet.register(workerEntry({ slot: 0 }))
-    expect(fleet.balance.pick(ctx, 'm', { report: true })).toMatchObject({ policy: 'hook', choice: null })
+    expect(fleet.balance.pick(hooked, 'm', { report: true })).toMatchObject({ policy: 'hook', choice: null })
     expect(fleet.balance.attempt(fleet.balance.workers[0])).toMatchObject({ policy: 'fixed', choice: null })
   })
 })

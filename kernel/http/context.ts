@@ -16,13 +16,14 @@ import type {
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Validator } from '../schema/validate.ts'
+import { headerOf } from '../wire/header-list.ts'
 import { isFieldValue } from '../wire/header-syntax.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { failHookedResponse, failRequest } from './fail.ts'
 import { HookedResponse } from './hooked-response.ts'
 import { parseJson, peekRouting, type ScannedBody, toPeek } from './json-body.ts'
 import { finishRequest } from './request-end.ts'
-import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
+import { assertHeader, type CopiedHeaders, changeHeader } from './request-headers.ts'
 import { assertHeaders } from './response-check.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
@@ -180,7 +181,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   header(name: string): string | undefined {
-    return headerValue(this.headers.kept, name)
+    return headerOf(this.headers.kept, name)
   }
 
   get requestHeaders(): HeaderList {
@@ -308,14 +309,14 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   stream(status: number, headers: ExtraHeaders, options?: StreamOptions): StreamWriter {
     assertHeaders(headers, 'a handler')
-    const type = headerValue(headers, 'content-type')
+    const type = headerOf(headers, 'content-type')
     this.encodeError = options?.encodeError ?? null
     this.startStream(status, [...headers], type?.toLowerCase().startsWith(EVENT_STREAM) === true)
     return new BatchedStreamWriter(this)
   }
 
   sse(status = 200, headers: ExtraHeaders = []): StreamWriter {
-    if (headerValue(headers, 'content-type') !== undefined)
+    if (headerOf(headers, 'content-type') !== undefined)
       throw new TypeError('ctx.sse sends text/event-stream; use ctx.stream for another content type')
     const own = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
     return this.stream(status, [...own, ...headers])

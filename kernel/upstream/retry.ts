@@ -3,7 +3,7 @@ import type { KernelConfig } from '../config/kernel-config.ts'
 import type { RandomSource } from '../contracts/policy.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
-import { headerOf } from './response-headers.ts'
+import { headerOf } from '../wire/header-list.ts'
 
 /** Retry settings of the kernel, or of a worker that overrides some of them. */
 export interface RetrySettings {
