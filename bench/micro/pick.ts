@@ -40,8 +40,7 @@ interface Balance {
   pick(ctx: object, model: string, options?: object): Attempt
   attempt(worker: object): Attempt
   setStatus(slot: number, status: string): void
-  policyNames(): readonly string[]
-  readonly registry: Registry
+  readonly registry: Registry & { names(): readonly string[] }
   close(): void
 }
 type Make<Made> = new (...parameters: unknown[]) => Made
@@ -87,7 +86,6 @@ const engineLoad = (slot: number, atMs: number) => ({
   usedTokens: slot * 10,
   kvUsage: (slot % 10) / 10,
   tokensPerSecond: 2_000,
-  usedTokensByRank: [],
   atMs,
 })
 
@@ -204,7 +202,7 @@ function specialFigures(): Figure[] {
   ]
 }
 
-const names = flags.policy ?? open('random', 1).balance.policyNames()
+const names = flags.policy ?? open('random', 1).balance.registry.names()
 const question = 'what does a pick cost, from the name of the model to the release of the attempt?'
 const figures = [...names.flatMap(policyFigures), ...(flags.policy === undefined ? specialFigures() : [])]
 console.log(renderTable({ scenario: 'pick', question, figures }))

@@ -34,7 +34,6 @@ function report(atMs: number, periodMs?: number): EngineLoad {
     usedTokens: 2,
     kvUsage: 0.5,
     tokensPerSecond: 9,
-    usedTokensByRank: [],
     atMs,
   }
 }

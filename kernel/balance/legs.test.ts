@@ -225,6 +225,6 @@ describe('policies that a leg cannot use', () => {
     name: string,
     policy: { name: string; needsBody: boolean; pick: () => number },
   ): void {
-    if (!fleet.balance.policyNames().includes(name)) fleet.balance.registry.register(name, () => policy)
+    if (!fleet.balance.registry.names().includes(name)) fleet.balance.registry.register(name, () => policy)
   }
 })

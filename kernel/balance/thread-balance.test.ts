@@ -385,7 +385,7 @@ describe('policies', () => {
     })
     balance.registry.register('last_one', () => policy(true))
     balance.registry.register('blind_one', () => policy(false))
-    expect(balance.policyNames().slice(-2)).toEqual(['last_one', 'blind_one'])
+    expect(balance.registry.names().slice(-2)).toEqual(['last_one', 'blind_one'])
     const first = workerEntry({ slot: 0, models: ['m'], labels: { policy: 'last_one' } })
     const blind = workerEntry({ slot: 3, models: ['n'], labels: { policy: 'blind_one' } })
     register(first, three[1], three[2], blind)

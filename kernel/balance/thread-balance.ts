@@ -242,10 +242,6 @@ export class ThreadBalance implements WorkerBalance {
     this.#slots.free(slot)
   }
 
-  policyNames(): readonly string[] {
-    return this.registry.names()
-  }
-
   policyOf(model: string): string {
     const route = this.#table.routeOf(model) ?? this.#table.routeOf(model, 'prefill')
     return route === null ? '' : this.#policies.nameFor(route)

@@ -13,6 +13,7 @@ import {
   workerControls,
 } from '#kernel'
 import type { WorkersConfig } from './config.ts'
+import { ConfiguredWorkers } from './configured-workers.ts'
 import type { ControlParts } from './control-parts.ts'
 import { EngineMetrics } from './engine-load.ts'
 import { HealthChecks } from './health-checks.ts'
@@ -29,6 +30,7 @@ import { readSpec } from './worker-validation.ts'
 
 export interface OpenedManager {
   readonly manager: WorkerManager
+  readonly configured: ConfiguredWorkers
   /** Null if this gateway does not share its workers. */
   readonly shared: SharedWorkers | null
 }
@@ -88,9 +90,11 @@ export function openManager(host: Host, config: WorkersConfig): OpenedManager {
     log,
   }
   const removals = new Removals(parts)
-  const manager = new WorkerManager(parts, new Registrations(parts), removals)
+  const registrations = new Registrations(parts)
+  const manager = new WorkerManager(parts, registrations, removals)
+  const configured = new ConfiguredWorkers(parts, registrations, manager)
   const shared = mesh !== undefined && isShared ? new SharedWorkers(mesh, manager, log) : null
-  return { manager, shared }
+  return { manager, configured, shared }
 }
 
 function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry): LoadMonitor {

@@ -10,7 +10,7 @@ import type {
   UpstreamRequest,
   WorkerEntry,
 } from '#kernel'
-import { type ConnectorMode, type PairMetrics, uuidV7 } from '#shared'
+import { bootstrapHostOf, type ConnectorMode, type PairMetrics, uuidV7 } from '#shared'
 import type { EngineRequest, PairParameters, Runtime } from '../runtimes/runtime.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import type { Origin, SentRequests } from '../wire/sent-requests.ts'
@@ -173,14 +173,6 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId
     relaysTransfer: false,
     connector: 'mooncake',
   }
-}
-
-function bootstrapHostOf({ url, bootstrapHost, dataParallel }: WorkerEntry): string {
-  if (bootstrapHost) return bootstrapHost
-  // The URL parser handles hosts of http URLs only.
-  const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
-  const host = URL.parse(base)?.hostname ?? 'localhost'
-  return host.startsWith('[') ? host.slice(1, -1) : host
 }
 
 const drawn = new BigUint64Array(1)

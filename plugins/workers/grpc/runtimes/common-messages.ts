@@ -1,7 +1,7 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
 import type { EngineConstraint, EngineReport, RankLoad } from '#kernel'
 import { toPairLoad } from '#shared'
-import type { EngineOutput, EnginePaths, TopTokens } from './runtime.ts'
+import type { EngineOutput, EnginePaths, EngineRequest, TopTokens } from './runtime.ts'
 
 /** Methods that all engines have, and those of some. */
 type Service = Readonly<
@@ -209,3 +209,6 @@ export function constraintText(constraint: EngineConstraint | null, name: string
 }
 
 export const MAX_INT32 = 2_147_483_647
+
+/** Most alternatives per token that an engine accepts, by kind of request. */
+export const MAX_TOP_LOGPROBS: Readonly<Record<EngineRequest['kind'], number>> = { chat: 20, text: 5 }
