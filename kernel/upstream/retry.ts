@@ -6,16 +6,7 @@ import type { WorkerResilience } from '../contracts/worker.ts'
 import { headerOf } from '../wire/header-list.ts'
 
 /** Retry settings of the kernel, or of a worker that overrides some of them. */
-export interface RetrySettings {
-  /** Includes the first attempt. */
-  readonly maxAttempts: number
-  readonly initialBackoffMs: number
-  readonly maxBackoffMs: number
-  /** Longest Retry-After to wait for. */
-  readonly maxWaitMs: number
-  readonly backoffMultiplier: number
-  /** 0 to 1. */
-  readonly jitterFactor: number
+export type RetrySettings = Omit<KernelConfig['retry'], 'statuses'> & {
   /** Response statuses that count as failures for the breaker and cause another attempt. */
   readonly statuses: ReadonlySet<number>
 }

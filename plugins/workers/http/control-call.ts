@@ -116,7 +116,7 @@ export function outsideApi(call: CallWorker): CallWorker {
 
 function withoutVersion(url: string): string {
   const base = trimSlashes(url)
-  return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : url
+  return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : base
 }
 
 /** Longest delay of a timer, milliseconds. */
