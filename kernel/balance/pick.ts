@@ -214,7 +214,7 @@ export class Picker {
 const MAX_CANDIDATES = 64
 
 /** Describes a choice; call it after the policy chose and before the attempt is counted. */
-export function reportChoice(
+function reportChoice(
   policy: Policy,
   members: readonly WorkerEntry[],
   counts: Pick<AttemptCounters, 'counters' | 'breakers'>,

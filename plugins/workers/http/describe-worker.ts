@@ -168,14 +168,7 @@ async function detectRuntime(queries: WorkerQueries): Promise<RuntimeType> {
 }
 
 /** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */
-export const ENGINE_APIS: readonly string[] = [
-  'chat',
-  'completions',
-  'generate',
-  'embeddings',
-  'classify',
-  'rerank',
-]
+const ENGINE_APIS: readonly string[] = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
 
 /** APIs of only some engines, detected by the paths of their OpenAPI description. */
 const API_OF_PATH: readonly (readonly [path: string, api: string])[] = [

@@ -82,10 +82,7 @@ const PartlyFlushedSchema = Type.Object({
 type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
 
 /** @param workers all registered workers, healthy or not */
-export async function flushCaches(
-  controls: WorkerControls,
-  workers: readonly WorkerEntry[],
-): Promise<FlushReport> {
+async function flushCaches(controls: WorkerControls, workers: readonly WorkerEntry[]): Promise<FlushReport> {
   const targets = supporting(controls, workers, 'flush_cache')
   const action = { kind: 'flush_cache' } as const
   const { successful, failed } = await callEngines(controls, targets, action, FLUSH_TIMEOUT_MS)
@@ -177,7 +174,7 @@ type ProfileKind = 'start_profile' | 'stop_profile'
 type ProfileBody = Static<typeof StartProfileSchema>
 
 /** @param workers all registered workers, healthy or not */
-export async function profileEngines(
+async function profileEngines(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
   kind: ProfileKind,

@@ -73,7 +73,7 @@ const LoadsSchema = Type.Object({ workers: Type.Array(WorkerLoadSchema) })
 type WorkerLoad = Static<typeof WorkerLoadSchema>
 
 /** Calls each engine once; its data-parallel ranks share the report. */
-export async function readWorkerLoads(
+async function readWorkerLoads(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
 ): Promise<Static<typeof LoadsSchema>> {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { WorkerStatus } from '#kernel'
-import { defaultConfig } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
 import { HealthChecks, type HealthView, NO_PROBES, observeProbe } from './health-checks.ts'
 import { buildWorker, type Worker } from './worker.ts'
 import { toWorkerSpec } from './worker-spec.ts'

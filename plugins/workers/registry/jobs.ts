@@ -45,7 +45,7 @@ export interface JobLimits {
   readonly sweepMs: number
 }
 
-export const JOB_LIMITS: JobLimits = Object.freeze({
+const JOB_LIMITS: JobLimits = Object.freeze({
   maxQueued: 1000,
   maxRunning: 200,
   failedLifeMs: 300_000,

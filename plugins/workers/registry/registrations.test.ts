@@ -11,7 +11,7 @@ import {
   type WorkerStatus,
 } from '#kernel'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
-import { defaultConfig } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
 import { ConfiguredWorkers } from './configured-workers.ts'
 import type { ControlParts } from './control-parts.ts'
 import { JobRunner } from './jobs.ts'

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { WorkerStatus, WorkerTable } from '#kernel'
-import { defaultConfig } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
 import { Registry } from './registry.ts'
 import type { Findings } from './worker.ts'
 import { toWorkerSpec } from './worker-spec.ts'

@@ -184,10 +184,35 @@ export function toReport(answer: {
   return { timestamp: answer.timestamp || null, ranks: answer.loads.map(toRankLoad) }
 }
 
+/** Settings of the schedulers of SGLang and TokenSpeed. Sets every field, since absent ones read as 0 or as a default. */
+export function schedulerSampling(request: EngineRequest) {
+  const { sampling, constraint } = request
+  return {
+    temperature: sampling.temperature ?? 1,
+    topP: sampling.topP ?? 1,
+    topK: sampling.topK ?? -1,
+    minP: sampling.minP ?? 0,
+    frequencyPenalty: sampling.frequencyPenalty ?? 0,
+    presencePenalty: sampling.presencePenalty ?? 0,
+    repetitionPenalty: sampling.repetitionPenalty ?? 1,
+    maxNewTokens: sampling.maxTokens,
+    minNewTokens: sampling.minTokens ?? 0,
+    stopTokenIds: request.stopTokenIds,
+    skipSpecialTokens: request.skipsSpecialTokens,
+    spacesBetweenSpecialTokens: true,
+    regex: constraintText(constraint, 'regex'),
+    jsonSchema: constraintText(constraint, 'json_schema'),
+    ebnfGrammar: constraintText(constraint, 'ebnf_grammar'),
+    structuralTag: constraintText(constraint, 'structural_tag'),
+    n: request.choices,
+    ignoreEos: sampling.ignoreEos ?? false,
+    noStopTrim: sampling.includesStop ?? false,
+    logitBias: biasByText(sampling.logitBias),
+  }
+}
+
 /** Logit bias by token ids as decimal strings. */
-export function biasByText(
-  bias: ReadonlyMap<number, number> | undefined,
-): ReadonlyMap<string, number> | undefined {
+function biasByText(bias: ReadonlyMap<number, number> | undefined): ReadonlyMap<string, number> | undefined {
   if (bias === undefined || bias.size === 0) return undefined
   return new Map([...bias].map(([id, value]) => [String(id), value]))
 }
