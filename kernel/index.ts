@@ -6,7 +6,7 @@ export type { Static, TSchema } from 'typebox'
 export type { Attempt, BreakerState, WorkerBalance, WorkerFigures } from './balance/worker-balance.ts'
 // Plugins: manifest, host, configuration, hooks, tokens, background work.
 export type { KernelConfig } from './config/kernel-config.ts'
-export { integer, number } from './config/number-settings.ts'
+export { integer, MAX_TIMER_MS, number } from './config/number-settings.ts'
 // Requests: routes, contexts, responses, sockets, callers.
 export * from './contracts/auth.ts'
 export type * from './contracts/background.ts'

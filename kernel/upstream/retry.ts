@@ -1,5 +1,6 @@
 /** Decides whether and when another attempt follows a failed one; `call-run.ts` makes the attempts. */
 import type { KernelConfig } from '../config/kernel-config.ts'
+import { MAX_TIMER_MS } from '../config/number-settings.ts'
 import type { RandomSource } from '../contracts/policy.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
@@ -10,9 +11,6 @@ export type RetrySettings = Omit<KernelConfig['retry'], 'statuses'> & {
   /** Response statuses that count as failures for the breaker and cause another attempt. */
   readonly statuses: ReadonlySet<number>
 }
-
-/** Longest delay of a Node timer, milliseconds; a longer one would fire at once. */
-const MAX_TIMER_MS = 2_147_483_647
 
 /** Statuses below are never failures, whatever a worker's own list contains. */
 const FIRST_FAILURE_STATUS = 400

@@ -55,7 +55,7 @@ const DROPPED: ReadonlySet<string> = new Set([
 const RERANK = /rerank|crossencoder/i
 
 /** Skips empty strings, zeros and nulls. */
-export function toLabels(model: Info | null, server: Info | null): Record<string, string> {
+export function toLabels(model: object | null, server: object | null): Record<string, string> {
   const labels = new Map<string, string>()
   const { serverArgs, schedulerInfo } = (server ?? {}) as { serverArgs?: Info; schedulerInfo?: Info }
   for (const [name, value] of Object.entries(serverArgs ?? {})) {

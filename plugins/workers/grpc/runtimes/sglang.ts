@@ -75,8 +75,8 @@ export const sglang: Runtime = {
     return reply
   },
   readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
   encodeEmbed: (requestId, inputIds, originalText) =>
     encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),

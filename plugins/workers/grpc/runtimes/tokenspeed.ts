@@ -58,8 +58,8 @@ export const tokenspeed: Runtime = {
     return complete === undefined ? emptyOutput() : completeResponse(complete)
   },
   readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
 }
 

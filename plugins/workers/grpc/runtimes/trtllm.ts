@@ -81,8 +81,8 @@ export const trtllm: Runtime = {
     const { status } = decodeHealthCheckResponse(message)
     return status.trim().toUpperCase() === 'OK' ? null : status || 'not healthy'
   },
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
 }
 
 function toSampling({ sampling, choices }: EngineRequest) {
