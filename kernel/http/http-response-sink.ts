@@ -37,7 +37,6 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   readonly method: string
   readonly headers: CopiedHeaders
   readonly requestId: string
-  /** Coarse time of the last write, ms; set from `Heartbeats.nowMs`. */
   lastWriteMs = 0
   heartbeatNext: HeartbeatTarget | null = null
   heartbeatPrevious: HeartbeatTarget | null = null
