@@ -208,7 +208,6 @@ class Control {
       return thread.listen(isChosen ? await findFreePort(kernel.host) : kernel.port)
     }
     const column = new Counters(this.#counters, 0)
-    const running = () => this.#config
     this.#threads = new DataThreads({
       link: this.#link,
       log: this.#log,
@@ -218,10 +217,7 @@ class Control {
       port: kernel.port,
       counters: this.#counters,
       shared: this.#shared,
-      // A thread that replaces another starts with the configuration of that time.
-      get config() {
-        return running()
-      },
+      config: () => this.#config,
       onExit: (index) => column.zeroColumn(index),
     })
     return (await this.#threads.start()).port
