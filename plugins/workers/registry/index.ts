@@ -16,7 +16,7 @@ import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
 import { workersFlags } from './flags.ts'
 import { getLoadsRoute } from './get-loads.ts'
 import { discoverRequestedModels } from './model-inquiries.ts'
-import { openManager, registryService } from './open-manager.ts'
+import { openManager } from './open-manager.ts'
 import { workerRoutes } from './routes.ts'
 import {
   GetWorker,
@@ -52,10 +52,10 @@ export default definePlugin({
     host.readiness(() => pendingReadiness(pending), { isStartup: true })
     discoverRequestedModels(host)
     if (!host.isControl) return
-    const { manager, configured, shared } = openManager(host, config)
+    const { manager, configured, shared, service } = openManager(host, config)
     const changes = shared ?? manager
     const controls = workerControls(host.upstream)
-    host.provide(WorkerRegistry, registryService(manager, controls))
+    host.provide(WorkerRegistry, service)
     host.onCommand(LearnModels, (credential) => manager.inquiries.learn(credential))
     host.onCommand(RegisterWorker, (body) => changes.register(readSpec(body, controls)))
     host.onCommand(ReplaceWorker, ({ id, body }) => changes.replace(id, readSpec(body, controls)))

@@ -56,11 +56,6 @@ export class WorkerManager {
     )
   }
 
-  /** False while its registration is running. */
-  isRegistered(id: string): boolean {
-    return this.#parts.registry.byId(id) !== undefined
-  }
-
   /** @throws worker_not_found */
   get(id: string): WorkerRecord {
     const { registry, jobs, balance } = this.#parts
