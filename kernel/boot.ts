@@ -22,7 +22,6 @@ import type { HttpServer } from './http/server.ts'
 import { type CheckedTlsFiles, checkTlsFiles, toTlsFiles, trustAuthorities } from './http/tls-files.ts'
 import { setLogLevel } from './observe/log.ts'
 import { ThreadMetrics } from './observe/metrics.ts'
-import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
 import { BackgroundWorks } from './plugin/background-works.ts'
 import { Declarations } from './plugin/declarations.ts'
 import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
@@ -101,7 +100,6 @@ export class GatewayThread {
       prefillPolicy: kernel.prefillPolicy,
       decodePolicy: kernel.decodePolicy,
       breaker: kernel.breaker,
-      onPickHook: (ctx) => ctx.hooks.onPick,
       metrics: this.metrics,
       shared: (name, bytes) => options.shared.block(name, bytes),
       loads: openReplica(link, EngineLoadsReplica),
@@ -157,7 +155,7 @@ export class GatewayThread {
         isDraining: () => this.isDraining,
       },
       // Defaults were filled in and the section was checked when it was loaded.
-      (plugin) => deepFreeze(withoutSource(config.plugins[plugin.manifest.name])),
+      ({ manifest }) => settingsOf(config, manifest.name),
     )
     this.balance.checkPolicies()
   }
@@ -287,12 +285,12 @@ export class GatewayThread {
       await this.#server?.renewTls(toTlsFiles(tls))
     this.#tlsFiles = tlsFiles
     this.#kernel = kernel
-    await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
+    await this.#plugins.reload(plugins, (name) => settingsOf(config, name))
   }
 
   /** What plugins would do in a reload. @throws BootError naming the plugin whose reload would fail */
   planReload({ config, plugins }: RunningConfigState): string[] {
-    return this.#plugins.planReload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
+    return this.#plugins.planReload(plugins, (name) => settingsOf(config, name))
   }
 
   async stop(): Promise<void> {
@@ -313,10 +311,6 @@ export class GatewayThread {
   closeServers(): void {
     this.#server?.close()
     for (const server of this.#listeners.splice(0)) server.close()
-  }
-
-  collect(): MetricsSnapshot {
-    return this.metrics.snapshot()
   }
 
   /** Runs on every thread, so that the boot fails on control before a data thread starts. */
@@ -347,4 +341,9 @@ export class GatewayThread {
     this.listening.push({ plugin, url: `http://${host}:${port}` })
     return { host, port, close: () => server.close() }
   }
+}
+
+/** The section of a plugin, without what locates the plugin. */
+function settingsOf(config: LoadedConfig, plugin: string): object {
+  return deepFreeze(withoutSource(config.plugins[plugin]))
 }

@@ -4,7 +4,7 @@ import type { AuthService } from './contracts/auth.ts'
 import type { ClientAddressing } from './contracts/client-address.ts'
 import type { Logger } from './contracts/log.ts'
 import type { TrafficWatch } from './contracts/traffic.ts'
-import { type CompiledRoute, compileRoute, NO_HOOKS, unmatchedRoute } from './http/compiled-route.ts'
+import { type CompiledRoute, compileRoute, unmatchedRoute } from './http/compiled-route.ts'
 import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
 import { connectionsPerThread } from './http/connection-limit.ts'
 import { serverLimits } from './http/listener.ts'
@@ -64,7 +64,7 @@ export function createServer(options: CreateServerOptions): HttpServer {
     sockets,
     clients,
     detachedMetrics: (path) => traffic?.route('DETACHED', path) ?? null,
-    unmatched: { ...unmatchedRoute(traffic?.route('OTHER', null) ?? null), hooks: NO_HOOKS },
+    unmatched: unmatchedRoute(traffic?.route('OTHER', null) ?? null),
     headerRules: headerRules({
       declared: [
         ...options.policyHeaders,

@@ -6,6 +6,7 @@ import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import type { ConfigSource } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
+import type { MetricsSnapshot } from './contracts/metric-snapshot.ts'
 import type { ReloadPlan, ReloadReport } from './contracts/reload.ts'
 import { type ControlError, guardControl } from './control-guard.ts'
 import { messageOf } from './errors/message-of.ts'
@@ -13,7 +14,7 @@ import { checkServerBinary } from './http/server-binary.ts'
 import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
 import { ControlMetrics } from './observe/control-metrics.ts'
 import { createLogger } from './observe/log.ts'
-import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
+import { mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
   PlanReload,
   ReadConfigDigests,
@@ -33,8 +34,6 @@ import { DataThreads } from './threads/data-threads.ts'
 import type { ThreadSeed } from './threads/messages.ts'
 import { assertPortFree, findFreePort } from './threads/ports.ts'
 import { SharedMemory } from './threads/shared-memory.ts'
-
-export type { PluginCatalog } from './load-plugins.ts'
 
 /** Header limit of the server library in bytes, which reads it from the environment when it is loaded. */
 const HEADER_BLOCK_BYTES = 65_536
@@ -102,7 +101,7 @@ function serveData({ catalog }: ServeOptions, seed: ThreadSeed): void {
     },
     drain: (deadlineMs, settleMs) => thread?.drain(deadlineMs, settleMs) ?? Promise.resolve(),
     stop: () => thread?.stop() ?? Promise.resolve(),
-    collect: () => thread?.collect() ?? [],
+    collect: () => thread?.metrics.snapshot() ?? [],
     closeServer: () => thread?.closeServers(),
   })
 }
@@ -209,7 +208,6 @@ class Control {
       return thread.listen(isChosen ? await findFreePort(kernel.host) : kernel.port)
     }
     const column = new Counters(this.#counters, 0)
-    const running = () => this.#config
     this.#threads = new DataThreads({
       link: this.#link,
       log: this.#log,
@@ -219,10 +217,7 @@ class Control {
       port: kernel.port,
       counters: this.#counters,
       shared: this.#shared,
-      // A thread that replaces another starts with the configuration of that time.
-      get config() {
-        return running()
-      },
+      config: () => this.#config,
       onExit: (index) => column.zeroColumn(index),
     })
     return (await this.#threads.start()).port
@@ -314,7 +309,7 @@ class Control {
   }
 
   async #collect(): Promise<MetricsSnapshot[]> {
-    return [this.#thread?.collect() ?? [], ...((await this.#threads?.collect()) ?? [])]
+    return [this.#thread?.metrics.snapshot() ?? [], ...((await this.#threads?.collect()) ?? [])]
   }
 
   async #drain(settleMs: number): Promise<void> {

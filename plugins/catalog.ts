@@ -1,5 +1,5 @@
 /** Every plugin that comes with the gateway: the composition root. Nothing is imported before it is enabled. */
-import type { PluginCatalog } from '../kernel/serve.ts'
+import type { PluginCatalog } from '../kernel/load-plugins.ts'
 
 export const catalog: PluginCatalog = {
   auth: () => import('./access/auth/index.ts'),

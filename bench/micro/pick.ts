@@ -40,8 +40,7 @@ interface Balance {
   pick(ctx: object, model: string, options?: object): Attempt
   attempt(worker: object): Attempt
   setStatus(slot: number, status: string): void
-  policyNames(): readonly string[]
-  readonly registry: Registry
+  readonly registry: Registry & { names(): readonly string[] }
   close(): void
 }
 type Make<Made> = new (...parameters: unknown[]) => Made
@@ -87,7 +86,6 @@ const engineLoad = (slot: number, atMs: number) => ({
   usedTokens: slot * 10,
   kvUsage: (slot % 10) / 10,
   tokensPerSecond: 2_000,
-  usedTokensByRank: [],
   atMs,
 })
 
@@ -125,7 +123,8 @@ function requestOf(number: number): object {
   const content = `session ${number}: ${'a question about routing '.repeat(40)}`
   const body = Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] }))
   const key = `session-${number}`
-  return { rawBody: body, header: (name: string) => (name === 'x-weir-routing-key' ? key : undefined) }
+  const header = (name: string) => (name === 'x-weir-routing-key' ? key : undefined)
+  return { rawBody: body, header, hooks: { onPick: null } }
 }
 
 const requests = Array.from({ length: 500 }, (_, number) => requestOf(number))
@@ -203,7 +202,7 @@ function specialFigures(): Figure[] {
   ]
 }
 
-const names = flags.policy ?? open('random', 1).balance.policyNames()
+const names = flags.policy ?? open('random', 1).balance.registry.names()
 const question = 'what does a pick cost, from the name of the model to the release of the attempt?'
 const figures = [...names.flatMap(policyFigures), ...(flags.policy === undefined ? specialFigures() : [])]
 console.log(renderTable({ scenario: 'pick', question, figures }))

@@ -133,11 +133,18 @@ export class Breakers {
         this.#change(worker, cell, HALF_OPEN, 0)
         continue
       }
-      if (!this.#probes.acquire(slot, nowMs)) return REFUSED
-      if (epochOf(Atomics.load(this.#cells, this.#cellAt + slot)) === epochOf(cell))
-        return (epochOf(cell) << 1) | 1
-      this.#probes.release(slot)
+      const permit = this.#acquireProbe(slot, cell, nowMs)
+      if (permit !== null) return permit
     }
+  }
+
+  /** @param cell of a half-open breaker @returns as `acquire`; null if another thread changed the breaker meanwhile */
+  #acquireProbe(slot: number, cell: number, nowMs: number, limit?: number): number | null {
+    if (!this.#probes.acquire(slot, nowMs, limit)) return REFUSED
+    const epoch = epochOf(cell)
+    if (epochOf(Atomics.load(this.#cells, this.#cellAt + slot)) === epoch) return (epoch << 1) | 1
+    this.#probes.release(slot)
+    return null
   }
 
   /**
@@ -156,10 +163,8 @@ export class Breakers {
         this.#change(worker, cell, HALF_OPEN, 0)
         continue
       }
-      if (!this.#probes.acquire(slot, this.#now(), this.#config.lastWorkerRequests)) return REFUSED
-      if (epochOf(Atomics.load(this.#cells, this.#cellAt + slot)) === epochOf(cell))
-        return (epochOf(cell) << 1) | 1
-      this.#probes.release(slot)
+      const permit = this.#acquireProbe(slot, cell, this.#now(), this.#config.lastWorkerRequests)
+      if (permit !== null) return permit
     }
   }
 

@@ -34,7 +34,6 @@ function report(atMs: number, periodMs?: number): EngineLoad {
     usedTokens: 2,
     kvUsage: 0.5,
     tokensPerSecond: 9,
-    usedTokensByRank: [],
     atMs,
   }
 }
@@ -260,9 +259,10 @@ describe('the report of a pick', () => {
   })
 
   test('is null if no policy picked', () => {
-    const fleet = new TestBalance({ onPickHook: () => () => 0 })
+    const fleet = new TestBalance()
+    const hooked = pickContext({}, () => 0)
     fleet.register(workerEntry({ slot: 0 }))
-    expect(fleet.balance.pick(ctx, 'm', { report: true })).toMatchObject({ policy: 'hook', choice: null })
+    expect(fleet.balance.pick(hooked, 'm', { report: true })).toMatchObject({ policy: 'hook', choice: null })
     expect(fleet.balance.attempt(fleet.balance.workers[0])).toMatchObject({ policy: 'fixed', choice: null })
   })
 })

@@ -8,6 +8,8 @@ export const UNKNOWN_MODEL = 'unknown'
 /** Key of the route of models that only wildcard workers serve; model ids are never empty. */
 const WILDCARD_KEY = ''
 
+export const LEGS: readonly PickLeg[] = ['whole', 'prefill', 'decode']
+
 /** Prefill and decode workers serve half a request, so they get no whole ones. */
 export const WORKER_TYPE_OF_LEG: Readonly<Record<PickLeg, WorkerType>> = Object.freeze({
   whole: 'regular',
@@ -79,8 +81,6 @@ export interface ModelRoute {
 export function isListed(route: ModelRoute): boolean {
   return route.key !== WILDCARD_KEY
 }
-
-const LEGS: readonly PickLeg[] = ['whole', 'prefill', 'decode']
 
 type LegRoutes = ReadonlyMap<string, ModelRoute>
 
@@ -185,27 +185,14 @@ function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
   if (workers.length === 0) return routes
   const wildcards = workers.filter((worker) => worker.models.length === 0)
   const wildcardTiers = toTiers(wildcards)
+  const add = (key: string, first: WorkerEntry | null, tiers: readonly Tier[], holderCount: number) =>
+    routes.set(key, { key, leg, first, tiers, apis: sharedApis(tiers), holderCount })
   for (const [key, holders] of groupByModel(workers)) {
-    const tiers = [...toTiers(holders), ...wildcardTiers]
-    const apis = sharedApis(tiers)
-    routes.set(key, { key, leg, first: holders[0], tiers, apis, holderCount: holders.length })
+    add(key, holders[0], [...toTiers(holders), ...wildcardTiers], holders.length)
   }
-  if (wildcards.length > 0) {
-    const holderCount = wildcards.length
-    routes.set(WILDCARD_KEY, {
-      key: WILDCARD_KEY,
-      leg,
-      first: wildcards[0],
-      tiers: wildcardTiers,
-      apis: sharedApis(wildcardTiers),
-      holderCount,
-    })
-  }
+  if (wildcards.length > 0) add(WILDCARD_KEY, wildcards[0], wildcardTiers, wildcards.length)
   // A label applies to its model only, so requests without a model use the default policy.
-  const holderCount = workers.length
-  const tiers = toTiers(workers)
-  const apis = sharedApis(tiers)
-  routes.set(UNKNOWN_MODEL, { key: UNKNOWN_MODEL, leg, first: null, tiers, apis, holderCount })
+  add(UNKNOWN_MODEL, null, toTiers(workers), workers.length)
   return routes
 }
 

@@ -5,7 +5,7 @@
  * A weight multiplies the load of a worker, so it is bounded: a slow worker keeps a share of the requests. One that has had
  * no request for some seconds is weighed as if it were like the others, so that its latency is measured again.
  */
-import { type CompiledTable, type ModelRoute, WORKER_TYPE_OF_LEG } from './compiled-table.ts'
+import { type CompiledTable, LEGS } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { TIME_SCALE } from './worker-statistics.ts'
@@ -46,7 +46,7 @@ export class LatencyWeights {
   update(table: CompiledTable): void {
     for (const { slot } of table.workers) this.#noteIdle(slot)
     const weighed = new Set<number>()
-    for (const leg of Object.keys(WORKER_TYPE_OF_LEG) as ModelRoute['leg'][])
+    for (const leg of LEGS)
       for (const { tiers } of table.routesOf(leg))
         for (const { slots } of tiers)
           if (slots.some((slot) => !weighed.has(slot))) this.#weigh(slots, weighed)

@@ -108,10 +108,11 @@ describe('each leg', () => {
   })
 
   test('uses the pick of a hook if the worker has its type', () => {
-    open({ onPickHook: () => () => 1 })
+    const hooked = pickContext({}, () => 1)
+    open()
     fleet.register(worker(0, 'prefill'), worker(1, 'decode'))
-    expect(fleet.balance.pick(ctx, 'm', { leg: 'prefill' })).toMatchObject({ policy: 'round_robin' })
-    expect(fleet.balance.pick(ctx, 'm', { leg: 'decode' })).toMatchObject({ policy: 'hook' })
+    expect(fleet.balance.pick(hooked, 'm', { leg: 'prefill' })).toMatchObject({ policy: 'round_robin' })
+    expect(fleet.balance.pick(hooked, 'm', { leg: 'decode' })).toMatchObject({ policy: 'hook' })
   })
 })
 
@@ -224,6 +225,6 @@ describe('policies that a leg cannot use', () => {
     name: string,
     policy: { name: string; needsBody: boolean; pick: () => number },
   ): void {
-    if (!fleet.balance.policyNames().includes(name)) fleet.balance.registry.register(name, () => policy)
+    if (!fleet.balance.registry.names().includes(name)) fleet.balance.registry.register(name, () => policy)
   }
 })

@@ -3,10 +3,8 @@ import type { Logger } from '../contracts/log.ts'
 import type { PickLeg, Policy, PolicyParts } from '../contracts/policy.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { balanceErrors } from './balance-errors.ts'
-import type { CompiledTable, ModelRoute } from './compiled-table.ts'
+import { type CompiledTable, LEGS, type ModelRoute } from './compiled-table.ts'
 import type { PolicyRegistry, RegisteredPolicy } from './policy-registry.ts'
-
-const LEGS: readonly PickLeg[] = ['whole', 'prefill', 'decode']
 
 /** Policies in the settings; checked by `checkPolicies`. */
 export interface PolicyNames {

@@ -18,9 +18,6 @@ import type { ModelPolicies } from './model-policies.ts'
 import { isSuspect } from './outliers.ts'
 import type { Attempt, Choice, PickOptions } from './worker-balance.ts'
 
-/** Finds the `onPick` chain of a request's route; null without a hook. */
-export type OnPickResolver = (ctx: RelayContext) => HookSignatures['onPick'] | null
-
 export const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
 const LAST_WORKER = Object.freeze({ policy: 'last_worker', choice: null })
 const NOT_TRIED: readonly number[] = Object.freeze([])
@@ -53,7 +50,6 @@ class CurrentRequest implements PickRequest {
 
 export interface PickerParts extends CandidateParts, AttemptCounters {
   readonly policies: ModelPolicies
-  readonly onPick: OnPickResolver | null
   readonly pending?: { readonly current: PendingWorkers }
 }
 
@@ -84,7 +80,7 @@ export class Picker {
    */
   pick(ctx: RelayContext, model: string, options: PickOptions = NO_OPTIONS): Attempt {
     const canonical = this.#table.canonicalModel(model)
-    const { onPick } = this.#parts
+    const { onPick } = ctx.hooks
     const hooked = onPick === null ? null : this.#pickByHook(onPick, ctx, canonical, options.leg ?? 'whole')
     return hooked ?? this.#pickByPolicy(ctx, canonical, options)
   }
@@ -96,9 +92,12 @@ export class Picker {
   }
 
   /** A hook may choose any available worker of the leg, whatever model it serves; other results are ignored. */
-  #pickByHook(resolve: OnPickResolver, ctx: RelayContext, model: string, leg: PickLeg): Attempt | null {
-    const hook = resolve(ctx)
-    if (hook === null) return null
+  #pickByHook(
+    hook: HookSignatures['onPick'],
+    ctx: RelayContext,
+    model: string,
+    leg: PickLeg,
+  ): Attempt | null {
     const slot = hook(ctx, model)
     if (typeof slot !== 'number') return null
     const worker = this.#table.bySlot.get(slot)
@@ -215,7 +214,7 @@ export class Picker {
 const MAX_CANDIDATES = 64
 
 /** Describes a choice; call it after the policy chose and before the attempt is counted. */
-export function reportChoice(
+function reportChoice(
   policy: Policy,
   members: readonly WorkerEntry[],
   counts: Pick<AttemptCounters, 'counters' | 'breakers'>,

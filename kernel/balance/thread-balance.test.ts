@@ -10,7 +10,6 @@ import {
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
-import type { RequestContext } from '../contracts/request.ts'
 import {
   NO_PENDING_WORKERS,
   type PendingWorkers,
@@ -386,7 +385,7 @@ describe('policies', () => {
     })
     balance.registry.register('last_one', () => policy(true))
     balance.registry.register('blind_one', () => policy(false))
-    expect(balance.policyNames().slice(-2)).toEqual(['last_one', 'blind_one'])
+    expect(balance.registry.names().slice(-2)).toEqual(['last_one', 'blind_one'])
     const first = workerEntry({ slot: 0, models: ['m'], labels: { policy: 'last_one' } })
     const blind = workerEntry({ slot: 3, models: ['n'], labels: { policy: 'blind_one' } })
     register(first, three[1], three[2], blind)
@@ -421,30 +420,23 @@ describe('onPick', () => {
   test('picks any registered ready worker; other results are ignored', () => {
     let answer: number | undefined
     const asked: string[] = []
-    const onPickHook = () => (_ctx: RequestContext, model: string) => {
+    const hooked = pickContext({}, (_ctx, model) => {
       asked.push(model)
       return answer
-    }
-    balance = open({ onPickHook })
+    })
+    balance = open()
     register(
       workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }] }),
       workerEntry({ slot: 1, models: ['other'] }),
     )
-    expect(balance.pick(ctx, 'a').worker.slot).toBe(0)
+    expect(balance.pick(hooked, 'a').worker.slot).toBe(0)
     answer = 1
-    const hooked = balance.pick(ctx, 'a')
-    expect(hooked.worker.slot).toBe(1)
+    expect(balance.pick(hooked, 'a').worker.slot).toBe(1)
     expect(balance.inFlight(1)).toBe(1)
     balance.setStatus(1, 'draining')
-    expect(balance.pick(ctx, 'a').worker.slot).toBe(0)
-    for (answer of [17, -1, 0.5, Number.NaN]) expect(balance.pick(ctx, 'a').worker.slot).toBe(0)
+    expect(balance.pick(hooked, 'a').worker.slot).toBe(0)
+    for (answer of [17, -1, 0.5, Number.NaN]) expect(balance.pick(hooked, 'a').worker.slot).toBe(0)
     expect(new Set(asked)).toEqual(new Set(['m']))
-  })
-
-  test('runs only on routes that have it', () => {
-    balance = open({ onPickHook: () => null })
-    register(workerEntry({ slot: 0, models: ['m'] }))
-    expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
   })
 })
 
@@ -452,9 +444,8 @@ describe('the selected event', () => {
   test('is emitted once per pick with the canonical model and the policy or hook, but not for failed picks and named workers', () => {
     let answer: number | undefined
     const told: string[] = []
-    balance = open({
-      onPickHook: () => () => answer,
-    })
+    const hooked = pickContext({}, () => answer)
+    balance = open()
     balance.watch({
       selected: (worker, model, policy) => told.push(`${worker.slot} ${model} ${policy}`),
       breakers: { onWorkers() {}, onOutcome() {}, onTransition() {} },
@@ -463,13 +454,13 @@ describe('the selected event', () => {
       workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }], labels: { policy: 'round_robin' } }),
       workerEntry({ slot: 1, models: ['other'] }),
     )
-    balance.pick(ctx, 'a')
-    balance.pick(ctx, 'other')
-    balance.pick(ctx, 'unknown')
+    balance.pick(hooked, 'a')
+    balance.pick(hooked, 'other')
+    balance.pick(hooked, 'unknown')
     answer = 1
-    balance.pick(ctx, 'm')
+    balance.pick(hooked, 'm')
     answer = undefined
-    expect(() => balance.pick(ctx, 'nobody')).toThrow()
+    expect(() => balance.pick(hooked, 'nobody')).toThrow()
     balance.attempt(balance.workers[0])
     expect(told).toEqual(['0 m round_robin', '1 other least_load', '0 unknown least_load', '1 m hook'])
   })

@@ -13,7 +13,6 @@ import type {
   WorkerStatus,
   WorkerTable,
 } from '../contracts/worker.ts'
-import { balanceErrors } from './balance-errors.ts'
 import { Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
@@ -23,8 +22,9 @@ import { LatencyWeights, WEIGHT_PERIOD_MS } from './latency-weights.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { Outliers } from './outliers.ts'
 import { drawsPair } from './pairing.ts'
-import { type OnPickResolver, Picker } from './pick.ts'
+import { Picker } from './pick.ts'
 import { PolicyRegistry } from './policy-registry.ts'
+import { SlotAllocator } from './slot-allocator.ts'
 import type {
   Attempt,
   BreakerState,
@@ -47,8 +47,6 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly counters: Counters
   readonly table: TableSource
   readonly breaker: BreakerConfig
-  /** Finds the `onPick` chain of a request's route. Default: no hooks. */
-  readonly onPickHook?: OnPickResolver | null
   /** For the counters of policies. */
   readonly metrics: Metrics
   readonly shared: PolicyParts['shared']
@@ -115,7 +113,6 @@ export class ThreadBalance implements WorkerBalance {
       loads: options.loads,
       pending: options.pending,
       now,
-      onPick: options.onPickHook ?? null,
     })
     options.table.onChange((next) => this.#swapTable(next))
     const isControl = counters.threadIndex === 0
@@ -245,10 +242,6 @@ export class ThreadBalance implements WorkerBalance {
     this.#slots.free(slot)
   }
 
-  policyNames(): readonly string[] {
-    return this.registry.names()
-  }
-
   policyOf(model: string): string {
     const route = this.#table.routeOf(model) ?? this.#table.routeOf(model, 'prefill')
     return route === null ? '' : this.#policies.nameFor(route)
@@ -296,39 +289,5 @@ export class ThreadBalance implements WorkerBalance {
     this.#policies.update(this.#table, leftSlots)
     this.#breakers.setWorkers(this.#table.workers)
     this.#breakers.watch?.onWorkers(this.#table.workers)
-  }
-}
-
-/** Lowest row first, and never one that still counts requests of its previous worker. */
-class SlotAllocator {
-  readonly #counters: Counters
-  readonly #taken: Uint8Array
-
-  constructor(counters: Counters) {
-    this.#counters = counters
-    this.#taken = new Uint8Array(counters.maxWorkers)
-  }
-
-  /**
-   * @returns the lowest free row without requests on any thread; its status is `pending`
-   * @throws worker_limit (503) if there is none
-   */
-  allocate(): number {
-    this.#counters.requireControl()
-    for (let slot = 0; slot < this.#taken.length; slot++) {
-      if (this.#taken[slot] === 1 || !this.#counters.isIdle(slot)) continue
-      this.#taken[slot] = 1
-      return slot
-    }
-    throw balanceErrors.worker_limit(this.#taken.length)
-  }
-
-  /**
-   * Frees the row. Call it when all threads have acknowledged the table without the worker: until then a thread could pick
-   * the old worker in the row of a new one.
-   */
-  free(slot: number): void {
-    this.#counters.setStatus(slot, 'pending')
-    this.#taken[slot] = 0
   }
 }

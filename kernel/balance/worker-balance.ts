@@ -139,7 +139,6 @@ export interface WorkerBalance {
   /** Control only: frees the row; it is reused when its count is zero. */
   freeSlot(slot: number): void
 
-  policyNames(): readonly string[]
   /** Name of the policy that chooses among the whole workers of a model. @param model canonical id */
   policyOf(model: string): string
   /** True if a setting or a worker label selects the policy, or it is the default. From `start` on. */

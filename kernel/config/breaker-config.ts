@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { Type } from '../contracts/type.ts'
-import { integer, number } from './number-settings.ts'
+import { integer, MAX_TIMER_MS, number } from './number-settings.ts'
 
 export const BreakerConfigSchema = Type.Object(
   {
@@ -19,7 +19,7 @@ export const BreakerConfigSchema = Type.Object(
       'Consecutive successes that close a half-open breaker.',
     ),
     openMs: integer(
-      { default: 60_000, min: 1, max: 2_147_483_647 },
+      { default: 60_000, min: 1, max: MAX_TIMER_MS },
       'Time for which an open breaker admits no request, in milliseconds.',
     ),
     halfOpenProbes: integer(
@@ -35,7 +35,7 @@ export const BreakerConfigSchema = Type.Object(
       'Largest share of the available workers of a model that picks leave out because they fail more of their recent requests than the others, or have stalled; 0 disables it. An outlier still gets a request every 5 s.',
     ),
     stallMs: integer(
-      { default: 20_000, min: 0, max: 2_147_483_647 },
+      { default: 20_000, min: 0, max: MAX_TIMER_MS },
       'A worker with a stream that has received no byte for this long, and no stream that has, gets no further requests while other workers are available, in milliseconds. 0 disables it.',
     ),
   },

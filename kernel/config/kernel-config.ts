@@ -3,16 +3,12 @@
 import type { Static } from 'typebox'
 import { Type } from '../contracts/type.ts'
 import { BreakerConfigSchema } from './breaker-config.ts'
-import { integer } from './number-settings.ts'
+import { integer, MAX_TIMER_MS } from './number-settings.ts'
 import { RetryConfigSchema } from './retry-config.ts'
 import { TlsConfigSchema } from './tls-config.ts'
 
-/** Longest delay of a Node timer, milliseconds; a longer one would fire at once. */
-const MAX_TIMER_MS = 2_147_483_647
 const milliseconds = (value: number, description: string) =>
-  Type.Integer({ minimum: 0, maximum: MAX_TIMER_MS, default: value, description })
-const port = (value: number, description: string) =>
-  Type.Integer({ minimum: 0, maximum: 65535, default: value, description })
+  integer({ default: value, min: 0, max: MAX_TIMER_MS }, description)
 /** @source RFC 9110 §5.6.2 (token) */
 const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
@@ -38,7 +34,7 @@ export const KernelConfigSchema = Type.Object(
       default: '127.0.0.1',
       description: 'Address to listen on; 0.0.0.0 for every interface.',
     }),
-    port: port(30000, 'Port of the API; 0 takes any free one.'),
+    port: integer({ default: 30_000, min: 0, max: 65_535 }, 'Port of the API; 0 takes any free one.'),
     threads: Type.Optional(
       Type.Integer({
         minimum: 0,

@@ -1,6 +1,9 @@
 /** Schemas of numeric settings. */
 import { Type } from '../contracts/type.ts'
 
+/** Longest delay of a Node timer, milliseconds; a longer one would fire at once. */
+export const MAX_TIMER_MS = 2_147_483_647
+
 interface Range {
   readonly default: number
   /** Inclusive. */

@@ -46,7 +46,7 @@ export interface KvEventSubscription {
 export interface KvEventFeed {
   /** True if workers of this connection mode may have such events. */
   covers(worker: WorkerEntry): boolean
-  /** @param fromSequence replays from this number on; 0 starts with the next event */
+  /** @param worker that `covers` accepts @param fromSequence replays from this number on; 0 starts with the next event */
   subscribe(worker: WorkerEntry, fromSequence: number, listener: KvEventListener): KvEventSubscription
 }
 

@@ -159,8 +159,6 @@ export interface EngineLoad {
   readonly kvUsage: number
   /** Tokens generated per second, over all ranks; 0 if unknown. */
   readonly tokensPerSecond: number
-  /** Used tokens by rank, if the engine reports ranks. */
-  readonly usedTokensByRank: readonly number[]
   /** `Date.now()` of the report, milliseconds. */
   readonly atMs: number
   /** Above its limit: other workers are preferred, see {@link EngineLoads.overload}. Default false. */

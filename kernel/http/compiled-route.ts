@@ -37,14 +37,11 @@ export const NO_HOOKS: RouteHooks = Object.freeze({
   needsGenerations: false,
 })
 
-export interface RouteParts {
-  readonly hooks: RouteHooks
-  /** Ignored for public routes. */
-  readonly auth: AuthService | null
-  readonly metrics: RouteWatch | null
-}
-
-export function compileRoute(definition: RouteDefinition, parts: RouteParts): CompiledRoute {
+/** @param parts its `auth` is ignored for public routes */
+export function compileRoute(
+  definition: RouteDefinition,
+  parts: Pick<CompiledRoute, 'hooks' | 'auth' | 'metrics'>,
+): CompiledRoute {
   const { method, path, access } = definition
   return {
     definition,

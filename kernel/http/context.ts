@@ -6,23 +6,16 @@ import { ANONYMOUS_TENANT, type Identity, tenantOf } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks, WorkerErrorText } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
-import type {
-  ExtraHeaders,
-  RoutingPeek,
-  StreamOptions,
-  StreamWriter,
-  TokenUsage,
-} from '../contracts/request.ts'
+import type { ExtraHeaders, StreamOptions, StreamWriter, TokenUsage } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
-import type { GatewayError } from '../errors/gateway-error.ts'
-import type { Validator } from '../schema/validate.ts'
+import { headerOf } from '../wire/header-list.ts'
 import { isFieldValue } from '../wire/header-syntax.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { failHookedResponse, failRequest } from './fail.ts'
 import { HookedResponse } from './hooked-response.ts'
-import { parseJson, peekRouting, type ScannedBody, toPeek } from './json-body.ts'
+import { RequestBody } from './request-body.ts'
 import { finishRequest } from './request-end.ts'
-import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
+import { assertHeader, type CopiedHeaders, changeHeader } from './request-headers.ts'
 import { assertHeaders } from './response-check.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
@@ -31,7 +24,7 @@ import { BatchedStreamWriter } from './stream-writer.ts'
 const EMPTY = Buffer.alloc(0)
 const EVENT_STREAM = 'text/event-stream'
 
-export class HttpContext implements ServedRequest, ResponseOwner {
+export class HttpContext extends RequestBody implements ServedRequest, ResponseOwner {
   readonly server: ServerParts
   readonly compiled: CompiledRoute
   /** Those at arrival: a hook that is switched on later does not run for this request. */
@@ -47,10 +40,6 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   isModelAllowed = false
   errorCode: string | null = null
   modules: string[] | null = null
-  /** The body is complete; a long one has been scanned. */
-  hasBody = false
-  isReceiving = false
-  bytesIn = 0
   isFailing = false
   /** The access check has passed. */
   isAdmitted = false
@@ -69,19 +58,8 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   slots: unknown[] | null = null
 
   readonly #pathValues: readonly string[]
-  #body: Buffer = EMPTY
-  /** The pooled block under the body, released at the end; null when there is none or a plugin may keep it. */
-  #bodyBlock: Buffer | null = null
-  /** Bytes of the body in the server's budget. */
-  #heldBytes = 0
-  /** Owner of these bytes in the budget. */
-  #bodyOwner = ''
   #abortListeners: (() => void)[] | null = null
   #cancelListeners: (() => void)[] | null = null
-  #peek: RoutingPeek | null = null
-  #parsed: unknown = undefined
-  /** Scan of a long body, made before the request runs. */
-  #scanned: ScannedBody | null = null
   #clientAddress: string | null = null
   #listener: SinkListener | null = null
   /** Hooks of the response; null before it begins and for routes without such hooks. */
@@ -99,6 +77,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     headers: CopiedHeaders,
     requestId: string,
   ) {
+    super()
     const { hooks } = compiled
     this.server = server
     this.compiled = compiled
@@ -144,8 +123,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   param(name: string): string {
-    const index = this.compiled.paramNames.indexOf(name)
-    return index < 0 ? '' : decode(this.#pathValues[index])
+    return decode(this.rawParam(name))
   }
 
   /** Percent-encoded as received. */
@@ -179,8 +157,13 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     this.#clientAddress = address
   }
 
+  override get bodyOwner(): string {
+    const tenant = tenantOf(this)
+    return tenant === ANONYMOUS_TENANT ? this.clientAddress : tenant
+  }
+
   header(name: string): string | undefined {
-    return headerValue(this.headers.kept, name)
+    return headerOf(this.headers.kept, name)
   }
 
   get requestHeaders(): HeaderList {
@@ -191,97 +174,6 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     const lower = name.toLowerCase()
     if (change !== 'remove') assertHeader(lower, value)
     changeHeader(this.headers, change, lower, value)
-  }
-
-  /** Not reused, so that a plugin may keep it. */
-  get bodyBytes(): Buffer {
-    this.#bodyBlock = null
-    return this.#body
-  }
-
-  /** @param scanned result of the scan */
-  takeScan(scanned: ScannedBody): void {
-    this.#scanned = scanned
-  }
-
-  get rawBody(): Buffer {
-    return this.#body
-  }
-
-  /** @param block the pooled block under it, or null */
-  takeBody(bytes: Buffer, block: Buffer | null): void {
-    this.#body = bytes
-    this.#bodyBlock = block
-  }
-
-  /**
-   * Counts the body in the server's budget before its bytes are read.
-   * @param bytes total bytes of the body
-   * @returns the error if it exceeds the budget
-   */
-  holdBody(bytes: number): GatewayError | null {
-    if (this.#heldBytes === 0) this.#bodyOwner = bodyOwner(this)
-    const error = this.server.bodyBudget.take(this.#bodyOwner, bytes - this.#heldBytes)
-    if (error === null) this.#heldBytes = bytes
-    return error
-  }
-
-  /** Moves the counted bytes to the tenant once it is known. @returns the error if they exceed the budget */
-  moveHeldBody(): GatewayError | null {
-    const bytes = this.#heldBytes
-    if (bytes === 0) return null
-    this.#releaseHeld()
-    return this.holdBody(bytes)
-  }
-
-  #releaseHeld(): void {
-    if (this.#heldBytes > 0) this.server.bodyBudget.give(this.#bodyOwner, this.#heldBytes)
-    this.#heldBytes = 0
-  }
-
-  forgetBody(): void {
-    this.#bodyBlock = null
-    // onResponse may still read it; the hooks after it see none.
-    if (this.hooks.onResponse !== null) return
-    this.#body = EMPTY
-    this.#releaseHeld()
-  }
-
-  recycleBody(): void {
-    const block = this.#bodyBlock
-    this.#body = EMPTY
-    this.#bodyBlock = null
-    this.#releaseHeld()
-    if (block !== null) this.server.bodies.give(block)
-  }
-
-  setBody(bytes: Buffer): void {
-    this.#body = bytes
-    this.#bodyBlock = null
-    this.#peek = null
-    this.#parsed = undefined
-    this.#scanned = null
-  }
-
-  body<T>(validator: Validator<T>): T {
-    return validator.parse(this.bodyJson())
-  }
-
-  bodyJson(): unknown {
-    if (this.#parsed === undefined)
-      this.#parsed = parseJson(this.#body, this.server.maxJsonDepth, this.#scanned)
-    return this.#parsed
-  }
-
-  peek(): RoutingPeek {
-    this.#peek ??= this.#findRouting()
-    return this.#peek
-  }
-
-  #findRouting(): RoutingPeek {
-    const scanned = this.#scanned
-    if (scanned === null) return peekRouting(this.#body, this.server.maxJsonDepth)
-    return toPeek(this.#body, scanned.scan, scanned.state)
   }
 
   json(status: number, value: unknown, headers?: ExtraHeaders): void {
@@ -308,14 +200,14 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   stream(status: number, headers: ExtraHeaders, options?: StreamOptions): StreamWriter {
     assertHeaders(headers, 'a handler')
-    const type = headerValue(headers, 'content-type')
+    const type = headerOf(headers, 'content-type')
     this.encodeError = options?.encodeError ?? null
     this.startStream(status, [...headers], type?.toLowerCase().startsWith(EVENT_STREAM) === true)
     return new BatchedStreamWriter(this)
   }
 
   sse(status = 200, headers: ExtraHeaders = []): StreamWriter {
-    if (headerValue(headers, 'content-type') !== undefined)
+    if (headerOf(headers, 'content-type') !== undefined)
       throw new TypeError('ctx.sse sends text/event-stream; use ctx.stream for another content type')
     const own = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
     return this.stream(status, [...own, ...headers])
@@ -434,12 +326,6 @@ export class HttpContext implements ServedRequest, ResponseOwner {
       this.server.log.error({ err: error, request_id: this.requestId }, 'listener of a request failed')
     }
   }
-}
-
-/** Owner of held bodies in the budget. */
-export function bodyOwner(ctx: HttpContext): string {
-  const tenant = tenantOf(ctx)
-  return tenant === ANONYMOUS_TENANT ? ctx.clientAddress : tenant
 }
 
 function decode(value: string): string {

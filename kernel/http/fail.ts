@@ -5,6 +5,7 @@ import { apiErrorFormat } from '../errors/error-formats.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { renderError } from '../errors/render-error.ts'
 import { toUpstreamError } from '../upstream/upstream-errors.ts'
+import { isObject } from '../wire/is-object.ts'
 import { httpErrors } from './http-errors.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'
 import type { ServedRequest } from './server-parts.ts'
@@ -55,7 +56,7 @@ function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayEr
 }
 
 function isResponse(value: unknown): value is WholeResponse {
-  return typeof value === 'object' && value !== null && Number.isInteger((value as WholeResponse).status)
+  return isObject(value) && Number.isInteger(value.status)
 }
 
 /** Fails a request whose response hook failed, or whose error was delayed by one; no further hook sees the response. */

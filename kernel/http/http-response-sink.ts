@@ -3,8 +3,9 @@ import type { HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import type { ExtraHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { canonicalAddress } from '../wire/canonical-address.ts'
+import { headerOf } from '../wire/header-list.ts'
 import type { HeartbeatTarget } from './heartbeat.ts'
-import { type CopiedHeaders, headerValue } from './request-headers.ts'
+import type { CopiedHeaders } from './request-headers.ts'
 import { hasNoBody, ResponseSink } from './response-sink.ts'
 import type { ServerParts } from './server-parts.ts'
 
@@ -36,7 +37,6 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   readonly method: string
   readonly headers: CopiedHeaders
   readonly requestId: string
-  /** Coarse time of the last write, ms; set from `Heartbeats.nowMs`. */
   lastWriteMs = 0
   heartbeatNext: HeartbeatTarget | null = null
   heartbeatPrevious: HeartbeatTarget | null = null
@@ -177,7 +177,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     const res = this.#res
     res.writeHeader('x-request-id', this.requestId)
     if (this.servedModel !== null) res.writeHeader('x-weir-model', this.servedModel)
-    const origin = headerValue(this.headers.kept, 'origin')
+    const origin = headerOf(this.headers.kept, 'origin')
     if (origin !== undefined) {
       const cors = this.#server.cors.replyHeaders(origin)
       for (let i = 0; i < cors.length; i += 2) res.writeHeader(cors[i], cors[i + 1])

@@ -2,7 +2,7 @@
 import type { ExtraHeaders } from '../contracts/request.ts'
 import type { ResponseReceiver } from '../contracts/socket.ts'
 import type { HeaderList } from '../contracts/transport.ts'
-import { headerValue } from './request-headers.ts'
+import { headerOf } from '../wire/header-list.ts'
 import { hasNoBody, ResponseSink } from './response-sink.ts'
 
 export class MemoryResponseSink extends ResponseSink {
@@ -105,7 +105,7 @@ export class MemoryResponseSink extends ResponseSink {
     this.#streamHeaders = null
     this.status = status
     this.firstByteAtMs = performance.now()
-    const type = contentType ?? (headers === null ? undefined : headerValue(headers, 'content-type'))
+    const type = contentType ?? (headers === null ? undefined : headerOf(headers, 'content-type'))
     if (type !== undefined) this.#notify(() => this.#receiver.onType(type))
   }
 

@@ -4,7 +4,7 @@ import type { SocketConnection, SocketHandler, SocketRun } from '../contracts/so
 import { checkEndpoint } from '../upstream/key-scope.ts'
 import { UNCOUNTED_BYTES } from './body-budget.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
-import { bodyOwner, type HttpContext } from './context.ts'
+import type { HttpContext } from './context.ts'
 import { openMemoryRequest } from './memory-request.ts'
 import { MemoryResponseSink } from './memory-response-sink.ts'
 import type { CopiedHeaders } from './request-headers.ts'
@@ -47,7 +47,7 @@ export class OpenSocket implements SocketConnection {
     this.#compiled = compiled
     this.request = request
     this.protocol = protocol
-    this.#owner = bodyOwner(request)
+    this.#owner = request.bodyOwner
     this.#pathValues = compiled.message.paramNames.map((name) => request.rawParam(name))
   }
 

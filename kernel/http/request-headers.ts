@@ -5,6 +5,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
+import { headerOf, removeHeader } from '../wire/header-list.ts'
 import { isFieldValue, isToken } from '../wire/header-syntax.ts'
 import { httpErrors } from './http-errors.ts'
 import { isUsableRequestId } from './request-id.ts'
@@ -140,7 +141,7 @@ function toLength(value: string): number {
 
 function findRequestId(): string {
   for (const name of rules.requestIdHeaders) {
-    const value = headerValue(kept, name)
+    const value = headerOf(kept, name)
     if (value !== undefined && isUsableRequestId(value)) return value
   }
   return ''
@@ -166,8 +167,8 @@ export function changeHeader(
   if (FRAMING_NAMES.has(name)) return
   const isForwarded = !WRITTEN_ELSEWHERE.has(name)
   if (change === 'remove') {
-    removeHeader(kept, name, 0)
-    if (isForwarded) removeHeader(forwarded, name, 0)
+    removeHeader(kept, name)
+    if (isForwarded) removeHeader(forwarded, name)
   } else if (change === 'add') {
     kept.push(name, value)
     if (isForwarded) forwarded.push(name, value)
@@ -186,14 +187,4 @@ function setHeader(headers: string[], name: string, value: string): void {
     headers[place + 1] = value
     removeHeader(headers, name, place + 2)
   }
-}
-
-function removeHeader(headers: string[], name: string, from: number): void {
-  for (let i = headers.length - 2; i >= from; i -= 2) if (headers[i] === name) headers.splice(i, 2)
-}
-
-/** First value of a name in a flat header list. */
-export function headerValue(headers: readonly string[], name: string): string | undefined {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
-  return undefined
 }

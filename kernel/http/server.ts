@@ -1,8 +1,6 @@
-/** The uWebSockets.js server: matches routes and creates request contexts. @hot */
+/** The uWebSockets.js server: matches routes, creates request contexts and knows the open ones. @hot */
 
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ANONYMOUS_TENANT, type AuthService, type Identity } from '../contracts/auth.ts'
+import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js'
 import type { ClientAddressing } from '../contracts/client-address.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
@@ -10,8 +8,8 @@ import type { Method } from '../contracts/route-facts.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { checkEndpoint } from '../upstream/key-scope.ts'
-import { BodyBudget, type BodyLimits, UNCOUNTED_BYTES } from './body-budget.ts'
+import { bodyError, checkAccess } from './admission.ts'
+import { BodyBudget, type BodyLimits } from './body-budget.ts'
 import { BodyPool } from './body-pool.ts'
 import { type ClientLimits, ClientTimeouts } from './client-timeouts.ts'
 import { type CompiledRoute, NO_HOOKS, wildcardRest } from './compiled-route.ts'
@@ -19,7 +17,6 @@ import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
-import { isForeignPage, isLoopback } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { HttpResponseSink } from './http-response-sink.ts'
@@ -31,7 +28,7 @@ import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run-request.ts'
-import { serverLibrary } from './server-library.ts'
+import { ServerApp } from './server-app.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
@@ -63,22 +60,6 @@ export interface HttpServerOptions {
   readonly access: ServerParts['access']
 }
 
-const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = serverLibrary
-const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = serverLibrary
-/** Disables the library's own header in responses. */
-configure?.('999999990007')
-/** Several threads may listen on one port. */
-const SHARED_PORT = 0
-
-type Listening = (socket: us_listen_socket | false) => void
-interface ListeningApp {
-  listen(host: string, port: number, options: number, cb: Listening): unknown
-}
-
-/** @source RFC 9110 section 15.5.16 */
-const ACCEPTED_ENCODING = { headers: ['accept-encoding', 'identity'] }
-const MAX_SHOWN_ENCODING = 40
-
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
 export class HttpServer implements ServerParts {
@@ -92,23 +73,12 @@ export class HttpServer implements ServerParts {
   readonly access: ServerParts['access']
   readonly openRequests = new OpenRequests<ServedRequest>()
   closesConnections: boolean
-  /** Created by the first `listen`: the library never frees an app, and a reload checks a configuration without listening. */
-  #app: TemplatedApp | null = null
-  #tls: TlsFiles | null
-  /** Clients must present a certificate. */
-  #needsCertificate: boolean
-  /** Apps from before a renewal of certificates, whose connections stay open. */
-  readonly #formerApps: TemplatedApp[] = []
-  /** Address of the last successful `listen`. */
-  #address: { readonly host: string; readonly port: number } | null = null
+  readonly #app: ServerApp
   readonly #options: HttpServerOptions
   readonly #clientTimeouts: ClientTimeouts
   readonly #connections: ConnectionLimit | null
   readonly #sockets: SocketServer
   readonly #detached = new Set<Detached>()
-  #listenSocket: us_listen_socket | null = null
-  #isStopping = false
-  #isClosed = false
   #onIdle: (() => void) | null = null
 
   constructor(options: HttpServerOptions) {
@@ -124,9 +94,8 @@ export class HttpServer implements ServerParts {
     this.#clientTimeouts = new ClientTimeouts(options.client, this.openRequests)
     // The library's filter does not report the end of upgraded connections.
     this.#sockets = new SocketServer(this, () => this.#connections?.closed())
-    this.#connections = options.connections ? new ConnectionLimit(this, options.connections) : null
-    this.#tls = options.tls ?? null
-    this.#needsCertificate = options.tls?.ca_file_name !== undefined
+    this.#app = new ServerApp(options.tls ?? null, (app) => this.#addRoutes(app))
+    this.#connections = options.connections ? new ConnectionLimit(this.#app, options.connections) : null
   }
 
   addressOf(peer: string, headers: HeaderList): string {
@@ -139,68 +108,19 @@ export class HttpServer implements ServerParts {
 
   /** @param isAlone no other listener may share the port @returns the port @throws Error when the address is in use */
   listen(host: string, port: number, isAlone = false): Promise<number> {
-    return this.#listen(host, port, isAlone).then((taken) => {
-      this.#address = { host, port: taken }
-      return taken
-    })
+    return this.#app.listen(host, port, isAlone)
   }
 
-  /**
-   * Uses these certificates for new connections; open ones keep theirs. The old listener closes after the new one has opened
-   * on the same port and the old one has accepted its backlog, which the system would reset.
-   */
+  /** Uses these certificates for new connections; open ones keep theirs. */
   renewTls(tls: TlsFiles): Promise<void> {
-    if (this.#isClosed) return Promise.resolve()
-    const former = this.#listenSocket
-    if (this.#app !== null) this.#formerApps.push(this.#app)
-    this.#app = null
-    this.#tls = tls
-    this.#needsCertificate = tls.ca_file_name !== undefined
-    // Not listening: the next `listen` uses the new app.
-    if (former === null || this.#address === null) return Promise.resolve()
-    // The first turn ends before the loop polls sockets, the second right after.
-    return this.#listen(this.#address.host, this.#address.port, false)
-      .then(() => nextTurn())
-      .then(() => nextTurn())
-      .then(() => us_listen_socket_close(former))
-  }
-
-  /** Stops listening; open connections stay. */
-  pauseAccepting(): void {
-    if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
-    this.#listenSocket = null
-  }
-
-  resumeAccepting(): Promise<boolean> {
-    if (this.#isClosed || this.#isStopping || this.#address === null) return Promise.resolve(false)
-    const { host, port } = this.#address
-    return this.#listen(host, port, false).then(
-      () => true,
-      () => false,
-    )
-  }
-
-  #listen(host: string, port: number, isAlone: boolean): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const app = this.#openApp() as unknown as ListeningApp
-      app.listen(host, port, isAlone ? EXCLUSIVE_PORT : SHARED_PORT, (socket) => {
-        if (socket === false) {
-          reject(new Error(`cannot listen on ${host}:${port}: the address is in use or not on this machine`))
-          return
-        }
-        this.#listenSocket = socket
-        resolve(us_socket_local_port(socket))
-      })
-    })
+    return this.#app.renewTls(tls)
   }
 
   /** Stops listening permanently; open requests finish, and sockets close after their running messages. */
   stopListening(): void {
-    this.#isStopping = true
     this.closesConnections = true
+    this.#app.stopAccepting()
     this.#sockets.drain()
-    if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
-    this.#listenSocket = null
   }
 
   /** Resolves when no request is open. */
@@ -213,14 +133,10 @@ export class HttpServer implements ServerParts {
 
   /** Closes every connection. Must be called before the thread ends: the library aborts the process otherwise. */
   close(): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
     this.heartbeats.close()
     this.#clientTimeouts.close()
     for (const work of this.#detached) work.cancel()
-    this.#listenSocket = null
-    this.#app?.close()
-    for (const app of this.#formerApps) app.close()
+    this.#app.close()
   }
 
   requestEnded(request: ServedRequest): void {
@@ -255,20 +171,9 @@ export class HttpServer implements ServerParts {
     return detached
   }
 
-  #openApp(): TemplatedApp {
-    if (this.#app !== null) return this.#app
-    this.#app = openApp(this.#tls)
-    this.#addRoutes(this.#app)
-    return this.#app
-  }
-
   #addRoutes(app: TemplatedApp): void {
     if (this.#connections !== null) app.filter((_res, change) => this.#countConnection(Number(change) > 0))
-    const byPath = new Map<string, CompiledRoute[]>()
-    for (const route of this.#options.routes) {
-      const path = route.definition.path
-      byPath.set(path, [...(byPath.get(path) ?? []), route])
-    }
+    const byPath = Map.groupBy(this.#options.routes, ({ definition }) => definition.path)
     for (const [path, routes] of byPath) this.#addPath(app, path, routes)
     for (const socket of this.#options.sockets ?? []) this.#addSocket(app, socket)
     const { unmatched } = this.#options
@@ -310,7 +215,7 @@ export class HttpServer implements ServerParts {
 
   #openSink(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpResponseSink {
     const headers = copyHeaders(req, this.#options.headerRules, route.hooks.readsAllHeaders)
-    if (this.#needsCertificate && headers.problem === null && !showsCertificate(res))
+    if (this.#app.needsCertificate && headers.problem === null && !showsCertificate(res))
       headers.problem = httpErrors.client_certificate_required()
     const requestId = headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId
     return new HttpResponseSink(this, res, req.getCaseSensitiveMethod(), headers, requestId)
@@ -349,85 +254,16 @@ export class HttpServer implements ServerParts {
       this.#failAndClose(ctx, headers.problem)
       return
     }
-    if (route.auth === null) this.#admit(ctx, null)
-    else this.#checkAccess(ctx, res, route, route.auth)
+    checkAccess(ctx, res, this.#app.isLocal)
     // Of a rejected request no byte of the body is kept.
     if (ctx.isDone || ctx.isFailing) return
-    const error = this.#bodyError(ctx)
+    const { maxBodyBytes } = this.#options.body
+    const error = bodyError(ctx, maxBodyBytes)
     if (error !== null) {
       const refused = new RefusedBody(ctx, error)
       res.onData((_data, isLast) => refused.drop(isLast))
-    } else if (route.readsBody) readBody(ctx, res, this.#options.body.maxBodyBytes)
+    } else if (route.readsBody) readBody(ctx, res, maxBodyBytes)
     else if (ctx.isAdmitted) runRequest(ctx)
-  }
-
-  /** Why the body is not read; null if it is. */
-  #bodyError(ctx: HttpContext): GatewayError | null {
-    const { maxBodyBytes } = this.#options.body
-    const { contentLength } = ctx.headers
-    if (contentLength > maxBodyBytes) return httpErrors.payload_too_large(maxBodyBytes)
-    if (!ctx.compiled.readsBody) return null
-    if (isEncoded(ctx))
-      return httpErrors.unsupported_content_encoding.with(ACCEPTED_ENCODING, shownEncoding(ctx))
-    return contentLength > UNCOUNTED_BYTES ? ctx.holdBody(contentLength) : null
-  }
-
-  #checkAccess(ctx: HttpContext, res: HttpResponse, route: CompiledRoute, auth: AuthService): void {
-    const { access, takesApiKeyHeader } = route.definition
-    try {
-      const found = auth.check(access === 'admin' ? 'admin' : 'api', {
-        authorization: ctx.header('authorization'),
-        apiKey: takesApiKeyHeader === true ? ctx.header('x-api-key') : undefined,
-      })
-      if (found instanceof Promise) this.#admitLater(ctx, res, found)
-      else this.#admit(ctx, found)
-    } catch (error) {
-      ctx.fail(error)
-    }
-  }
-
-  /** Reads no further bytes of the body until the access check has finished. */
-  #admitLater(ctx: HttpContext, res: HttpResponse, found: Promise<Identity>): void {
-    const { contentLength } = ctx.headers
-    const mayBeLarge = ctx.compiled.readsBody && (contentLength < 0 || contentLength > UNCOUNTED_BYTES)
-    if (mayBeLarge) res.pause()
-    const settle = () => {
-      if (mayBeLarge && !ctx.isDone) res.resume()
-    }
-    found
-      .then((identity) => {
-        settle()
-        this.#admit(ctx, identity)
-        const error = ctx.moveHeldBody()
-        if (error !== null) ctx.fail(error)
-        else if (ctx.isAdmitted && (ctx.compiled.readsBody ? ctx.hasBody : !ctx.isReceiving)) runRequest(ctx)
-      })
-      .catch((error: unknown) => {
-        settle()
-        ctx.fail(error)
-      })
-  }
-
-  #admit(ctx: HttpContext, identity: Identity | null): void {
-    ctx.identity = identity
-    if (
-      ctx.route.access === 'admin' &&
-      (identity === null || identity.role === null) &&
-      this.#isForeign(ctx)
-    ) {
-      ctx.fail(httpErrors.foreign_page())
-      return
-    }
-    checkEndpoint(identity, ctx.route.endpoint)
-    ctx.isAdmitted = true
-  }
-
-  #isForeign(ctx: HttpContext): boolean {
-    // A page of another site cannot send a valid key: browsers add none.
-    if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS_TENANT) return false
-    const isLocal = this.#address !== null && isLoopback(this.#address.host)
-    const isNamed = (origin: string) => this.cors.names(origin)
-    return isForeignPage(ctx.header('origin'), ctx.header('host'), isNamed, isLocal)
   }
 
   /**
@@ -472,21 +308,7 @@ function addRoute(app: TemplatedApp, method: Method, path: string, handler: Hand
   else app.del(path, handler)
 }
 
-function openApp(tls: TlsFiles | null): TemplatedApp {
-  return tls === null ? App() : SSLApp(tls)
-}
-
 /** The same path and error format without hooks, for responses sent before the handler. */
 function asRefusal(route: CompiledRoute): CompiledRoute {
   return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
-}
-
-/** A compressed body cannot be inspected and has no size limit. */
-function isEncoded(ctx: HttpContext): boolean {
-  const encoding = ctx.header('content-encoding')
-  return encoding !== undefined && encoding !== '' && encoding.toLowerCase() !== 'identity'
-}
-
-function shownEncoding(ctx: HttpContext): string {
-  return (ctx.header('content-encoding') ?? '').slice(0, MAX_SHOWN_ENCODING)
 }

@@ -1,15 +1,6 @@
 /** Merges the metrics of several threads. */
 
-import type {
-  FamilySnapshot,
-  HistogramFamily,
-  HistogramSeries,
-  MetricsSnapshot,
-  MetricType,
-  ValueFamily,
-} from '../contracts/metric-snapshot.ts'
-
-export type { FamilySnapshot, HistogramFamily, MetricsSnapshot, MetricType, ValueFamily }
+import type { FamilySnapshot, HistogramSeries, MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 
 export function labelKey(values: readonly string[]): string {
   return values.length === 1 ? values[0] : values.join('\u0000')

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { HistogramFamily, ValueFamily } from '../contracts/metric-snapshot.ts'
 import { DURATION_BUCKETS, ThreadMetrics } from './metrics.ts'
-import { type HistogramFamily, mergeSnapshots, type ValueFamily, withoutGauges } from './metrics-snapshot.ts'
+import { mergeSnapshots, withoutGauges } from './metrics-snapshot.ts'
 
 test('durations have the 29 buckets', () => {
   expect(DURATION_BUCKETS).toHaveLength(29)

@@ -7,7 +7,8 @@ import type {
   MetricOptions,
   Metrics,
 } from '../contracts/metric.ts'
-import { type FamilySnapshot, labelKey, type MetricsSnapshot, type MetricType } from './metrics-snapshot.ts'
+import type { FamilySnapshot, MetricsSnapshot, MetricType } from '../contracts/metric-snapshot.ts'
+import { labelKey } from './metrics-snapshot.ts'
 
 /** Upper bounds of durations, in seconds. */
 export const DURATION_BUCKETS: readonly number[] = Object.freeze([

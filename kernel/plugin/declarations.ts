@@ -60,14 +60,12 @@ export class Declarations {
 
   addRoute(plugin: string, definition: RouteDefinition): void {
     this.#assertOpen(plugin, 'a route')
-    const { method, path, access, errors } = definition
+    const { method, path } = definition
     const key = routeKey(definition)
     const other = this.routes.find((route) => routeKey(route.definition) === key)
     const mistake =
       methodMistake(method, path) ??
-      accessMistake(`${method} ${path}`, access) ??
-      starMistake(path) ??
-      errorsMistake(`${method} ${path}`, errors) ??
+      factsMistake(`${method} ${path}`, definition) ??
       (other && `declares ${method} ${path}, which plugin ${other.plugin} declares too`)
     if (mistake === undefined) this.routes.push({ plugin, definition })
     else this.#refuse(plugin, mistake)
@@ -75,13 +73,11 @@ export class Declarations {
 
   addSocket(plugin: string, definition: SocketRouteDefinition): void {
     this.#assertOpen(plugin, 'a socket route')
-    const { path, access, errors } = definition
+    const { path } = definition
     const key = patternOf(path)
     const other = this.sockets.find((socket) => patternOf(socket.definition.path) === key)
     const mistake =
-      accessMistake(`the socket route ${path}`, access) ??
-      starMistake(path) ??
-      errorsMistake(`the socket route ${path}`, errors) ??
+      factsMistake(`the socket route ${path}`, definition) ??
       (other && `declares the socket route ${path}, which plugin ${other.plugin} declares too`)
     if (mistake === undefined) this.sockets.push({ plugin, definition })
     else this.#refuse(plugin, mistake)
@@ -128,16 +124,18 @@ function methodMistake(method: string, path: string): string | undefined {
   return `declares ${method} ${path}: method must be one of ${Object.keys(METHODS).join(', ')}`
 }
 
-/** Checked at run time for plugins in plain JavaScript. */
-function accessMistake(what: string, access: unknown): string | undefined {
-  if (typeof access === 'string' && Object.hasOwn(ACCESS, access)) return undefined
-  const names = Object.keys(ACCESS).join(', ')
-  return `declares ${what} without access: it must be one of ${names}`
-}
+type Facts = Pick<RouteDefinition, 'access' | 'path'> & { readonly errors?: Partial<ErrorFormat> }
 
-function errorsMistake(what: string, errors: Partial<ErrorFormat> | undefined): string | undefined {
-  if (typeof errors?.body === 'function' && typeof errors.lastEvents === 'function') return undefined
-  return `declares ${what}: errors must be an error format, such as apiErrorFormat`
+/** Checked at run time for plugins in plain JavaScript. */
+function factsMistake(what: string, { access, path, errors }: Facts): string | undefined {
+  if (typeof access !== 'string' || !Object.hasOwn(ACCESS, access))
+    return `declares ${what} without access: it must be one of ${Object.keys(ACCESS).join(', ')}`
+  const star = path.indexOf('*')
+  if (star >= 0 && (star < path.length - 1 || !path.endsWith('/*')))
+    return `declares ${path}: a star must be the last segment, as in /files/*`
+  if (typeof errors?.body !== 'function' || typeof errors.lastEvents !== 'function')
+    return `declares ${what}: errors must be an error format, such as apiErrorFormat`
+  return undefined
 }
 
 function routeKey({ method, path }: RouteDefinition): string {
@@ -147,10 +145,4 @@ function routeKey({ method, path }: RouteDefinition): string {
 /** Two paths of one pattern match the same requests, whatever their parameters are called. */
 function patternOf(path: string): string {
   return path.replace(/:[^/]+/g, ':')
-}
-
-function starMistake(path: string): string | undefined {
-  const star = path.indexOf('*')
-  if (star < 0 || (star === path.length - 1 && path.endsWith('/*'))) return undefined
-  return `declares ${path}: a star must be the last segment, as in /files/*`
 }

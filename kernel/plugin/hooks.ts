@@ -4,8 +4,8 @@ import type { TextEditor } from '../contracts/generation/text-stream.ts'
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
-import { defineErrors } from '../errors/define-errors.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { withDeadline } from './hook-deadlines.ts'
 
 /** Default of `HookOptions.maxResponseBytes`. */
 const DEFAULT_REPLY_BYTES = 1_048_576
@@ -31,7 +31,7 @@ export function declareHook<Name extends HookName>(
   return {
     plugin,
     name,
-    hook: withDeadline(hook, name, plugin, options.timeoutMs ?? DEFAULT_HOOK_MS),
+    hook: withDeadline(hook, name, plugin, options.timeoutMs),
     options,
     isOn: options.startsOff !== true,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_REPLY_BYTES,
@@ -54,13 +54,12 @@ export function compileHooks(
   const ordered = (['early', undefined, 'late'] as const).flatMap((order) =>
     relevant.filter((one) => one.options.order === order),
   )
-  const declaredOf = (name: HookName) => ordered.filter((one) => one.name === name)
   const list = <Name extends HookName>(name: Name): HookSignatures[Name][] =>
-    declaredOf(name).map((one) => one.hook as HookSignatures[Name])
+    ordered.filter((one) => one.name === name).map((one) => one.hook as HookSignatures[Name])
   return {
     onRequest: fold(list('onRequest'), firstResponse),
     onGeneration: fold(list('onGeneration'), firstAnswer),
-    onText: fold(declaredOf('onText').map(withEditDeadline), textToText),
+    onText: fold(list('onText'), textToText),
     onAttempt: fold(list('onAttempt'), everyAttempt),
     onEvents: fold(list('onEvents'), eventsToEvents),
     onPick: fold(list('onPick'), firstSlot),
@@ -234,70 +233,4 @@ function throwFailures(results: readonly PromiseSettledResult<void>[]): void {
   )
   if (reasons.length === 1) throw reasons[0]
   if (reasons.length > 1) throw new AggregateError(reasons, 'several onDone hooks failed')
-}
-
-/** Default deadline of a hook, milliseconds. */
-const DEFAULT_HOOK_MS = 30_000
-
-const hookErrors = defineErrors('plugin', {
-  hook_timeout: {
-    kind: 'internal',
-    source: 'gateway',
-    text: (hook: string, plugin: string, limitMs: number) =>
-      `the ${hook} hook of plugin ${plugin} did not settle within ${limitMs} ms`,
-  },
-})
-
-/** Hooks that a request waits for; a promise that never settles must not hold it open. */
-const AWAITED: ReadonlySet<HookName> = new Set([
-  'onRequest',
-  'onGeneration',
-  'onUpstreamRequest',
-  'onResponse',
-  'onEvents',
-  'onError',
-])
-
-/**
- * Wraps a hook with a deadline; a synchronous result costs one comparison.
- *
- * @param limitMs 0 disables the deadline
- */
-function withDeadline<Hook extends (...args: never[]) => unknown>(
-  hook: Hook,
-  name: HookName,
-  plugin: string,
-  limitMs: number,
-): Hook {
-  if (limitMs === 0 || !AWAITED.has(name)) return hook
-  const limited = (...args: never[]) => {
-    const pending = hook(...args)
-    return pending instanceof Promise ? withTimeout(pending, name, plugin, limitMs) : pending
-  }
-  return limited as Hook
-}
-
-/** Applies the deadline to each piece of text. */
-function withEditDeadline({ hook, plugin, options }: DeclaredHook): OnText {
-  const open = hook as OnText
-  const limitMs = options.timeoutMs ?? DEFAULT_HOOK_MS
-  if (limitMs === 0) return open
-  return (ctx, stream) => {
-    const editor = open(ctx, stream)
-    if (!editor) return editor
-    return {
-      edit(text, isLast) {
-        const pending = editor.edit(text, isLast)
-        return pending instanceof Promise ? withTimeout(pending, 'onText', plugin, limitMs) : pending
-      },
-    }
-  }
-}
-
-/** @throws hook_timeout (500) */
-function withTimeout<T>(pending: Promise<T>, name: HookName, plugin: string, limitMs: number): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const timer = setTimeout(() => reject(hookErrors.hook_timeout(name, plugin, limitMs)), limitMs)
-  void pending.finally(() => clearTimeout(timer)).then(resolve, reject)
-  return promise
 }

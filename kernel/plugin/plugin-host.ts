@@ -43,7 +43,7 @@ import {
   RequestShutdown,
 } from './kernel-commands.ts'
 import type { ReadinessChecks } from './readiness-checks.ts'
-import type { Services, ServiceTerms } from './services.ts'
+import type { Services } from './services.ts'
 
 /** Shared by the hosts of all plugins of a thread. */
 export interface HostParts {
@@ -73,15 +73,13 @@ interface SlottedContext {
 export class PluginHost implements Host {
   readonly plugin: string
   readonly log: Logger
-  readonly #terms: ServiceTerms
+  readonly #manifest: PluginManifest
   readonly #parts: HostParts
-  readonly #policyNames: readonly string[]
 
   constructor(manifest: PluginManifest, parts: HostParts) {
     this.plugin = manifest.name
-    this.#policyNames = manifest.policies ?? []
     this.log = parts.log.child({ plugin: manifest.name })
-    this.#terms = manifest
+    this.#manifest = manifest
     this.#parts = parts
   }
 
@@ -146,19 +144,19 @@ export class PluginHost implements Host {
   }
 
   provide<T>(token: Token<T>, service: T): void {
-    this.#parts.services.provide(this.#terms, token, service)
+    this.#parts.services.provide(this.#manifest, token, service)
   }
 
   use<T>(token: Token<T>): T {
-    return this.#parts.services.use(this.#terms, token)
+    return this.#parts.services.use(this.#manifest, token)
   }
 
   find<T>(token: Token<T>): T | undefined {
-    return this.#parts.services.find(this.#terms, token)
+    return this.#parts.services.find(this.#manifest, token)
   }
 
   reportOutages<T>(token: Token<T>, check: () => string | null): void {
-    this.#parts.services.reportOutages(this.#terms, token, check)
+    this.#parts.services.reportOutages(this.#manifest, token, check)
   }
 
   outage<T>(token: Token<T>): string | null {
@@ -235,7 +233,7 @@ export class PluginHost implements Host {
   }
 
   policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {
-    if (!this.#policyNames.includes(name))
+    if (this.#manifest.policies?.includes(name) !== true)
       throw new Error(
         `policy '${name}' is not listed under policies in the manifest of plugin ${this.plugin}`,
       )
@@ -247,15 +245,15 @@ export class PluginHost implements Host {
   }
 
   transport(transport: Transport): void {
-    this.#parts.upstream.addTransport(transport)
+    this.#parts.upstream.transports.add(transport)
   }
 
   workerControl(control: ModeControl): void {
-    this.#parts.upstream.addControl(control)
+    this.#parts.upstream.transports.addControl(control)
   }
 
   pairs(strategy: PairStrategy): void {
-    this.#parts.upstream.addPairs(strategy)
+    this.#parts.upstream.transports.addPairs(strategy)
   }
 
   detached(work: DetachedWork): Detached {

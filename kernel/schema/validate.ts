@@ -4,7 +4,7 @@ import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { Static, TSchema } from 'typebox'
 import { defineErrors } from '../errors/define-errors.ts'
 
-export const schemaErrors = defineErrors('schema', {
+const schemaErrors = defineErrors('schema', {
   invalid_field: {
     kind: 'bad_request',
     source: 'client',

@@ -1,10 +1,10 @@
 /** Life cycle of a data thread: reports to control, follows its orders, and ends the thread alone on an uncaught error. */
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import { messageOf } from '../errors/message-of.ts'
-import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import { DataLink } from './data-link.ts'
-import type { LifeDownMessage, ThreadSeed, ThreadWorkerData } from './messages.ts'
+import type { ThreadSeed, ThreadWorkerData } from './messages.ts'
 
 /** What the boot code of a data thread provides. */
 export interface DataThreadOptions {
@@ -74,23 +74,11 @@ export function runDataThread(options: DataThreadOptions): void {
       .catch((err: unknown) => log.error({ err }, 'data thread failed to drain'))
     link.report({ type: 'drained' })
   }
-  link.onLife((message) => obey(message, options, { drain, stop }, die))
-}
-
-interface Orders {
-  drain(deadlineMs: number, settleMs: number): Promise<void>
-  stop(): Promise<void>
-}
-
-function obey(
-  message: LifeDownMessage,
-  { link, collect }: DataThreadOptions,
-  orders: Orders,
-  die: (err: unknown) => void,
-): void {
-  if (message.type === 'collect') link.report({ type: 'metrics', id: message.id, snapshot: collect() })
-  else if (message.type === 'drain') orders.drain(message.deadlineMs, message.settleMs).catch(die)
-  else orders.stop().catch(die)
+  link.onLife((message) => {
+    if (message.type === 'drain') drain(message.deadlineMs, message.settleMs).catch(die)
+    else if (message.type === 'stop') stop().catch(die)
+    else link.report({ type: 'metrics', id: message.id, snapshot: options.collect() })
+  })
 }
 
 function closeQuietly({ closeServer, log }: DataThreadOptions): void {

@@ -62,7 +62,7 @@ function setUp(options: Partial<DataThreadsOptions> = {}) {
     port: 4321,
     counters: new SharedArrayBuffer(8),
     shared: new SharedMemory(),
-    config: {},
+    config: () => ({}),
     onExit: (index) => exits.push(index),
     execArgv: ['--conditions=weir-source', '--no-warnings'],
     ...options,
@@ -88,7 +88,7 @@ test('all threads get the same port, a free one if none is configured', async ()
 })
 
 test('a thread that cannot start fails the boot with its reason', async () => {
-  const { threads } = setUp({ config: { failToStart: 2 } })
+  const { threads } = setUp({ config: () => ({ failToStart: 2 }) })
   await expect(threads.start()).rejects.toThrow('data thread 2 ended before it listened: no start on purpose')
 })
 

@@ -1,6 +1,7 @@
 /** Control's view of the data threads: starts them, replaces those that die, and collects their metrics. */
 import type { Logger } from '../contracts/log.ts'
-import { type MetricsSnapshot, mergeSnapshots, withoutGauges } from '../observe/metrics-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import { mergeSnapshots, withoutGauges } from '../observe/metrics-snapshot.ts'
 import type { ControlLink } from './control-link.ts'
 import { findFreePort } from './ports.ts'
 import { settlesWithin } from './settles-within.ts'
@@ -49,8 +50,8 @@ export interface DataThreadsOptions {
   readonly port: number
   readonly counters: SharedArrayBuffer
   readonly shared: SharedMemory
-  /** Plain JSON. */
-  readonly config: unknown
+  /** Configuration of the threads that start now, as plain JSON. */
+  readonly config: () => unknown
   /** Called with the 1-based index of an ended thread before it is replaced. */
   readonly onExit?: (index: number) => void
   /** Node options of the threads. Default: those of the process. */
@@ -146,7 +147,7 @@ export class DataThreads {
 
   #spawn(index: number): ThreadHandle {
     const { entry, execArgv, link, count, counters, shared, config } = this.#options
-    const seed = { index, count, port: this.#port, counters, config }
+    const seed = { index, count, port: this.#port, counters, config: config() }
     const thread = new ThreadHandle({ entry, execArgv, link, shared, seed })
     this.#threads.set(index, thread)
     void thread.ended.then((end) => this.#onEnd(thread, end))

@@ -1,8 +1,8 @@
 /** Messages between control and a data thread. */
 import type { MessagePort } from 'node:worker_threads'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { TaskFailureKind } from '../contracts/task-pool.ts'
 import type { PlainError } from '../errors/gateway-error.ts'
-import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { SharedBlocks } from './shared-memory.ts'
 
 /** A replica's value and the number of its publication, 1-based. */

@@ -4,6 +4,10 @@ import type { TaskDownMessage, TaskUpMessage } from './messages.ts'
 
 type Post = (message: TaskUpMessage, transfer?: readonly ArrayBuffer[]) => void
 
+interface RemoteTask extends PromiseWithResolvers<unknown> {
+  readonly id: number
+}
+
 /** Unfinished tasks of this thread, over all pools. */
 export class RemoteTasks {
   readonly #post: Post
@@ -24,33 +28,25 @@ export class RemoteTasks {
     else pending?.reject(new TaskFailure(message.kind, message.message))
   }
 
-  async run(
-    pool: string,
-    task: unknown,
-    { transfer = [], stop }: TaskRun,
-    onBegin: (fail: (failure: TaskFailure) => void, id: number) => void,
-  ): Promise<unknown> {
-    if (stop.aborted) throw new TaskFailure('stopped', 'the task was stopped before it began')
+  /** Sends a task; the caller ends it. @throws TaskFailure if the task cannot be sent */
+  begin(pool: string, task: unknown, transfer: readonly ArrayBuffer[]): RemoteTask {
     const id = ++this.#lastId
-    const pending = Promise.withResolvers<unknown>()
     try {
       this.#post({ type: 'task', id, pool, task }, transfer)
     } catch (error) {
       throw new TaskFailure('crashed', `the task cannot be sent: ${(error as Error).message}`, error)
     }
+    const pending = Promise.withResolvers<unknown>()
     this.#pending.set(id, pending)
-    stop.once('abort', () => this.#post({ type: 'task_stop', id }))
-    onBegin(pending.reject, id)
-    try {
-      return await pending.promise
-    } finally {
-      stop.removeListener()
-      this.#pending.delete(id)
-    }
+    return { id, ...pending }
   }
 
   stop(id: number): void {
     this.#post({ type: 'task_stop', id })
+  }
+
+  end(id: number): void {
+    this.#pending.delete(id)
   }
 }
 
@@ -71,17 +67,18 @@ class RemoteTaskPool implements TaskPool {
     return this.#open.size
   }
 
-  async run<R>(task: unknown, run: TaskRun): Promise<R> {
+  async run<R>(task: unknown, { transfer = [], stop }: TaskRun): Promise<R> {
     if (this.#isClosed) throw new TaskFailure('closed', 'the task pool is closed')
-    let own = 0
+    if (stop.aborted) throw new TaskFailure('stopped', 'the task was stopped before it began')
+    const { id, promise, reject } = this.#tasks.begin(this.#name, task, transfer)
+    this.#open.set(id, reject)
+    stop.once('abort', () => this.#tasks.stop(id))
     try {
-      const result = this.#tasks.run(this.#name, task, run, (fail, id) => {
-        own = id
-        this.#open.set(id, fail)
-      })
-      return (await result) as R
+      return (await promise) as R
     } finally {
-      this.#open.delete(own)
+      stop.removeListener()
+      this.#open.delete(id)
+      this.#tasks.end(id)
     }
   }
 

@@ -1,7 +1,7 @@
 /** Control's handle of one running data thread: its port, its metrics and its end. */
 import { MessageChannel, Worker } from 'node:worker_threads'
+import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import { messageOf } from '../errors/message-of.ts'
-import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { Attachment, ControlLink } from './control-link.ts'
 import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'
 import { settlesWithin } from './settles-within.ts'

@@ -46,7 +46,6 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
   readonly parts: CallParts
   /** Canonical id. */
   model: string
-  /** Null unless the call names a virtual model. */
   readonly target: CallTarget | null
   readonly startedAtMs = performance.now()
   exchange: Exchange | null = null
@@ -381,7 +380,6 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
     this.#failuresOf.fail(error)
   }
 
-  /** Ends the call with an error. */
   giveUp(error: unknown): void {
     this.exchange?.abort()
     if (this.isOver) return

@@ -3,6 +3,7 @@ import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import { headerOf } from '../wire/header-list.ts'
 import { mayHoldCredential } from './misconfigured-workers.ts'
 import type { Transports } from './transports.ts'
 
@@ -77,11 +78,7 @@ export class OutgoingHeaders {
 }
 
 function replace(headers: HeaderList, own: readonly string[]): void {
-  for (let at = headers.length - 2; at >= 0; at -= 2) if (isNamed(own, headers[at])) headers.splice(at, 2)
+  for (let at = headers.length - 2; at >= 0; at -= 2)
+    if (headerOf(own, headers[at]) !== undefined) headers.splice(at, 2)
   for (const text of own) headers.push(text)
-}
-
-function isNamed(headers: readonly string[], name: string): boolean {
-  for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return true
-  return false
 }

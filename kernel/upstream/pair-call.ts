@@ -8,42 +8,41 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
 import type { PairAttempt } from './pair-attempt.ts'
 
-export interface PairSource {
+/** The call that makes the attempt. */
+export interface AttemptSource {
   readonly call: Call
-  readonly parts: Pick<CallParts, 'transports' | 'limits'>
+  readonly parts: CallParts
   /** Canonical. */
   readonly model: string
-  /** 1-based number of the attempt. */
-  readonly number: number
+  /** Number of attempts so far, this one included. */
+  readonly attemptCount: number
+  /** Of the target of a virtual model; null for none. */
   readonly parameters: ModelParameters | null
   /** Time used by earlier attempts, milliseconds. */
   readonly usedMs: number
-}
-
-/** @throws pairs_unsupported (501), and errors of the call and the strategy; then nothing was sent */
-export function preparePair(attempt: PairAttempt, source: PairSource): OpenPair {
-  const strategy = source.parts.transports.pairsOf(attempt.prefill.worker)
-  return new OpenPair(attempt, source, strategy)
 }
 
 export class OpenPair implements PairCall {
   readonly ctx: RelayContext
   readonly model: string
   readonly #attempt: PairAttempt
-  readonly #source: PairSource
+  readonly #source: AttemptSource
+  readonly #usedMs: number
   readonly #strategy: PairStrategy
   readonly #requests: PairRequests
 
-  constructor(attempt: PairAttempt, source: PairSource, strategy: PairStrategy) {
-    const { call, model, number, parameters } = source
+  /** @throws pairs_unsupported (501), and errors of the call and the strategy; then nothing was sent */
+  constructor(attempt: PairAttempt, source: AttemptSource) {
+    const { call, parts, model, attemptCount, parameters, usedMs } = source
     this.ctx = call.ctx
     this.model = model
     this.#attempt = attempt
     this.#source = source
-    this.#strategy = strategy
-    this.#requests = strategy.requests(this, {
-      prefill: call.requestFor(this.prefill, model, number, parameters),
-      decode: call.requestFor(this.decode, model, number, parameters),
+    this.#usedMs = usedMs
+    this.#strategy = parts.transports.pairsOf(attempt.prefill.worker)
+    this.#requests = this.#strategy.requests(this, {
+      prefill: call.requestFor(this.prefill, model, attemptCount, parameters),
+      decode: call.requestFor(this.decode, model, attemptCount, parameters),
     })
   }
 
@@ -57,8 +56,8 @@ export class OpenPair implements PairCall {
 
   open(leg: PairLeg, request: UpstreamRequest, handler: UpstreamHandler): Exchange {
     const { worker } = this.#attempt.leg(leg)
-    const { call, parts, model, usedMs } = this.#source
-    const limits = parts.limits.after(worker, model, call.stream, usedMs)
+    const { call, parts, model } = this.#source
+    const limits = parts.limits.after(worker, model, call.stream, this.#usedMs)
     return parts.transports.of(worker).open(worker, request, limits, handler)
   }
 

@@ -1,5 +1,6 @@
 /** Selects the headers of a worker's response that the client receives. @hot */
 import type { HeaderList } from '../contracts/transport.ts'
+import { headerOf } from '../wire/header-list.ts'
 
 /** Names that clients receive from every route: the body's description, caching, and hints for retries. */
 const PASSED_NAMES: readonly string[] = [
@@ -116,10 +117,4 @@ export function isPlainEventStream(headers: HeaderList): boolean {
     isEventStreamType(headerOf(headers, 'content-type') ?? '') &&
     (headerOf(headers, 'content-encoding') ?? 'identity').toLowerCase() === 'identity'
   )
-}
-
-/** First value of a name in a flat header list. */
-export function headerOf(headers: HeaderList, name: string): string | undefined {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
-  return undefined
 }

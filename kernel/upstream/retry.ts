@@ -1,27 +1,16 @@
 /** Decides whether and when another attempt follows a failed one; `call-run.ts` makes the attempts. */
 import type { KernelConfig } from '../config/kernel-config.ts'
+import { MAX_TIMER_MS } from '../config/number-settings.ts'
 import type { RandomSource } from '../contracts/policy.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
-import { headerOf } from './response-headers.ts'
+import { headerOf } from '../wire/header-list.ts'
 
 /** Retry settings of the kernel, or of a worker that overrides some of them. */
-export interface RetrySettings {
-  /** Includes the first attempt. */
-  readonly maxAttempts: number
-  readonly initialBackoffMs: number
-  readonly maxBackoffMs: number
-  /** Longest Retry-After to wait for. */
-  readonly maxWaitMs: number
-  readonly backoffMultiplier: number
-  /** 0 to 1. */
-  readonly jitterFactor: number
+export type RetrySettings = Omit<KernelConfig['retry'], 'statuses'> & {
   /** Response statuses that count as failures for the breaker and cause another attempt. */
   readonly statuses: ReadonlySet<number>
 }
-
-/** Longest delay of a Node timer, milliseconds; a longer one would fire at once. */
-const MAX_TIMER_MS = 2_147_483_647
 
 /** Statuses below are never failures, whatever a worker's own list contains. */
 const FIRST_FAILURE_STATUS = 400

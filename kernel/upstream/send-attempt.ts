@@ -1,29 +1,17 @@
 /** Starts one attempt of a call: picks its worker, or its pair of workers, and sends the request. @hot */
 import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { Call } from '../contracts/call.ts'
-import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { PairHandler } from '../contracts/pair.ts'
 import type { Exchange, Transport, UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import type { CallParts } from './call-parts.ts'
 import { PairAttempt } from './pair-attempt.ts'
-import { type OpenPair, preparePair } from './pair-call.ts'
+import { type AttemptSource, OpenPair } from './pair-call.ts'
 
 /** The call that makes the attempt, and receives its response. */
-export interface SendingCall extends PairHandler {
-  readonly call: Call
-  readonly parts: CallParts
-  /** Canonical. */
-  readonly model: string
+export interface SendingCall extends PairHandler, AttemptSource {
   readonly accepts: Call['accepts']
-  /** Of the target of a virtual model; null for none. */
-  readonly parameters: ModelParameters | null
   /** Slots of the workers tried so far; undefined before the first failure. */
   readonly excluded: readonly number[] | undefined
-  /** Number of attempts so far, this one included. */
-  readonly attemptCount: number
-  /** Time used by earlier attempts, milliseconds. */
-  readonly usedMs: number
   readonly isOver: boolean
   /** The request is being sent. */
   onSent(exchange: Exchange): void
@@ -77,8 +65,7 @@ function sendOne(
 }
 
 function preparePairOf(run: SendingCall, attempt: PairAttempt): void {
-  const { call, parts, model, attemptCount, parameters, usedMs } = run
-  const pair = preparePair(attempt, { call, parts, model, number: attemptCount, parameters, usedMs })
+  const pair = new OpenPair(attempt, run)
   const pending = pair.runHooks()
   if (pending === null) sendPair(run, pair)
   else pending.then(() => sendPair(run, pair)).catch((error: unknown) => run.giveUp(error))

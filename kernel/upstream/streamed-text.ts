@@ -80,7 +80,7 @@ export class StreamedText {
 }
 
 /** Text of the deltas of chat, completions, Responses and Messages: answers, reasoning and calls, each in one piece. */
-export function textOfEvents(events: Buffer): string {
+function textOfEvents(events: Buffer): string {
   const texts = new Map<string, string>()
   const add = (name: string, text: unknown) => {
     if (typeof text === 'string') texts.set(name, (texts.get(name) ?? '') + text)

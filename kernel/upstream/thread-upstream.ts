@@ -7,11 +7,10 @@ import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { ModeControl } from '../contracts/mode-control.ts'
 import type { ModelTargets } from '../contracts/model-targets.ts'
-import type { PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RelayOptions } from '../contracts/relay-options.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
-import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/transport.ts'
+import { type HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { ModelAnswer, ModelQuestion, Upstream } from '../contracts/upstream.ts'
 import type { UsageEstimator } from '../contracts/usage-estimator.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
@@ -38,11 +37,12 @@ export interface ThreadUpstreamOptions {
 
 export class ThreadUpstream implements Upstream {
   readonly balance: WorkerBalance
+  readonly transports = new Transports()
   readonly #parts: CallParts
 
   constructor({ balance, config, retry, log }: ThreadUpstreamOptions) {
     this.balance = balance
-    const transports = new Transports()
+    const { transports } = this
     this.#parts = {
       balance,
       outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
@@ -92,38 +92,25 @@ export class ThreadUpstream implements Upstream {
     this.#parts.estimator = estimator
   }
 
-  /** One transport per connection mode. */
-  addTransport(transport: Transport): void {
-    this.#parts.transports.add(transport)
-  }
-
-  addControl(control: ModeControl): void {
-    this.#parts.transports.addControl(control)
-  }
-
   controlOf(mode: string): ModeControl | null {
-    return this.#parts.transports.controlOf(mode)
+    return this.transports.controlOf(mode)
   }
 
   controlFor(url: string): ModeControl | null {
-    return this.#parts.transports.controlFor(url)
+    return this.transports.controlFor(url)
   }
 
   controls(): readonly ModeControl[] {
-    return this.#parts.transports.controls()
-  }
-
-  addPairs(strategy: PairStrategy): void {
-    this.#parts.transports.addPairs(strategy)
+    return this.transports.controls()
   }
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
-    for (const transport of this.#parts.transports.all()) transport.onWorkersChanged(workers)
+    for (const transport of this.transports.all()) transport.onWorkersChanged(workers)
   }
 
   close(): void {
     this.#parts.streams.close()
-    this.#parts.transports.close()
+    this.transports.close()
   }
 
   relay(ctx: RelayContext, options: RelayOptions): void {

@@ -21,6 +21,7 @@ export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { parseCallArguments, tryParseJson } from './formats/lenient-json.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
+export { contextLengthOf, isEmbeddingModel, modelIdOf, positiveCount } from './formats/model-labels.ts'
 export {
   countPromptTokens,
   estimateMessageTokens,
@@ -71,6 +72,7 @@ export { pinnedLookup, type Resolver } from './net/pinned-lookup.ts'
 export { isMetadataHost, isPrivateAddress } from './net/private-addresses.ts'
 export { isSecureUrl, trimSlashes } from './net/urls.ts'
 export { WorkerHashes } from './net/worker-hashes.ts'
+export { type BootstrapServer, bootstrapHostOf } from './pairs/bootstrap-host.ts'
 export { type DisaggregationReport, toPairLoad } from './pairs/pair-load.ts'
 export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-metrics.ts'
 export { messageSocket } from './socket/message-socket.ts'

@@ -31,8 +31,8 @@ import { readWorkerUrl } from '../../plugins/workers/http/http1/worker-origin.ts
 import { readGauges, readReport } from '../../plugins/workers/http/load-reports.ts'
 import { listedModels } from '../../plugins/workers/http/worker-queries.ts'
 import { errorMessageIn } from '../../plugins/workers/pairs/errors.ts'
-import { reportsOfRank, toEngineLoad } from '../../plugins/workers/registry/engine-load.ts'
-import { toLoadDetails, usedTokens } from '../../plugins/workers/registry/get-loads.ts'
+import { reportsOfRank, toEngineLoad, usedTokens } from '../../plugins/workers/registry/engine-load.ts'
+import { toLoadDetails } from '../../plugins/workers/registry/get-loads.ts'
 import { checkWorkerUrl, workerKey } from '../../plugins/workers/registry/worker-url.ts'
 
 const MEGABYTE = 1_048_576
@@ -220,7 +220,7 @@ describe('reports of engines', () => {
   test('300,000 ranks are no more than an engine can have', () => {
     const loads = Array.from({ length: 300_000 }, () => ({ num_used_tokens: 1 }))
     const reports = readReport({ loads })?.ranks ?? []
-    expect(toEngineLoad(reports, 1).usedTokensByRank.length).toBe(1_024)
+    expect(toEngineLoad(reports, 1).usedTokens).toBe(1_024)
     expect(toLoadDetails(reports, '').loads.length).toBe(1_024)
   })
 })

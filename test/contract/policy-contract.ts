@@ -34,7 +34,6 @@ const loadArbitrary = fc.option(
     usedTokens: fc.integer({ min: -1, max: 100_000 }),
     kvUsage: fc.constantFrom(-1, 0, 0.2, 0.9, 1, 1.3),
     tokensPerSecond: fc.constantFrom(0, 1, 2_000),
-    usedTokensByRank: fc.constant([]),
     atMs: fc.integer({ min: 0, max: 2_000_000_000_000 }),
   }),
 )

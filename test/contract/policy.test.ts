@@ -52,7 +52,7 @@ policyContract(
 policyThreadsContract('rendezvous', fileOf('../fixtures/policy-plugin.ts'), remembering)
 
 test('every bundled policy is covered by the contract', () => {
-  expect(new PolicyHostThread([policies]).balance.policyNames()).toEqual(Object.keys(promisesOf))
+  expect(new PolicyHostThread([policies]).balance.registry.names()).toEqual(Object.keys(promisesOf))
 })
 
 test('a policy that the manifest does not list cannot be registered', () => {

@@ -2,9 +2,11 @@
 import { Counters, createCounters } from '../../kernel/balance/counters.ts'
 import { ThreadBalance, type ThreadBalanceOptions } from '../../kernel/balance/thread-balance.ts'
 import type { BreakerConfig } from '../../kernel/config/breaker-config.ts'
+import type { HookSignatures } from '../../kernel/contracts/hook.ts'
 import type { RelayContext } from '../../kernel/contracts/relay-context.ts'
 import type { WorkerEntry, WorkerTable } from '../../kernel/contracts/worker.ts'
 import type { GatewayError } from '../../kernel/errors/gateway-error.ts'
+import { NO_HOOKS } from '../../kernel/http/compiled-route.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import { addPolicies, type PolicySettings } from './policies.ts'
@@ -75,9 +77,13 @@ export class TestBalance {
   }
 }
 
-/** A request as passed to policies. */
-export function pickContext(headers: Readonly<Record<string, string>> = {}): RelayContext {
-  const ctx = { rawBody: Buffer.from('{}'), header: (name: string) => headers[name] }
+/** A request as passed to policies, on a route with an optional hook. */
+export function pickContext(
+  headers: Readonly<Record<string, string>> = {},
+  onPick: HookSignatures['onPick'] | null = null,
+): RelayContext {
+  const hooks = { ...NO_HOOKS, onPick }
+  const ctx = { rawBody: Buffer.from('{}'), header: (name: string) => headers[name], hooks }
   return ctx as unknown as RelayContext
 }
 

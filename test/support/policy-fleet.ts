@@ -37,7 +37,6 @@ export function engineLoad(given: Partial<EngineLoad>): EngineLoad {
     usedTokens: -1,
     kvUsage: -1,
     tokensPerSecond: 0,
-    usedTokensByRank: [],
     atMs: 1_000,
     ...given,
   }

@@ -1,7 +1,7 @@
 /** The metrics of circuit breakers, seen through snapshots. */
 import { beforeEach, expect, test } from 'vitest'
+import type { ValueFamily } from '../../../kernel/contracts/metric-snapshot.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
-import type { ValueFamily } from '../../../kernel/observe/metrics-snapshot.ts'
 import { BreakerMetrics } from './breaker-metrics.ts'
 
 const a = { slot: 0, id: 'a', url: 'http://a' }

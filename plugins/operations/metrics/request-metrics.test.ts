@@ -1,8 +1,8 @@
 /** The metrics about requests, routing, workers and the process, seen through snapshots. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { LabelLimit, modelLabelLimit } from '#shared'
+import type { HistogramFamily, ValueFamily } from '../../../kernel/contracts/metric-snapshot.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
-import type { HistogramFamily, ValueFamily } from '../../../kernel/observe/metrics-snapshot.ts'
 import { workerFigures } from '../../../test/support/worker-figures.ts'
 import { HttpMetrics } from './http-metrics.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'

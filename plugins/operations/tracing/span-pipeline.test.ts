@@ -2,8 +2,8 @@ import { ExportResultCode } from '@opentelemetry/core'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base'
 import { expect, test } from 'vitest'
 import type { Logger } from '#kernel'
+import type { ValueFamily } from '../../../kernel/contracts/metric-snapshot.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
-import type { ValueFamily } from '../../../kernel/observe/metrics-snapshot.ts'
 import { WatchedExporter } from './span-pipeline.ts'
 
 test('failed exports are counted, and logged once until an export succeeds', () => {

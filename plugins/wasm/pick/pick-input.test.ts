@@ -42,7 +42,6 @@ const load = fc.record({
   usedTokens: fc.integer({ min: -1 }),
   kvUsage: fc.double(),
   tokensPerSecond: fc.nat(),
-  usedTokensByRank: fc.constant([]),
   atMs: fc.nat(),
 })
 const worker: fc.Arbitrary<Shown> = fc.record({

@@ -1,5 +1,5 @@
 /** GET /readiness: whether the gateway can serve requests, and what it does without. */
-import { type Host, type Outage, type PendingWorkers, PendingWorkersReplica, Type } from '#kernel'
+import { type Host, type PendingWorkers, PendingWorkersReplica, type Static, Type } from '#kernel'
 
 const counts = {
   healthy_workers: Type.Integer({ description: 'Workers in state ready.' }),
@@ -42,21 +42,7 @@ export const NotReadyResponse = Type.Object({
   degraded,
 })
 
-interface Facts {
-  readonly healthy_workers: number
-  readonly total_workers: number
-  readonly configured_workers: number
-  readonly pending_workers: number
-  readonly degraded?: readonly Outage[]
-}
-
-export type Readiness =
-  | (Facts & {
-      readonly status: 'ready'
-      readonly open_breakers?: number
-      readonly missing?: readonly string[]
-    })
-  | (Facts & { readonly status: 'not ready'; readonly reason: string })
+export type Readiness = Static<typeof ReadyResponse> | Static<typeof NotReadyResponse>
 
 export type ReadinessHost = Pick<
   Host,
@@ -74,12 +60,12 @@ export function readReadiness(host: ReadinessHost, { count, configured }: Pendin
   const { workers } = host.balance
   const ready = workers.filter((worker) => host.balance.status(worker.slot) === 'ready')
   const outages = host.outages()
-  const facts: Facts = {
+  const facts = {
     healthy_workers: ready.length,
     total_workers: workers.length,
     configured_workers: configured,
     pending_workers: count,
-    ...(outages.length > 0 && { degraded: outages }),
+    ...(outages.length > 0 && { degraded: [...outages] }),
   }
   if (host.isDraining) return { status: 'not ready', reason: 'draining', ...facts }
   const serves = (type: string) => ready.some((worker) => worker.workerType === type)
@@ -93,6 +79,6 @@ export function readReadiness(host: ReadinessHost, { count, configured }: Pendin
     status: 'ready',
     ...facts,
     ...(open > 0 && { open_breakers: open }),
-    ...(missing.length > 0 && { missing }),
+    ...(missing.length > 0 && { missing: [...missing] }),
   }
 }

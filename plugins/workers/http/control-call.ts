@@ -3,6 +3,7 @@ import {
   type Exchange,
   type HeaderList,
   isLocalExhaustion,
+  MAX_TIMER_MS,
   messageOf,
   UpstreamFailure,
   type UpstreamHandler,
@@ -116,11 +117,9 @@ export function outsideApi(call: CallWorker): CallWorker {
 
 function withoutVersion(url: string): string {
   const base = trimSlashes(url)
-  return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : url
+  return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : base
 }
 
-/** Longest delay of a timer, milliseconds. */
-const MAX_DELAY_MS = 2 ** 31 - 1
 /** Health bodies are ignored; longer ones fail the probe. */
 const MAX_HEALTH_BYTES = 1_048_576
 
@@ -140,7 +139,7 @@ export async function probeWorker(
     const reply = await call(worker, {
       method: 'GET',
       path,
-      timeoutMs: Math.min(Math.ceil(timeoutMs), MAX_DELAY_MS),
+      timeoutMs: Math.min(Math.ceil(timeoutMs), MAX_TIMER_MS),
       maxBodyBytes: MAX_HEALTH_BYTES,
     })
     return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`

@@ -1,5 +1,11 @@
 /** Describes an HTTP worker at its registration: health, engine, API formats, models and ranks. */
-import type { DescribeTools, RuntimeType, WorkerDescription, WorkerRegistration } from '#kernel'
+import {
+  type DescribeTools,
+  isObject,
+  type RuntimeType,
+  type WorkerDescription,
+  type WorkerRegistration,
+} from '#kernel'
 import { isSecureUrl } from '#shared'
 import { type CallWorker, probeWorker } from './control-call.ts'
 import { discover, discoverExternal, discoverRankCount } from './discover-models.ts'
@@ -162,14 +168,7 @@ async function detectRuntime(queries: WorkerQueries): Promise<RuntimeType> {
 }
 
 /** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */
-export const ENGINE_APIS: readonly string[] = [
-  'chat',
-  'completions',
-  'generate',
-  'embeddings',
-  'classify',
-  'rerank',
-]
+const ENGINE_APIS: readonly string[] = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
 
 /** APIs of only some engines, detected by the paths of their OpenAPI description. */
 const API_OF_PATH: readonly (readonly [path: string, api: string])[] = [
@@ -197,14 +196,13 @@ async function discoverApis(queries: WorkerQueries): Promise<readonly string[]> 
 /** Paths with a POST operation. */
 function pathsOf(description: Info | null): ReadonlySet<string> {
   const paths = description?.paths
-  if (typeof paths !== 'object' || paths === null) return new Set()
+  if (!isObject(paths)) return new Set()
   return new Set(API_OF_PATH.map(([path]) => path).filter((path) => takesPost(paths, path)))
 }
 
-function takesPost(paths: object, path: string): boolean {
-  if (!Object.hasOwn(paths, path)) return false
-  const item: unknown = (paths as Record<string, unknown>)[path]
-  return typeof item === 'object' && item !== null && Object.hasOwn(item, 'post')
+function takesPost(paths: Record<string, unknown>, path: string): boolean {
+  const item = Object.hasOwn(paths, path) ? paths[path] : null
+  return isObject(item) && Object.hasOwn(item, 'post')
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Reads labels, model cards and data-parallel ranks from what engines and cloud services report. */
 import type { ModelCard, RuntimeType } from '#kernel'
+import { contextLengthOf, isEmbeddingModel, modelIdOf, positiveCount } from '#shared'
 import { httpWorkerErrors } from './errors.ts'
 import { type Info, listedModels, type WorkerQueries } from './worker-queries.ts'
 
@@ -57,16 +58,6 @@ const LABEL_KEYS = [
 
 /** Every thread holds every label. */
 const MAX_LABEL_LENGTH = 1_024
-
-/** The first one that is set wins. */
-const CONTEXT_KEYS = [
-  'context_length',
-  'max_context_length',
-  'max_model_len',
-  'max_total_tokens',
-  'max_seq_len',
-]
-const MODEL_ID_KEYS = ['served_model_name', 'model_id', 'model_path']
 
 /**
  * Queries the engine for labels and model cards. Omits what the engine does not report.
@@ -137,7 +128,7 @@ function toCards(
   entries: readonly (Info & { id: string })[],
   labels: Readonly<Record<string, string>>,
 ): ModelCard[] {
-  const mainId = MODEL_ID_KEYS.map((key) => labels[key]).find(Boolean)
+  const mainId = modelIdOf(labels)
   if (mainId === undefined) return []
   const main = complete({ id: mainId, model_type: [...capabilities(labels)] }, labels)
   const isListed = entries.some((entry) => entry.id === mainId)
@@ -148,16 +139,15 @@ function toCards(
       : withoutGaps({
           id: entry.id,
           model_type: main.model_type,
-          context_length: tokens(entry.max_model_len),
+          context_length: positiveCount(entry.max_model_len),
         }),
   )
 }
 
 /** Fills gaps of a card from the labels. */
 function complete(card: ModelCard, labels: Readonly<Record<string, string>>): ModelCard {
-  const contextLength = CONTEXT_KEYS.map((key) => tokens(labels[key])).find((length) => length !== undefined)
   const found = {
-    context_length: contextLength,
+    context_length: contextLengthOf(labels),
     tokenizer_path: labels.tokenizer_path,
     reasoning_parser: labels.reasoning_parser,
     tool_parser: labels.tool_call_parser,
@@ -171,20 +161,13 @@ function withoutGaps(card: { readonly id: string } & Info): ModelCard {
 }
 
 function capabilities(labels: Readonly<Record<string, string>>): readonly Capability[] {
-  const isEmbedding = labels.is_embedding === 'true' || labels.is_generation === 'false'
-  if (isEmbedding) return ['embeddings']
+  if (isEmbeddingModel(labels)) return ['embeddings']
   return [
     ...DEFAULT_CAPABILITIES,
     ...(labels.has_image_understanding === 'true' ? (['vision'] as const) : []),
     ...(labels.has_audio_understanding === 'true' ? (['audio'] as const) : []),
     ...(labels.reasoning_parser === undefined ? [] : (['reasoning'] as const)),
   ]
-}
-
-/** A positive whole number, also when written as text. */
-function tokens(value: unknown): number | undefined {
-  const count = Number(value ?? Number.NaN)
-  return Number.isSafeInteger(count) && count > 0 ? count : undefined
 }
 
 const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/

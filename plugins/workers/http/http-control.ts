@@ -1,7 +1,6 @@
 /** The worker control of HTTP workers. */
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
 import { messageOf } from '#kernel'
-import { trimSlashes } from '#shared'
 import { type CallWorker, callWorker, isGoodStatus, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
 import type { HttpTransport } from './http-transport.ts'
@@ -35,7 +34,7 @@ export function httpControl(calls: HttpTransport): WorkerControl {
     },
     forget: (worker) => void sources.delete(worker),
     metricsText: (target, timeoutMs) => readMetricsPage(call, target, timeoutMs),
-    info: (worker, about, timeoutMs): Promise<EngineInfo> => readEngineInfo(call, worker, about, timeoutMs),
+    info: (worker, about, timeoutMs) => readEngineInfo(call, worker, about, timeoutMs),
     perform: (target, action, timeoutMs) => performAction(call, target, action, timeoutMs),
     call: callAsGiven,
     writeCredentials: addVendorHeaders,
@@ -45,20 +44,17 @@ export function httpControl(calls: HttpTransport): WorkerControl {
 
 async function readMetricsPage(
   call: CallWorker,
-  { url, apiKey, provider, dataParallel }: WorkerTarget,
+  target: WorkerTarget,
   timeoutMs: number,
 ): Promise<string | null> {
   try {
-    const reply = await call(
-      { url: trimSlashes(dataParallel?.baseUrl ?? url), apiKey, provider },
-      {
-        method: 'GET',
-        path: '/metrics',
-        headers: ['accept', 'text/plain;version=0.0.4'],
-        timeoutMs,
-        maxBodyBytes: MAX_PAGE_BYTES,
-      },
-    )
+    const reply = await call(target, {
+      method: 'GET',
+      path: '/metrics',
+      headers: ['accept', 'text/plain;version=0.0.4'],
+      timeoutMs,
+      maxBodyBytes: MAX_PAGE_BYTES,
+    })
     return reply.status === 200 ? reply.body.toString('utf8') : null
   } catch {
     return null

@@ -1,5 +1,5 @@
 /** Credential headers of cloud services, which differ from those of inference engines. @hot */
-import type { HeaderList, RequestContext, WorkerEntry } from '#kernel'
+import { type HeaderList, headerOf, type RequestContext, removeHeader, type WorkerEntry } from '#kernel'
 
 /** Sent if the client names no version. */
 const ANTHROPIC_VERSION = '2023-06-01'
@@ -31,7 +31,7 @@ export function addVendorHeaders(
   passOn(headers, ctx, 'anthropic-version', ANTHROPIC_VERSION)
   passOn(headers, ctx, 'anthropic-beta', undefined)
   // Also if it was forwarded already, so that there is only one key.
-  remove(headers, 'x-api-key')
+  removeHeader(headers, 'x-api-key')
   if (worker.apiKey !== null) {
     headers.push('x-api-key', worker.apiKey)
     return true
@@ -45,11 +45,7 @@ export function addVendorHeaders(
 
 /** Adds a header unless it was forwarded already. */
 function passOn(headers: HeaderList, ctx: RequestContext, name: string, fallback: string | undefined): void {
-  for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return
+  if (headerOf(headers, name) !== undefined) return
   const value = ctx.header(name) ?? fallback
   if (value !== undefined) headers.push(name, value)
-}
-
-function remove(headers: HeaderList, name: string): void {
-  for (let at = headers.length - 2; at >= 0; at -= 2) if (headers[at] === name) headers.splice(at, 2)
 }

@@ -1,6 +1,6 @@
 /** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
 import type { DescribeTools, WorkerTarget } from '#kernel'
-import { messageOf } from '#kernel'
+import { isObject, messageOf } from '#kernel'
 import { parseBoundedJson } from '#shared'
 import { type CallWorker, isGoodStatus } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
@@ -108,7 +108,7 @@ export class WorkerQueries {
 export function toInfo(body: Buffer): Info | null {
   try {
     const value = parseBoundedJson(body)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Info) : null
+    return isObject(value) ? value : null
   } catch {
     return null
   }

@@ -65,7 +65,7 @@ export class Discovery {
 
 const SOURCE = 'kubernetes'
 
-export function discoveryMetrics(metrics: Metrics): ReconcileListener & {
+function discoveryMetrics(metrics: Metrics): ReconcileListener & {
   synced(workers: number, seconds: number): void
 } {
   const registrations = metrics.counter({

@@ -4,8 +4,8 @@
  */
 
 import { randomFillSync } from 'node:crypto'
-import type { PairCall, PairRequests, UpstreamRequest, WorkerEntry } from '#kernel'
-import { arrayShape, topLevelMembers, withMembers } from '#shared'
+import type { PairCall, PairRequests, UpstreamRequest } from '#kernel'
+import { arrayShape, type BootstrapServer, bootstrapHostOf, topLevelMembers, withMembers } from '#shared'
 import { pairErrors } from './errors.ts'
 
 /** Maximum rooms of one request: the client decides their number, and each costs bytes in both bodies. */
@@ -15,9 +15,6 @@ const OPEN_BRACKET = 0x5b
 
 /** Members whose arrays hold one prompt per element; an array of token ids is one prompt. */
 const PROMPT_MEMBERS: ReadonlySet<string> = new Set(['prompt', 'text', 'input_ids'])
-
-/** What identifies the bootstrap server of a prefill worker. */
-export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstrapPort' | 'dataParallel'>
 
 /**
  * The bootstrap members of both bodies, as JSON text by name.
@@ -34,7 +31,7 @@ export function bootstrapMembers(
   const size = batchSize(body)
   if (size === null) return null
   if (size > MAX_ROOMS) throw pairErrors.pd_batch_too_large(MAX_ROOMS)
-  const host = JSON.stringify(prefill.bootstrapHost ?? hostOf(prefill))
+  const host = JSON.stringify(bootstrapHostOf(prefill))
   const port = String(prefill.bootstrapPort)
   if (size === 0) {
     return new Map([
@@ -86,13 +83,6 @@ function copiesOf(body: Buffer, start: number, end: number): number {
 function copiesIn(samplingParams: Buffer): number {
   const n = topLevelMembers(samplingParams)?.findLast(({ name }) => name === 'n')
   return n === undefined ? 0 : copiesOf(samplingParams, n.valueStart, n.valueEnd)
-}
-
-function hostOf({ url, dataParallel }: BootstrapServer): string {
-  // The URL parser handles hosts of http URLs only.
-  const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
-  const host = URL.parse(base)?.hostname ?? 'localhost'
-  return host.startsWith('[') ? host.slice(1, -1) : host
 }
 
 function toArray(texts: readonly string[]): string {

@@ -8,7 +8,7 @@ import {
   headerOf,
   type PairLeg,
 } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { parseBoundedText, workerMessage } from '#shared'
 
 type Answer = readonly [status: number, message: string]
 
@@ -80,23 +80,15 @@ export function toLegError(leg: PairLeg, { status, headers, message }: Refusal):
 
 /** Longest part of a worker's error message that is shown to the client, characters. */
 const MAX_SAID_LENGTH = 1_000
-/** Longest nesting of error objects. */
-const MAX_DEPTH = 4
 
 /** Extracts the message of a worker's error body in the common formats. */
 export function errorMessageIn(body: Buffer): string {
   const text = body.toString('utf8')
-  return shorten(messageIn(parse(text), 0) ?? text.trim())
+  return shorten(workerMessage(parseOrNull(text))?.text ?? text.trim())
 }
 
-function messageIn(value: unknown, depth: number): string | null {
-  if (typeof value === 'string') return value
-  if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return null
-  const { error, message, detail } = value as Record<string, unknown>
-  return messageIn(error, depth + 1) ?? messageIn(message, depth + 1) ?? messageIn(detail, depth + 1)
-}
-
-function parse(text: string): unknown {
+/** Null for text that is not JSON. */
+export function parseOrNull(text: string): unknown {
   try {
     return parseBoundedText(text)
   } catch {

@@ -3,8 +3,8 @@
  * response.
  */
 
-import { EventSplitter, type HeaderList, headerOf, isPlainEventStream } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { EventSplitter, type HeaderList, headerOf, isObject, isPlainEventStream } from '#kernel'
+import { parseOrNull } from './errors.ts'
 
 /** Longer events are forwarded unchanged. */
 const MAX_EVENT_BYTES = 1_048_576
@@ -38,7 +38,7 @@ function promptLogprobs({ headers, body }: { headers: HeaderList; body: Buffer }
   const found = new Map<number, Logprobs>()
   const texts = isPlainEventStream(headers) ? eventTexts(body.toString('utf8')) : [body.toString('utf8')]
   for (const text of texts) {
-    const value = parse(text)
+    const value = parseOrNull(text)
     const answers = Array.isArray(value) ? value : [value]
     answers.forEach((answer: unknown, position) => {
       const logprobs = metaOf(answer)?.input_token_logprobs
@@ -103,7 +103,7 @@ class EventMerge implements LogprobMerge {
 
 /** Null if nothing changes. */
 function merged(text: string, logprobs: PromptLogprobs): string | null {
-  const value = parse(text)
+  const value = parseOrNull(text)
   const answers: unknown[] = Array.isArray(value) ? value : [value]
   let isChanged = false
   answers.forEach((answer, position) => {
@@ -118,9 +118,7 @@ function merged(text: string, logprobs: PromptLogprobs): string | null {
 }
 
 function metaOf(answer: unknown): Record<string, unknown> | null {
-  if (typeof answer !== 'object' || answer === null) return null
-  const { meta_info } = answer as Record<string, unknown>
-  return typeof meta_info === 'object' && meta_info !== null ? (meta_info as Record<string, unknown>) : null
+  return isObject(answer) && isObject(answer.meta_info) ? answer.meta_info : null
 }
 
 /** Index of the prompt: a member of batch events, the position in a list. */
@@ -135,12 +133,4 @@ function eventTexts(stream: string): string[] {
 
 function dataOf(line: string): string | null {
   return line.startsWith('data:') ? line.slice('data:'.length).trim() : null
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseBoundedText(text)
-  } catch {
-    return null
-  }
 }

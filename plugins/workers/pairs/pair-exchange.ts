@@ -105,13 +105,6 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     this.#legFailed('prefill', failure)
   }
 
-  onPrefillTooLong(): void {
-    this.#legFailed(
-      'prefill',
-      new UpstreamFailure('protocol', 'the prefill response exceeds its size limit', true),
-    )
-  }
-
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
     this.#head = { status, headers, contentLength }
     if (!isSuccess(status)) {

@@ -1,6 +1,6 @@
 /** The prefill side of a pair: reads the whole response, of which only failures and log probabilities are used. */
 
-import type { HeaderList, PairCall, UpstreamFailure, UpstreamHandler } from '#kernel'
+import { type HeaderList, type PairCall, UpstreamFailure, type UpstreamHandler } from '#kernel'
 import { BodyExcerpt } from '#shared'
 
 /** Longest part of an error response that is read for its message. */
@@ -16,7 +16,6 @@ export interface PrefillOwner {
   onPrefillRefusing(): void
   onPrefillRefused(status: number, headers: HeaderList, body: Buffer): void
   onPrefillBroken(failure: UpstreamFailure): void
-  onPrefillTooLong(): void
 }
 
 export class PrefillLeg implements UpstreamHandler {
@@ -53,7 +52,10 @@ export class PrefillLeg implements UpstreamHandler {
     this.#byteCount += chunk.length
     if (this.#keepsResponse || this.#isRefusal) this.#excerpt.push(chunk)
     if (this.#isRefusal && this.#excerpt.isFull) this.#legRefused()
-    else if (this.#byteCount > MAX_ANSWER_BYTES) this.#owner.onPrefillTooLong()
+    else if (this.#byteCount > MAX_ANSWER_BYTES)
+      this.#owner.onPrefillBroken(
+        new UpstreamFailure('protocol', 'the prefill response exceeds its size limit', true),
+      )
   }
 
   onResponseEnd(): void {

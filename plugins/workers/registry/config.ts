@@ -1,5 +1,5 @@
 /** The workers section of the configuration file. */
-import { defineValidator, type SettingProblem, type Static, Type } from '#kernel'
+import { type SettingProblem, type Static, Type } from '#kernel'
 import { WorkerSpecSchema } from './wire.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
 
@@ -148,11 +148,6 @@ export type WorkersConfig = Static<typeof workersConfig>
 
 /** Limits above which an engine is overloaded. */
 export type OverloadLimits = NonNullable<WorkersConfig['overload']>
-
-/** The section with all defaults. */
-export function defaultConfig(): WorkersConfig {
-  return defineValidator(workersConfig).parse({})
-}
 
 /** Names of the plugins that the configured workers need. */
 export function workersEnable({ urls, workers }: WorkersConfig): string[] {

@@ -12,11 +12,9 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { fanOut } from '#shared'
+import { askEngines } from './ask-engines.ts'
 import { optional } from './wire.ts'
-import { engineUrl, workerKey } from './worker-url.ts'
-
-const MAX_PARALLEL = 32
+import { workerKey } from './worker-url.ts'
 
 const FailedCallSchema = Type.Object({ worker: Type.String(), error: Type.String() })
 
@@ -38,24 +36,20 @@ function supporting(
   })
 }
 
-/** Calls each engine once and reports the outcome for all of its data-parallel ranks, in order of the workers. */
+/** @param workers whose connection mode supports the action @returns their URLs, in order */
 async function callEngines(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
   action: EngineAction,
   timeoutMs: number,
 ): Promise<EngineCallReport> {
-  const engines = [...Map.groupBy(workers, engineUrl)]
-  const problems = await fanOut(engines, MAX_PARALLEL, async ([, [first]]) => {
-    const control = controls.controlOf(first.connectionMode)
-    const done = control?.perform?.(first, action, timeoutMs)
-    return done === undefined ? 'no enabled plugin supports the call' : await done
-  })
-  const problemOf = new Map(engines.map(([url], place) => [url, problems[place]]))
+  const problems = await askEngines(workers, async (first) =>
+    controls.controlOf(first.connectionMode)?.perform?.(first, action, timeoutMs),
+  )
   const successful: string[] = []
   const failed: Static<typeof FailedCallSchema>[] = []
   for (const worker of workers) {
-    const error = problemOf.get(engineUrl(worker)) ?? null
+    const error = problems.get(worker) ?? null
     if (error === null) successful.push(worker.url)
     else failed.push({ worker: worker.url, error })
   }
@@ -88,10 +82,7 @@ const PartlyFlushedSchema = Type.Object({
 type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
 
 /** @param workers all registered workers, healthy or not */
-export async function flushCaches(
-  controls: WorkerControls,
-  workers: readonly WorkerEntry[],
-): Promise<FlushReport> {
+async function flushCaches(controls: WorkerControls, workers: readonly WorkerEntry[]): Promise<FlushReport> {
   const targets = supporting(controls, workers, 'flush_cache')
   const action = { kind: 'flush_cache' } as const
   const { successful, failed } = await callEngines(controls, targets, action, FLUSH_TIMEOUT_MS)
@@ -183,7 +174,7 @@ type ProfileKind = 'start_profile' | 'stop_profile'
 type ProfileBody = Static<typeof StartProfileSchema>
 
 /** @param workers all registered workers, healthy or not */
-export async function profileEngines(
+async function profileEngines(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
   kind: ProfileKind,

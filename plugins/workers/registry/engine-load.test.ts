@@ -16,7 +16,7 @@ const UNTOLD: RankLoad = {
   utilization: -1,
 }
 
-test('counts of ranks add up, KV use is their mean, and tokens are reported by rank', () => {
+test('counts of ranks add up, and KV use is their mean', () => {
   const reports = [
     { ...UNTOLD, rank: 1, usedTokens: 100, kvUsage: 0.5, tokensPerSecond: 10, queuedTokens: 7 },
     { ...UNTOLD, rank: 0, usedTokens: 300, kvUsage: 0.1, tokensPerSecond: 20 },
@@ -26,7 +26,6 @@ test('counts of ranks add up, KV use is their mean, and tokens are reported by r
     usedTokens: 400,
     kvUsage: 0.3,
     tokensPerSecond: 30,
-    usedTokensByRank: [300, 100],
     atMs: 5,
   })
 })
@@ -37,7 +36,6 @@ test('missing values are -1, not 0', () => {
     usedTokens: -1,
     kvUsage: -1,
     tokensPerSecond: 0,
-    usedTokensByRank: [],
     atMs: 5,
   })
 })

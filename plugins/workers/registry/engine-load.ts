@@ -31,12 +31,16 @@ function share(count: number, size: number): number {
 export function toEngineLoad(reports: readonly RankLoad[], atMs: number): EngineLoad {
   return {
     queuedTokens: sumOf(knownValues(reports, 'queuedTokens')),
-    usedTokens: sumOf(knownValues(reports, 'usedTokens')),
+    usedTokens: usedTokens(reports),
     kvUsage: meanUsage(reports),
     tokensPerSecond: reports.reduce((sum, report) => sum + report.tokensPerSecond, 0),
-    usedTokensByRank: byRank(reports),
     atMs,
   }
+}
+
+/** Sum over all ranks; -1 if none reports it. */
+export function usedTokens(reports: readonly RankLoad[]): number {
+  return sumOf(knownValues(reports, 'usedTokens'))
 }
 
 /** Values that the engine does not report do not count as overload. */
@@ -52,21 +56,12 @@ function meanUsage(reports: readonly RankLoad[]): number {
 }
 
 function knownValues(reports: readonly RankLoad[], key: Exclude<keyof RankLoad, 'pair'>): number[] {
-  return reports.map((report) => report[key]).filter((value) => value !== UNKNOWN)
+  return reports.map((report) => report[key]).filter((value) => value >= 0)
 }
 
 /** -1 for an empty list. */
 function sumOf(values: readonly number[]): number {
   return values.length === 0 ? UNKNOWN : values.reduce((sum, value) => sum + value, 0)
-}
-
-/** Empty unless every rank reports its tokens; a rank that is not listed has -1. */
-function byRank(reports: readonly RankLoad[]): readonly number[] {
-  if (reports.some((report) => report.usedTokens === UNKNOWN)) return []
-  const size = reports.reduce((most, { rank }) => Math.max(most, rank + 1), 0)
-  const used = new Array<number>(size).fill(UNKNOWN)
-  for (const report of reports) used[report.rank] = report.usedTokens
-  return used
 }
 
 /** Values of the labels: worker, model or role, rank. */

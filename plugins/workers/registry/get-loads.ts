@@ -11,8 +11,8 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { fanOut } from '#shared'
-import { engineUrl } from './worker-url.ts'
+import { askEngines } from './ask-engines.ts'
+import { usedTokens } from './engine-load.ts'
 
 const RankDetailsSchema = Type.Object({
   dp_rank: Type.Integer(),
@@ -64,14 +64,6 @@ function orZero(value: number): number {
   return Math.max(0, value)
 }
 
-/** Sum over all ranks; -1 if none reports it. */
-export function usedTokens(ranks: readonly RankLoad[]): number {
-  const known = ranks.map((load) => load.usedTokens).filter((tokens) => tokens >= 0)
-  return known.length === 0 ? -1 : known.reduce((sum, tokens) => sum + tokens, 0)
-}
-
-const MAX_PARALLEL = 32
-
 const WorkerLoadSchema = Type.Object({
   worker: Type.String({ description: 'Worker URL.' }),
   load: Type.Integer({ description: 'Tokens in use in the KV cache, summed over all ranks; -1 if unknown.' }),
@@ -81,18 +73,14 @@ const LoadsSchema = Type.Object({ workers: Type.Array(WorkerLoadSchema) })
 type WorkerLoad = Static<typeof WorkerLoadSchema>
 
 /** Calls each engine once; its data-parallel ranks share the report. */
-export async function readWorkerLoads(
+async function readWorkerLoads(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
 ): Promise<Static<typeof LoadsSchema>> {
-  const engines = [...Map.groupBy(workers, engineUrl).values()]
-  const reports = await fanOut(engines, MAX_PARALLEL, ([first]) => readReport(controls, first))
-  const ofEngine = new Map(engines.map(([first], place) => [engineUrl(first), reports[place]]))
-  return { workers: workers.map((worker) => toWorkerLoad(worker, ofEngine.get(engineUrl(worker)) ?? null)) }
-}
-
-async function readReport(controls: WorkerControls, worker: WorkerEntry): Promise<EngineReport | null> {
-  return (await controls.controlOf(worker.connectionMode)?.loads?.(worker)) ?? null
+  const reports = await askEngines(workers, async (first) =>
+    controls.controlOf(first.connectionMode)?.loads?.(first),
+  )
+  return { workers: workers.map((worker) => toWorkerLoad(worker, reports.get(worker) ?? null)) }
 }
 
 function toWorkerLoad({ url, dataParallel }: WorkerEntry, report: EngineReport | null): WorkerLoad {

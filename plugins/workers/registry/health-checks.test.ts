@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { WorkerStatus } from '#kernel'
-import { defaultConfig } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
 import { HealthChecks, type HealthView, NO_PROBES, observeProbe } from './health-checks.ts'
 import { buildWorker, type Worker } from './worker.ts'
-import { specOfUrl } from './worker-spec.ts'
+import { toWorkerSpec } from './worker-spec.ts'
 
 const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
 
@@ -55,7 +55,7 @@ afterEach(() => {
 })
 
 function worker(slot: number, health = {}, revision = 1): Worker {
-  const spec = { ...specOfUrl(`http://w${slot}:1`), health }
+  const spec = { ...toWorkerSpec({ url: `http://w${slot}:1` }), health }
   const findings = { connectionMode: 'http', runtimeType: 'vllm', models: [], labels: {} } as const
   return buildWorker(
     { id: `id-${slot}`, spec, findings, origin: 'api', rank: null },

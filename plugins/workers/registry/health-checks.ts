@@ -1,6 +1,12 @@
 /** Probes registered workers at their intervals, changes their status, and reports workers that have failed. */
-import type { CounterHandle, Logger, MetricFamily, WorkerBalance, WorkerStatus } from '#kernel'
-import { MAX_DELAY_MS } from './jobs.ts'
+import {
+  type CounterHandle,
+  type Logger,
+  MAX_TIMER_MS,
+  type MetricFamily,
+  type WorkerBalance,
+  type WorkerStatus,
+} from '#kernel'
 import type { Worker } from './worker.ts'
 
 const MAX_CONCURRENT_PROBES = 128
@@ -119,7 +125,7 @@ export class HealthChecks {
   #wait(watch: Watch, view: HealthView): void {
     const random = (this.#parts.random ?? Math.random)()
     const waitMs = pauseMs(view, watch.worker.health.intervalSecs * 1000) * (1 + JITTER * (2 * random - 1))
-    watch.timer = setTimeout(() => this.#enqueue(watch), Math.min(waitMs, MAX_DELAY_MS)).unref()
+    watch.timer = setTimeout(() => this.#enqueue(watch), Math.min(waitMs, MAX_TIMER_MS)).unref()
   }
 
   #move(worker: Worker, from: WorkerStatus, to: WorkerStatus, problem: string | null): void {

@@ -16,7 +16,7 @@ import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
 import { workersFlags } from './flags.ts'
 import { getLoadsRoute } from './get-loads.ts'
 import { discoverRequestedModels } from './model-inquiries.ts'
-import { openManager, registryService } from './open-manager.ts'
+import { openManager } from './open-manager.ts'
 import { workerRoutes } from './routes.ts'
 import {
   GetWorker,
@@ -52,12 +52,11 @@ export default definePlugin({
     host.readiness(() => pendingReadiness(pending), { isStartup: true })
     discoverRequestedModels(host)
     if (!host.isControl) return
-    const { manager, shared } = openManager(host, config)
+    const { manager, configured, shared, service } = openManager(host, config)
     const changes = shared ?? manager
     const controls = workerControls(host.upstream)
-    let current = config
-    host.provide(WorkerRegistry, registryService(manager, controls))
-    host.onCommand(LearnModels, (inquiry) => manager.inquiries.learn(inquiry))
+    host.provide(WorkerRegistry, service)
+    host.onCommand(LearnModels, (credential) => manager.inquiries.learn(credential))
     host.onCommand(RegisterWorker, (body) => changes.register(readSpec(body, controls)))
     host.onCommand(ReplaceWorker, ({ id, body }) => changes.replace(id, readSpec(body, controls)))
     host.onCommand(PatchWorker, ({ id, body }) => changes.patch(id, readPatch(body, controls)))
@@ -67,7 +66,8 @@ export default definePlugin({
     const start = async () => {
       // Compiled after boot, so that neither boot nor the first registration waits for it.
       setImmediate(prepareBodyChecks)
-      await manager.start()
+      await configured.start()
+      manager.start()
       shared?.start()
     }
     return {
@@ -75,12 +75,11 @@ export default definePlugin({
       ready: start,
       planReload: (next) => {
         checkConfiguredWorkers(controls, next)
-        return manager.planReconfiguration(current, next)
+        return configured.plan(next)
       },
       reload: (next) => {
         checkConfiguredWorkers(controls, next)
-        manager.reconfigure(current, next)
-        current = next
+        configured.reload(next)
       },
       stop: () => manager.stop(),
     }

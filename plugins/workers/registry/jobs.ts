@@ -1,7 +1,7 @@
 /** Background jobs behind the 202 responses of the worker routes: a bounded queue with one status per worker URL. */
 
 import type { Logger } from '#kernel'
-import { messageOf } from '#kernel'
+import { MAX_TIMER_MS, messageOf } from '#kernel'
 import { workerErrors } from './errors.ts'
 
 export type JobKind = 'AddWorker' | 'UpdateWorker' | 'RemoveWorker'
@@ -45,7 +45,7 @@ export interface JobLimits {
   readonly sweepMs: number
 }
 
-export const JOB_LIMITS: JobLimits = Object.freeze({
+const JOB_LIMITS: JobLimits = Object.freeze({
   maxQueued: 1000,
   maxRunning: 200,
   failedLifeMs: 300_000,
@@ -185,7 +185,7 @@ export class JobRunner {
     const timer = Number.isFinite(budgetMs)
       ? setTimeout(
           () => job.controller.abort(workerErrors.job_timed_out(budgetMs / 1000)),
-          Math.min(budgetMs, MAX_DELAY_MS),
+          Math.min(budgetMs, MAX_TIMER_MS),
         ).unref()
       : undefined
     try {
@@ -276,11 +276,8 @@ function nowSec(): number {
   return Math.floor(Date.now() / 1000)
 }
 
-/** Longest delay of a timer, milliseconds; a longer one would fire immediately. */
-export const MAX_DELAY_MS = 2 ** 31 - 1
-
 /** Resolves after `waitMs` milliseconds; rejects with the signal's reason as soon as it aborts. */
-export function pause(waitMs: number, signal: AbortSignal): Promise<void> {
+function pause(waitMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
     const onAbort = () => {
@@ -292,7 +289,7 @@ export function pause(waitMs: number, signal: AbortSignal): Promise<void> {
         signal.removeEventListener('abort', onAbort)
         resolve()
       },
-      Math.min(waitMs, MAX_DELAY_MS),
+      Math.min(waitMs, MAX_TIMER_MS),
     )
     signal.addEventListener('abort', onAbort, { once: true })
   })

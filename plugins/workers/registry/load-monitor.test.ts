@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { EngineLoads, EngineReport, WorkerStatus } from '#kernel'
-import { defaultConfig, type OverloadLimits } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
+import type { OverloadLimits } from './config.ts'
 import { LoadMonitor } from './load-monitor.ts'
 import { buildWorker, type Worker } from './worker.ts'
 import { toWorkerSpec } from './worker-spec.ts'

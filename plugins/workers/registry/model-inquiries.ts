@@ -19,7 +19,7 @@ import {
 import { isSecureUrl } from '#shared'
 import type { ControlParts } from './control-parts.ts'
 import { toCards } from './model-card.ts'
-import { type CallerKey, LearnModels, type ModelInquiry } from './thread-commands.ts'
+import { type CallerKey, LearnModels } from './thread-commands.ts'
 import type { Worker } from './worker.ts'
 import { toDescribeTarget } from './worker-spec.ts'
 import { requireControl } from './worker-validation.ts'
@@ -44,7 +44,7 @@ export class ModelInquiries {
   }
 
   /** Resolves when every thread has the discovered models. Never rejects, since the request continues either way. */
-  async learn({ credential }: ModelInquiry): Promise<void> {
+  async learn(credential: CallerKey): Promise<void> {
     const { registry, config } = this.#parts
     const workers = registry
       .workers()
@@ -124,7 +124,7 @@ const HOOK_TIMEOUT_MS = 8_000
 export function discoverRequestedModels(host: Host): void {
   const auth = host.find(Auth)
   // Without it, gateway keys cannot be distinguished from client keys, so none is forwarded.
-  if (auth === undefined || auth === null) return
+  if (auth === undefined) return
   const table = host.replica(WorkerTableReplica)
   let listed: ReadonlySet<string> = new Set()
   const hook = host.hook(
@@ -134,7 +134,7 @@ export function discoverRequestedModels(host: Host): void {
       if (model === null || listed.has(model)) return
       const credential = callerKey(ctx, auth)
       if (credential === null) return
-      await host.command(LearnModels, { model, credential }).catch((err: unknown) => {
+      await host.command(LearnModels, credential).catch((err: unknown) => {
         host.log.debug({ err, request_id: ctx.requestId }, 'model discovery failed')
       })
     },

@@ -1,18 +1,17 @@
 /** Creates the control side of the plugin: the worker manager, and the registry service for other plugins. */
 import {
   EngineLoadsReplica,
-  GatewayError,
   type Host,
   type KnownWorker,
   Mesh,
   PendingWorkersReplica,
   Store,
-  type WorkerControls,
   type WorkerRegistryService,
   WorkerTableReplica,
   workerControls,
 } from '#kernel'
 import type { WorkersConfig } from './config.ts'
+import { ConfiguredWorkers } from './configured-workers.ts'
 import type { ControlParts } from './control-parts.ts'
 import { EngineMetrics } from './engine-load.ts'
 import { HealthChecks } from './health-checks.ts'
@@ -24,13 +23,17 @@ import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
 import { SavedWorkers } from './saved-workers.ts'
 import { SharedWorkers, sharedWorkerId } from './shared-workers.ts'
-import type { WorkerRecord } from './wire.ts'
+import type { Worker } from './worker.ts'
+import { workerKey } from './worker-url.ts'
 import { readSpec } from './worker-validation.ts'
 
 export interface OpenedManager {
   readonly manager: WorkerManager
+  readonly configured: ConfiguredWorkers
   /** Null if this gateway does not share its workers. */
   readonly shared: SharedWorkers | null
+  /** For other plugins. */
+  readonly service: WorkerRegistryService
 }
 
 /** Nothing runs before `start`. */
@@ -88,9 +91,11 @@ export function openManager(host: Host, config: WorkersConfig): OpenedManager {
     log,
   }
   const removals = new Removals(parts)
-  const manager = new WorkerManager(parts, new Registrations(parts), removals)
+  const registrations = new Registrations(parts)
+  const manager = new WorkerManager(parts, registrations, removals)
+  const configured = new ConfiguredWorkers(parts, registrations, manager)
   const shared = mesh !== undefined && isShared ? new SharedWorkers(mesh, manager, log) : null
-  return { manager, shared }
+  return { manager, configured, shared, service: registryService(manager, parts) }
 }
 
 function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry): LoadMonitor {
@@ -107,39 +112,28 @@ function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry):
   })
 }
 
-export function registryService(manager: WorkerManager, controls: WorkerControls): WorkerRegistryService {
+function registryService(
+  manager: WorkerManager,
+  { registry, jobs, balance, controls }: ControlParts,
+): WorkerRegistryService {
+  const toKnown = ({ id, spec: { url }, entry: { labels, slot } }: Worker): KnownWorker => {
+    const status = balance.status(slot)
+    // A worker with status failed is still registered and may become ready again.
+    // The URL is that of the engine: discovery treats all of its ranks as one worker.
+    return { id, url, labels, status: status === 'failed' ? 'not_ready' : status }
+  }
   return {
     register: (body) => manager.register(readSpec(body, controls)),
     remove: (id) => void manager.remove(id),
-    // Unfinished registrations are found by id only.
-    list: () =>
-      manager
-        .list(null)
-        .workers.filter(({ id }) => manager.isRegistered(id))
-        .map((record) => toKnown(record, true)),
+    list: () => registry.workers().map(toKnown),
     find: (id) => {
-      try {
-        return toKnown(manager.get(id), manager.isRegistered(id))
-      } catch (error) {
-        if (error instanceof GatewayError && error.code === 'worker_not_found') return undefined
-        throw error
-      }
+      const worker = registry.byId(id)
+      if (worker !== undefined) return toKnown(worker)
+      const reservation = registry.reservationById(id)
+      if (reservation === undefined) return undefined
+      const { url, labels } = reservation.spec
+      const hasFailed = jobs.status(workerKey(url))?.state === 'failed'
+      return { id, url, labels, status: hasFailed ? 'failed' : 'pending' }
     },
   }
-}
-
-function toKnown(record: WorkerRecord, isRegistered: boolean): KnownWorker {
-  const { id, url, labels = {}, status, job_status: job, dp_base_url: baseUrl } = record
-  return {
-    id,
-    // Discovery treats all ranks of an engine as one worker.
-    url: baseUrl ?? url,
-    labels,
-    status: isRegistered ? statusOf(status) : job?.status === 'failed' ? 'failed' : 'pending',
-  }
-}
-
-/** A worker with status failed is still registered and may become ready again. */
-function statusOf(status: WorkerRecord['status']): KnownWorker['status'] {
-  return status === 'failed' ? 'not_ready' : (status as KnownWorker['status'])
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { PendingWorkers } from '#kernel'
 import { PendingWorkersPublisher } from './pending-workers.ts'
-import { type Reservation, specOfUrl, toWorkerSpec } from './worker-spec.ts'
+import { type Reservation, toWorkerSpec } from './worker-spec.ts'
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => {
@@ -19,7 +19,7 @@ function open() {
   })
   const reserve = (origin: Reservation['origin'], models?: { id: string }[]) => {
     const url = `http://e:${reservations.length + 1}`
-    const spec = models === undefined ? specOfUrl(url) : toWorkerSpec({ url, models })
+    const spec = toWorkerSpec({ url, models })
     reservations.push({ id: url, spec, origin, reservedAtMs: performance.now() })
     void pending.publish()
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { workerFigures } from '../../../test/support/worker-figures.ts'
-import { defaultConfig } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
 import { toList, toPendingRecord, toRecord } from './records.ts'
 import { buildWorker } from './worker.ts'
 import { toWorkerSpec } from './worker-spec.ts'

@@ -1,10 +1,16 @@
 /** Worker records as the routes return them. Built member by member, so that no secret can leak. */
-import type { DataParallelRank, WorkerBalance, WorkerControl, WorkerFigures } from '#kernel'
+import type { DataParallelRank, WorkerBalance, WorkerControl, WorkerEntry, WorkerFigures } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { JobStatus } from './jobs.ts'
 import type { WorkerList, WorkerRecord, WorkerTraffic } from './wire.ts'
 import type { Worker } from './worker.ts'
-import { effectiveHealth, type HealthSettings, type Reservation, toDescribeTarget } from './worker-spec.ts'
+import {
+  effectiveHealth,
+  type HealthSettings,
+  type Reservation,
+  toDescribeTarget,
+  type WorkerSpec,
+} from './worker-spec.ts'
 import { schemeOf } from './worker-url.ts'
 
 type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState' | 'figures'>
@@ -13,17 +19,7 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
   const { entry, spec } = worker
   const status = live.status(entry.slot)
   return {
-    id: worker.id,
-    ...(entry.models.length > 0 && { model_id: entry.models[0].id, models: entry.models }),
-    url: entry.url,
-    worker_type: entry.workerType,
-    connection_mode: entry.connectionMode,
-    runtime_type: entry.runtimeType,
-    ...(Object.keys(entry.labels).length > 0 && { labels: { ...entry.labels } }),
-    priority: entry.priority,
-    cost: entry.cost,
-    max_connection_attempts: spec.maxConnectionAttempts,
-    health: toHealthWire(worker.health),
+    ...describedMembers(entry, spec, worker.health),
     ...(entry.provider !== null && { provider: entry.provider }),
     ...spec.carried,
     ...toRankWire(entry.dataParallel),
@@ -45,24 +41,38 @@ export function toPendingRecord(
 ): WorkerRecord {
   const { id, spec, origin } = reservation
   const isExternal = control?.isExternal(toDescribeTarget(spec, origin)) ?? false
-  const models = spec.models ?? []
+  const connectionMode = control?.mode ?? schemeOf(spec.url)
+  const described = { ...spec, id, models: spec.models ?? [], connectionMode }
   return {
-    id,
-    ...(models.length > 0 && { model_id: models[0].id, models }),
-    url: spec.url,
-    worker_type: spec.workerType,
-    connection_mode: control?.mode ?? schemeOf(spec.url),
-    runtime_type: spec.runtimeType,
-    ...(Object.keys(spec.labels).length > 0 && { labels: { ...spec.labels } }),
-    priority: spec.priority,
-    cost: spec.cost,
-    max_connection_attempts: spec.maxConnectionAttempts,
-    health: toHealthWire(effectiveHealth(spec.health, config, isExternal)),
+    ...describedMembers(described, spec, effectiveHealth(spec.health, config, isExternal)),
     ...spec.carried,
     is_healthy: false,
     status: 'pending',
     load: 0,
     ...(job !== undefined && { job_status: toJobStatusWire(job, spec.url) }),
+  }
+}
+
+type Described = Pick<
+  WorkerEntry,
+  'id' | 'models' | 'url' | 'workerType' | 'connectionMode' | 'runtimeType' | 'labels' | 'priority' | 'cost'
+>
+
+/** Members that registered workers and unfinished registrations have. */
+function describedMembers(worker: Described, { maxConnectionAttempts }: WorkerSpec, health: HealthSettings) {
+  const { id, models, url, labels, priority, cost } = worker
+  return {
+    id,
+    ...(models.length > 0 && { model_id: models[0].id, models }),
+    url,
+    worker_type: worker.workerType,
+    connection_mode: worker.connectionMode,
+    runtime_type: worker.runtimeType,
+    ...(Object.keys(labels).length > 0 && { labels: { ...labels } }),
+    priority,
+    cost,
+    max_connection_attempts: maxConnectionAttempts,
+    health: toHealthWire(health),
   }
 }
 

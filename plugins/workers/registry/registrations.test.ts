@@ -11,7 +11,8 @@ import {
   type WorkerStatus,
 } from '#kernel'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
-import { defaultConfig } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
+import { ConfiguredWorkers } from './configured-workers.ts'
 import type { ControlParts } from './control-parts.ts'
 import { JobRunner } from './jobs.ts'
 import { WorkerManager } from './manager.ts'
@@ -20,7 +21,7 @@ import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
 import { type SavedWorker, SavedWorkers } from './saved-workers.ts'
 import { buildWorker } from './worker.ts'
-import { specOfUrl, toWorkerSpec } from './worker-spec.ts'
+import { toWorkerSpec } from './worker-spec.ts'
 
 const URL = 'http://e:1'
 const quiet = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Logger
@@ -36,6 +37,7 @@ let forgetting: Promise<void>
 let jobs: JobRunner
 let registry: Registry
 let manager: WorkerManager
+let configured: ConfiguredWorkers
 
 beforeEach(() => {
   store = new MemoryStore()
@@ -92,7 +94,9 @@ beforeEach(() => {
     maxWorkers: 10,
     log: quiet,
   } as unknown as ControlParts
-  manager = new WorkerManager(parts, new Registrations(parts), new Removals(parts))
+  const registrations = new Registrations(parts)
+  manager = new WorkerManager(parts, registrations, new Removals(parts))
+  configured = new ConfiguredWorkers(parts, registrations, manager)
 })
 afterEach(() => {
   jobs.stop()
@@ -117,14 +121,14 @@ const isIdle = () => vi.waitFor(() => expect(jobs.isUnfinished(URL, 'AddWorker')
 const isGone = (id: string) => vi.waitFor(() => expect(registry.byId(id)).toBeUndefined())
 
 async function register(): Promise<string> {
-  const { id } = manager.register(specOfUrl(URL))
+  const { id } = manager.register(toWorkerSpec({ url: URL }))
   await vi.waitFor(() => expect(statuses.get(registry.byId(id)?.entry.slot ?? -1)).toBe('ready'))
   return id
 }
 
 test('a worker removed while its registration is published does not return after a restart', async () => {
   const tables = holdTables()
-  const { id } = manager.register(specOfUrl(URL))
+  const { id } = manager.register(toWorkerSpec({ url: URL }))
   await tables.reached()
   manager.remove(id)
   tables.release()
@@ -135,7 +139,7 @@ test('a worker removed while its registration is published does not return after
 test('a worker removed while its replacement is published does not return after a restart', async () => {
   const id = await register()
   const tables = holdTables()
-  manager.replace(id, { ...specOfUrl(URL), priority: 9 })
+  manager.replace(id, { ...toWorkerSpec({ url: URL }), priority: 9 })
   await tables.reached()
   manager.remove(id)
   tables.release()
@@ -147,7 +151,7 @@ test('a change during a replacement is not lost', async () => {
   const id = await register()
   const forgotten = Promise.withResolvers<void>()
   forgetting = forgotten.promise
-  manager.replace(id, { ...specOfUrl(URL), priority: 9 })
+  manager.replace(id, { ...toWorkerSpec({ url: URL }), priority: 9 })
   await vi.waitFor(() => expect(described).toHaveLength(2))
   manager.patch(id, { priority: 3 })
   await vi.waitFor(() => expect(registry.byId(id)?.spec.priority).toBe(3))
@@ -159,7 +163,7 @@ test('a change during a replacement is not lost', async () => {
 
 test('a change while a new worker is published is saved, and the worker serves', async () => {
   const tables = holdTables()
-  const { id } = manager.register(specOfUrl(URL))
+  const { id } = manager.register(toWorkerSpec({ url: URL }))
   await tables.reached()
   manager.patch(id, { priority: 3 })
   await vi.waitFor(() => expect(registry.byId(id)?.spec.priority).toBe(3))
@@ -184,7 +188,7 @@ test('a change of a worker that is being removed is not kept', async () => {
 test('a configured worker that does not start in time is queried again until it starts', async () => {
   vi.useFakeTimers()
   isDown = true
-  manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL }] })
+  configured.reload({ urls: [], workers: [{ url: URL }] })
   await vi.advanceTimersByTimeAsync(86_400_000)
   // After 30 s, 1, 2, 4 and 8 minutes, then every ten minutes.
   expect(described).toHaveLength(148)
@@ -202,7 +206,7 @@ test('a configured worker that does not start in time is queried again until it 
 test('an added worker is not queried again: it stays listed with the reason, which clients receive as well', async () => {
   vi.useFakeTimers()
   isDown = true
-  const { id } = manager.register(specOfUrl(URL))
+  const { id } = manager.register(toWorkerSpec({ url: URL }))
   await vi.advanceTimersByTimeAsync(60_000)
   expect(described).toHaveLength(1)
   const problem = `${URL} did not come up in time`
@@ -214,11 +218,11 @@ test('an added worker is not queried again: it stays listed with the reason, whi
 
 test('a service configured by a reload is trusted like one configured at startup', async () => {
   const named = { url: 'https://llm.corp', provider: 'openai' } as const
-  manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [named] })
+  configured.reload({ urls: [], workers: [named] })
   await vi.waitFor(() => expect(described).toMatchObject([{ provider: 'openai', isConfigured: true }]))
-  manager.reconfigure({ urls: [], workers: [named] }, { urls: [], workers: [] })
+  configured.reload({ urls: [], workers: [] })
   await vi.waitFor(() => expect(registry.workers()).toEqual([]))
-  manager.register({ ...specOfUrl(named.url), carried: { provider: 'openai' } })
+  manager.register({ ...toWorkerSpec({ url: named.url }), carried: { provider: 'openai' } })
   await vi.waitFor(() => expect(described).toHaveLength(2))
   expect(described[1].isConfigured).toBe(false)
 })
@@ -233,10 +237,10 @@ test.each<[string | undefined, string | undefined, boolean]>([
   'a PUT on a configured worker of provider %s with provider %s is trusted with keys: %s',
   async (named, put, isTrusted) => {
     const carried = (provider: string | undefined) => (provider === undefined ? {} : { provider })
-    manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL, ...carried(named) }] })
+    configured.reload({ urls: [], workers: [{ url: URL, ...carried(named) }] })
     await vi.waitFor(() => expect(registry.workers()).toHaveLength(1))
     await isIdle()
-    manager.replace(registry.workers()[0].id, { ...specOfUrl(URL), carried: carried(put) })
+    manager.replace(registry.workers()[0].id, { ...toWorkerSpec({ url: URL }), carried: carried(put) })
     await vi.waitFor(() => expect(described).toHaveLength(2))
     expect(described.map(({ isConfigured }) => isConfigured)).toEqual([true, isTrusted])
   },

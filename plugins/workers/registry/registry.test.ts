@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { WorkerStatus, WorkerTable } from '#kernel'
-import { defaultConfig } from './config.ts'
+import { defaultConfig } from '../../../test/support/workers-config.ts'
 import { Registry } from './registry.ts'
 import type { Findings } from './worker.ts'
-import { specOfUrl } from './worker-spec.ts'
+import { toWorkerSpec } from './worker-spec.ts'
 
 const ROWS = 6
 let taken: Set<number>
@@ -40,7 +40,7 @@ const findings = (rankCount?: number): Findings => ({
   ...(rankCount !== undefined && { rankCount }),
 })
 const add = (rankCount?: number, url = 'http://e:1') =>
-  registry.add({ ids: ['id-a'], spec: specOfUrl(url), findings: findings(rankCount), origin: 'api' })
+  registry.add({ ids: ['id-a'], spec: toWorkerSpec({ url }), findings: findings(rankCount), origin: 'api' })
 const urls = () => tables.at(-1)?.workers.map((entry) => entry.url)
 
 test('each rank of an engine is a worker with the URL of the engine, @ and the rank; the first has the reserved id', async () => {

@@ -85,6 +85,11 @@ export class Registry {
     return this.#workers.has(worker.id) ? this.#ofKey(workerKey(worker.spec.url)) : []
   }
 
+  /** The first worker of a URL's engine, or its reservation. */
+  find(url: string): Worker | Reservation | undefined {
+    return this.byUrl(url) ?? this.reservationOf(url)
+  }
+
   reservationOf(url: string): Reservation | undefined {
     return this.#reservations.get(workerKey(url))
   }

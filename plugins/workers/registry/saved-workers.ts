@@ -15,15 +15,15 @@ export interface SavedWorker {
 }
 
 export class SavedWorkers {
-  readonly #store: StoreService | null
-  readonly #collection: Collection<SavedWorker> | null
+  readonly #store: StoreService | undefined
+  readonly #collection: Collection<SavedWorker> | undefined
   /** Last write by engine: writes are serialized, so that the last change wins. */
   readonly #lastWrites = new Map<string, Promise<unknown>>()
 
   /** @param store undefined disables saving */
   constructor(store: StoreService | undefined) {
-    this.#store = store ?? null
-    this.#collection = store?.collection<SavedWorker>('workers') ?? null
+    this.#store = store
+    this.#collection = store?.collection<SavedWorker>('workers')
   }
 
   /** The workers of each engine, in order of their ranks. */
@@ -55,7 +55,7 @@ export class SavedWorkers {
     toChange: (worker: Worker, target: { collection: string; tenant: string; id: string }) => Change,
   ): Promise<void> {
     const [store, collection] = [this.#store, this.#collection]
-    if (store === null || collection === null || workers.length === 0) return
+    if (store === undefined || collection === undefined || workers.length === 0) return
     const changes = workers.map((worker) =>
       toChange(worker, { collection: collection.name, tenant: GATEWAY_TENANT, id: worker.id }),
     )

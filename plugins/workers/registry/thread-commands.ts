@@ -14,12 +14,6 @@ export interface CallerKey {
   readonly key: string
 }
 
-/** A requested model that no worker lists, and the key of the client that requested it. */
-export interface ModelInquiry {
-  readonly model: string
-  readonly credential: CallerKey
-}
-
 /**
  * Takes the request body as sent: it is validated on control, so that data threads load no validator.
  * @throws invalid_field, worker_already_exists, invalid_worker_url, job_queue_full, worker_limit_reached
@@ -31,8 +25,8 @@ export const ReplaceWorker = defineCommand<{ id: string; body: unknown }, Accept
 export const PatchWorker = defineCommand<{ id: string; body: unknown }, AcceptedChange>('workers.patch')
 /** @throws worker_not_found, job_queue_full */
 export const RemoveWorker = defineCommand<string, AcceptedChange>('workers.remove')
-/** Resolves when the cloud services that may serve the model have answered or failed. */
-export const LearnModels = defineCommand<ModelInquiry, void>('workers.learn-models')
+/** Resolves when the cloud services that may get the client's key have answered or failed. */
+export const LearnModels = defineCommand<CallerKey, void>('workers.learn-models')
 /** Workers that serve the model; null lists all. */
 export const ListWorkers = defineCommand<string | null, WorkerList>('workers.list')
 /** @throws worker_not_found */

@@ -44,7 +44,7 @@ export const HealthSchema = Type.Object({
 export type HealthWire = Static<typeof HealthSchema>
 
 /** Other members are stored and returned unchanged. */
-export const ModelCardSchema = Type.Object(
+const ModelCardSchema = Type.Object(
   {
     id: Type.String({ minLength: 1 }),
     display_name: optional(Type.String()),
@@ -78,7 +78,7 @@ const timerMs = (description: string) =>
 const threshold = (description: string) =>
   optional(Type.Integer({ minimum: 1, maximum: U32_MAX }), { description })
 
-export const HttpPoolSchema = Type.Object({
+const HttpPoolSchema = Type.Object({
   pool_max_idle_per_host: optional(u32(), { description: 'Idle connections kept per thread.' }),
   pool_idle_timeout_secs: timerSecs('Closes idle connections after this many seconds.'),
   timeout_secs: timerSecs('Limit of the whole exchange including a streamed body, seconds. 0: no limit.'),
@@ -92,7 +92,7 @@ export const HttpPoolSchema = Type.Object({
 })
 export type HttpPoolWire = Static<typeof HttpPoolSchema>
 
-export const ResilienceSchema = Type.Object({
+const ResilienceSchema = Type.Object({
   max_retries: threshold('Attempts in total, including the first.'),
   initial_backoff_ms: timerMs('Backoff before the second attempt, milliseconds.'),
   max_backoff_ms: timerMs('Longest backoff between attempts, milliseconds; at least initial_backoff_ms.'),
@@ -180,7 +180,7 @@ export const WorkerPatchSchema = Type.Object({
 export type WorkerPatchWire = Static<typeof WorkerPatchSchema>
 
 /** Status of the latest change of a worker. */
-export const JobStatusSchema = Type.Object({
+const JobStatusSchema = Type.Object({
   job_type: Type.Enum(['AddWorker', 'UpdateWorker', 'RemoveWorker']),
   worker_url: Type.String(),
   status: Type.Enum(['pending', 'processing', 'failed']),

@@ -105,11 +105,6 @@ export function toWorkerPatch(wire: WorkerPatchWire): WorkerPatch {
   }
 }
 
-/** Specification of a worker that is configured by its URL alone. */
-export function specOfUrl(url: string): WorkerSpec {
-  return toWorkerSpec({ url })
-}
-
 /** Applies a patch: labels and health are merged key by key, other members are replaced. */
 export function patchSpec(spec: WorkerSpec, patch: WorkerPatch): WorkerSpec {
   return {

@@ -40,8 +40,8 @@ const PLUGIN_OF_SCHEME: ReadonlyMap<string, string> = new Map([
 /** @throws transport_missing */
 export function requireControl(controls: WorkerControls, url: string): WorkerControl {
   const control = controls.controlFor(url)
-  if (control !== null) return control
-  throw transportMissing(url)
+  if (control === null) throw transportMissing(url)
+  return control
 }
 
 function transportMissing(url: string) {
@@ -64,9 +64,14 @@ export function checkSupported(controls: WorkerControls, { url, runtimeType }: W
     const list = [...known].map((one) => `${one}://`).join(', ')
     throw workerErrors.invalid_worker_url.with({ param: 'url' }, `must begin with one of ${list}`)
   }
-  if (runtimeType === 'unspecified' || control.runtimes.includes(runtimeType)) return
-  const names = ['unspecified', ...control.runtimes].join(', ')
-  throw workerErrors.invalid_field.with({ param: 'runtime_type' }, 'runtime_type', `must be one of ${names}`)
+  const problem = runtimeProblem(control, runtimeType)
+  if (problem !== null)
+    throw workerErrors.invalid_field.with({ param: 'runtime_type' }, 'runtime_type', problem)
+}
+
+function runtimeProblem({ runtimes }: WorkerControl, name: string): string | null {
+  if (name === 'unspecified' || runtimes.includes(name)) return null
+  return `must be one of ${['unspecified', ...runtimes].join(', ')}`
 }
 
 /** @throws invalid_field (400) if the mode is given and no enabled plugin has registered it */
@@ -94,10 +99,8 @@ export function checkConfiguredWorkers(controls: WorkerControls, config: Workers
     const mode = modeProblem(controls, connection_mode)
     if (mode !== null) throw workerErrors.invalid_workers_config(`workers.${index}.connection_mode`, mode)
     const control = checkConfigured(controls, `workers.${index}.url`, url)
-    const name = runtime_type ?? runtime ?? 'unspecified'
-    if (name === 'unspecified' || control.runtimes.includes(name)) continue
-    const problem = `must be one of ${['unspecified', ...control.runtimes].join(', ')}`
-    throw workerErrors.invalid_workers_config(`workers.${index}.runtime_type`, problem)
+    const problem = runtimeProblem(control, runtime_type ?? runtime ?? 'unspecified')
+    if (problem !== null) throw workerErrors.invalid_workers_config(`workers.${index}.runtime_type`, problem)
   }
 }
 

@@ -1,5 +1,6 @@
 /** Converts model and server information of an engine to labels and model cards. */
 import type { ModelCard } from '#kernel'
+import { contextLengthOf, isEmbeddingModel, modelIdOf } from '#shared'
 
 type Info = Readonly<Record<string, unknown>>
 
@@ -51,18 +52,10 @@ const DROPPED: ReadonlySet<string> = new Set([
   'scheduler_info',
 ])
 
-const MODEL_ID_LABELS = ['served_model_name', 'model_id', 'model_path']
-const CONTEXT_LABELS = [
-  'context_length',
-  'max_context_length',
-  'max_model_len',
-  'max_total_tokens',
-  'max_seq_len',
-]
 const RERANK = /rerank|crossencoder/i
 
 /** Skips empty strings, zeros and nulls. */
-export function toLabels(model: Info | null, server: Info | null): Record<string, string> {
+export function toLabels(model: object | null, server: object | null): Record<string, string> {
   const labels = new Map<string, string>()
   const { serverArgs, schedulerInfo } = (server ?? {}) as { serverArgs?: Info; schedulerInfo?: Info }
   for (const [name, value] of Object.entries(serverArgs ?? {})) {
@@ -103,24 +96,23 @@ export function toCards(
   labels: Readonly<Record<string, string>>,
 ): readonly ModelCard[] {
   if (given !== null) return given.map((card) => completeCard(card, labels))
-  const id = MODEL_ID_LABELS.map((name) => labels[name]).find((value) => value)
+  const id = modelIdOf(labels)
   return id === undefined ? [] : [completeCard({ id }, labels)]
 }
 
 function completeCard(card: ModelCard, labels: Readonly<Record<string, string>>): ModelCard {
-  const context = Number(CONTEXT_LABELS.map((name) => labels[name]).find((value) => value))
+  const context = contextLengthOf(labels)
   const words = kindOf(labels)
   return {
     ...(words !== null && { model_type: words }),
-    ...(context > 0 && { context_length: context }),
+    ...(context !== undefined && { context_length: context }),
     ...card,
   }
 }
 
 /** Null for a language model. */
 function kindOf(labels: Readonly<Record<string, string>>): readonly string[] | null {
-  const isEmbedding = labels.is_embedding === 'true' || labels.is_generation === 'false'
-  if (!isEmbedding)
+  if (!isEmbeddingModel(labels))
     return labels.supports_vision === 'true' ? ['chat', 'completions', 'responses', 'tools', 'vision'] : null
   return RERANK.test(`${labels.architectures ?? ''} ${labels.model_type ?? ''}`) ? ['rerank'] : ['embeddings']
 }

@@ -222,10 +222,10 @@ export class GrpcControl implements WorkerControl {
   async #read(
     target: WorkerTarget,
     path: string,
-    read: (message: Buffer) => Record<string, unknown>,
+    read: (message: Buffer) => object,
     timeoutMs: number,
     signal?: AbortSignal,
-  ): Promise<Record<string, unknown> | null> {
+  ): Promise<object | null> {
     try {
       return read(await this.#call(target, path, EMPTY, timeoutMs, signal))
     } catch (error) {

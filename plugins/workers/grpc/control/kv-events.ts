@@ -96,18 +96,7 @@ export class GrpcKvEvents implements KvEventFeed {
   }
 
   subscribe(worker: WorkerEntry, fromSequence: number, listener: KvEventListener): KvEventSubscription {
-    const path = findRuntime(worker.runtimeType)?.paths.kvEvents
     let isClosed = false
-    if (path === undefined) {
-      process.nextTick(() => {
-        if (!isClosed) listener.onEnd('unsupported')
-      })
-      return {
-        close() {
-          isClosed = true
-        },
-      }
-    }
     const batches = new KvBatchReader()
     const end = (reason: 'closed' | 'failed' | 'unsupported') => {
       if (isClosed) return
@@ -117,7 +106,7 @@ export class GrpcKvEvents implements KvEventFeed {
     const request = { startSequenceNumber: BigInt(fromSequence), loadRecordsBeforeFirstBatch: true }
     const call: RunningCall = startCall({
       channel: this.#channels.of(worker),
-      path,
+      path: findRuntime(worker.runtimeType)?.paths.kvEvents ?? '',
       body: encodeSubscribeKvEventsRequest(request),
       timeoutMs: Number.POSITIVE_INFINITY,
       target: worker,

@@ -31,7 +31,7 @@ export interface EmbedParts {
   readonly calls: SentRequests
 }
 
-export class EmbedCall implements Call {
+class EmbedCall implements Call {
   readonly ctx: Call['ctx']
   readonly model: string
   readonly stream = false

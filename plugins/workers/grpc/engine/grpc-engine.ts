@@ -133,7 +133,7 @@ function check(engineRequest: EngineRequest, runtime: Runtime): void {
 }
 
 /** @throws engine_runtime_unknown (501) */
-export function runtimeOf({ runtimeType }: Pick<WorkerEntry, 'runtimeType'>): Runtime {
+function runtimeOf({ runtimeType }: Pick<WorkerEntry, 'runtimeType'>): Runtime {
   const runtime = findRuntime(runtimeType)
   if (runtime === undefined) throw grpcErrors.engine_runtime_unknown(runtimeType)
   return runtime

@@ -203,7 +203,7 @@ export const pairErrors = defineErrors('grpc pairs', {
 })
 
 /** Keeps the status that the failure would have without a pair. */
-export function toLegFault(leg: PairLeg, failure: UpstreamFailure): LegFault {
+function toLegFault(leg: PairLeg, failure: UpstreamFailure): LegFault {
   const own: GatewayError = failure.error ?? toUpstreamError(failure, false)
   const make =
     leg === 'prefill' ? pairErrors.prefill_worker_failed_to_start : pairErrors.decode_worker_failed_to_start

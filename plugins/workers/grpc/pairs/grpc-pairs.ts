@@ -10,7 +10,7 @@ import type {
   UpstreamRequest,
   WorkerEntry,
 } from '#kernel'
-import { type ConnectorMode, type PairMetrics, uuidV7 } from '#shared'
+import { bootstrapHostOf, type ConnectorMode, type PairMetrics, uuidV7 } from '#shared'
 import type { EngineRequest, PairParameters, Runtime } from '../runtimes/runtime.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import type { Origin, SentRequests } from '../wire/sent-requests.ts'
@@ -90,7 +90,7 @@ export class GrpcPairs implements PairStrategy {
 const DEFAULT_BOOTSTRAP_PORT = 8_998
 const NO_PARAMETERS: PairParameters = {}
 
-export interface PairPlan {
+interface PairPlan {
   readonly prefill: PairParameters
   readonly decode: PairParameters
   /** Transfer parameters of the prefill response are relayed to the decode engine. */
@@ -98,29 +98,19 @@ export interface PairPlan {
   readonly connector: ConnectorMode
 }
 
-export type Drawing = (below: bigint) => bigint
-
 /** The engines connect by bootstrap address and room. Rooms of sglang are positive 31-bit numbers, of others 63-bit. */
-export function bootstrapPlan(
-  prefill: WorkerEntry,
-  roomBits: 31 | 63,
-  draw: Drawing = randomBelow,
-): PairPlan {
+function bootstrapPlan(prefill: WorkerEntry, roomBits: 31 | 63): PairPlan {
   const most = roomBits === 31 ? 2n ** 31n - 1n : 2n ** 63n
   const meeting = {
     host: bootstrapHostOf(prefill),
     port: prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT,
-    room: draw(most),
+    room: randomBelow(most),
   }
   return { prefill: { meeting }, decode: { meeting }, relaysTransfer: false, connector: 'passthrough' }
 }
 
 /** Decode starts after prefill; the parameters depend on the connector. */
-export function transferPlan(
-  prefill: WorkerEntry,
-  { choices }: EngineRequest,
-  makeId: () => string = uuidV7,
-): PairPlan {
+function transferPlan(prefill: WorkerEntry, { choices }: EngineRequest): PairPlan {
   const { kv_connector: connector, kv_engine_id: engineId } = prefill.labels
   if (connector === 'NixlConnector') {
     const transferJson = JSON.stringify({ do_remote_decode: true, do_remote_prefill: false })
@@ -132,7 +122,7 @@ export function transferPlan(
       connector: 'nixl',
     }
   }
-  if (connector === 'MooncakeConnector') return mooncakePlan(prefill, choices === 1 ? engineId : '', makeId)
+  if (connector === 'MooncakeConnector') return mooncakePlan(prefill, choices === 1 ? engineId : '')
   return {
     prefill: { isPrefill: true },
     decode: NO_PARAMETERS,
@@ -141,7 +131,7 @@ export function transferPlan(
   }
 }
 
-function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId: () => string): PairPlan {
+function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined): PairPlan {
   const host = bootstrapHostOf(prefill)
   const port = prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT
   const { dataParallel, labels } = prefill
@@ -153,7 +143,7 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId
       relaysTransfer: false,
       connector: 'mooncake',
     }
-  const transfer_id = `xfer-${makeId()}`
+  const transfer_id = `xfer-${uuidV7()}`
   const remote_engine_id = dataParallel === null ? engineId : `${engineId}_dp${dataParallel.rank}`
   const remote_bootstrap_addr = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   return {
@@ -173,14 +163,6 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId
     relaysTransfer: false,
     connector: 'mooncake',
   }
-}
-
-function bootstrapHostOf({ url, bootstrapHost, dataParallel }: WorkerEntry): string {
-  if (bootstrapHost) return bootstrapHost
-  // The URL parser handles hosts of http URLs only.
-  const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
-  const host = URL.parse(base)?.hostname ?? 'localhost'
-  return host.startsWith('[') ? host.slice(1, -1) : host
 }
 
 const drawn = new BigUint64Array(1)

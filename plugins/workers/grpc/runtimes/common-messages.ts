@@ -1,7 +1,7 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
 import type { EngineConstraint, EngineReport, RankLoad } from '#kernel'
 import { toPairLoad } from '#shared'
-import type { EngineOutput, EnginePaths, TopTokens } from './runtime.ts'
+import type { EngineOutput, EnginePaths, EngineRequest, TopTokens } from './runtime.ts'
 
 /** Methods that all engines have, and those of some. */
 type Service = Readonly<
@@ -184,10 +184,35 @@ export function toReport(answer: {
   return { timestamp: answer.timestamp || null, ranks: answer.loads.map(toRankLoad) }
 }
 
+/** Settings of the schedulers of SGLang and TokenSpeed. Sets every field, since absent ones read as 0 or as a default. */
+export function schedulerSampling(request: EngineRequest) {
+  const { sampling, constraint } = request
+  return {
+    temperature: sampling.temperature ?? 1,
+    topP: sampling.topP ?? 1,
+    topK: sampling.topK ?? -1,
+    minP: sampling.minP ?? 0,
+    frequencyPenalty: sampling.frequencyPenalty ?? 0,
+    presencePenalty: sampling.presencePenalty ?? 0,
+    repetitionPenalty: sampling.repetitionPenalty ?? 1,
+    maxNewTokens: sampling.maxTokens,
+    minNewTokens: sampling.minTokens ?? 0,
+    stopTokenIds: request.stopTokenIds,
+    skipSpecialTokens: request.skipsSpecialTokens,
+    spacesBetweenSpecialTokens: true,
+    regex: constraintText(constraint, 'regex'),
+    jsonSchema: constraintText(constraint, 'json_schema'),
+    ebnfGrammar: constraintText(constraint, 'ebnf_grammar'),
+    structuralTag: constraintText(constraint, 'structural_tag'),
+    n: request.choices,
+    ignoreEos: sampling.ignoreEos ?? false,
+    noStopTrim: sampling.includesStop ?? false,
+    logitBias: biasByText(sampling.logitBias),
+  }
+}
+
 /** Logit bias by token ids as decimal strings. */
-export function biasByText(
-  bias: ReadonlyMap<number, number> | undefined,
-): ReadonlyMap<string, number> | undefined {
+function biasByText(bias: ReadonlyMap<number, number> | undefined): ReadonlyMap<string, number> | undefined {
   if (bias === undefined || bias.size === 0) return undefined
   return new Map([...bias].map(([id, value]) => [String(id), value]))
 }
@@ -209,3 +234,6 @@ export function constraintText(constraint: EngineConstraint | null, name: string
 }
 
 export const MAX_INT32 = 2_147_483_647
+
+/** Most alternatives per token that an engine accepts, by kind of request. */
+export const MAX_TOP_LOGPROBS: Readonly<Record<EngineRequest['kind'], number>> = { chat: 20, text: 5 }

@@ -15,12 +15,11 @@ import {
   enginePaths,
   healthProblem,
   MAX_INT32,
+  MAX_TOP_LOGPROBS,
   seedWithin,
   topKFromZero,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
-
-const MAX_TOP = { chat: 20, text: 5 }
 
 export const mlx: Runtime = {
   name: 'mlx',
@@ -52,8 +51,8 @@ export const mlx: Runtime = {
     return reply
   },
   readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
 }
 
 function toSampling({ sampling, ...request }: EngineRequest) {
@@ -70,7 +69,9 @@ function toSampling({ sampling, ...request }: EngineRequest) {
     stopTokenIds: request.stopTokenIds,
     ignoreEos: sampling.ignoreEos ?? false,
     logprobs:
-      request.topLogprobs === null ? undefined : Math.min(request.topLogprobs || 1, MAX_TOP[request.kind]),
+      request.topLogprobs === null
+        ? undefined
+        : Math.min(request.topLogprobs || 1, MAX_TOP_LOGPROBS[request.kind]),
     seed: seedWithin(sampling.seed, MAX_INT32),
   }
 }

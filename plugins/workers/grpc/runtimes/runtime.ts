@@ -123,8 +123,9 @@ export interface Runtime {
   readResponse(message: Buffer): EngineOutput
   /** @returns null if healthy, else why not */
   readHealth(message: Buffer): string | null
-  readModelInfo(message: Buffer): Record<string, unknown>
-  readServerInfo(message: Buffer): Record<string, unknown>
+  /** @throws WireError, as the next one */
+  readModelInfo(message: Buffer): object
+  readServerInfo(message: Buffer): object
   readLoads?(message: Buffer): EngineReport
   encodeEmbed?(id: string, tokenIds: Uint32Array, text: string): Buffer
   readEmbed?(message: Buffer): Embedding

@@ -15,16 +15,15 @@ import {
   SglangScheduler as paths,
 } from '../../../../proto/gen/sglang-scheduler.ts'
 import {
-  biasByText,
   chunkOutput,
   completeResponse,
-  constraintText,
   emptyOutput,
   enginePaths,
   healthProblem,
+  schedulerSampling,
   toReport,
 } from './common-messages.ts'
-import type { EngineRequest, Runtime } from './runtime.ts'
+import type { Runtime } from './runtime.ts'
 
 export const sglang: Runtime = {
   name: 'sglang',
@@ -42,7 +41,7 @@ export const sglang: Runtime = {
       {
         requestId: request.id,
         tokenized: { originalText: request.text, inputIds: request.tokenIds },
-        samplingParams: toSampling(request),
+        samplingParams: schedulerSampling(request),
         returnLogprob: request.topLogprobs !== null,
         logprobStartLen: request.promptLogprobsFrom,
         topLogprobsNum: request.topLogprobs ?? 0,
@@ -76,8 +75,8 @@ export const sglang: Runtime = {
     return reply
   },
   readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
   encodeEmbed: (requestId, inputIds, originalText) =>
     encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
@@ -91,30 +90,4 @@ function promptLogprobsIn({ inputLogprobs }: { readonly inputLogprobs: InputLogP
   if (inputLogprobs === undefined) return null
   const { tokenIds, tokenLogprobs } = inputLogprobs
   return tokenIds.map((id, at): PromptLogprob => [tokenLogprobs[at]?.value ?? null, id])
-}
-
-/** Sends every field, since absent ones read as 0. */
-function toSampling({ sampling, constraint, ...request }: EngineRequest) {
-  return {
-    temperature: sampling.temperature ?? 1,
-    topP: sampling.topP ?? 1,
-    topK: sampling.topK ?? -1,
-    minP: sampling.minP ?? 0,
-    frequencyPenalty: sampling.frequencyPenalty ?? 0,
-    presencePenalty: sampling.presencePenalty ?? 0,
-    repetitionPenalty: sampling.repetitionPenalty ?? 1,
-    maxNewTokens: sampling.maxTokens,
-    minNewTokens: sampling.minTokens ?? 0,
-    stopTokenIds: request.stopTokenIds,
-    skipSpecialTokens: request.skipsSpecialTokens,
-    spacesBetweenSpecialTokens: true,
-    regex: constraintText(constraint, 'regex'),
-    jsonSchema: constraintText(constraint, 'json_schema'),
-    ebnfGrammar: constraintText(constraint, 'ebnf_grammar'),
-    structuralTag: constraintText(constraint, 'structural_tag'),
-    n: request.choices,
-    ignoreEos: sampling.ignoreEos ?? false,
-    noStopTrim: sampling.includesStop ?? false,
-    logitBias: biasByText(sampling.logitBias),
-  }
 }

@@ -10,13 +10,12 @@ import {
   TokenSpeedScheduler as paths,
 } from '../../../../proto/gen/tokenspeed-scheduler.ts'
 import {
-  biasByText,
   chunkOutput,
   completeResponse,
-  constraintText,
   emptyOutput,
   enginePaths,
   healthProblem,
+  schedulerSampling,
   toReport,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
@@ -59,35 +58,13 @@ export const tokenspeed: Runtime = {
     return complete === undefined ? emptyOutput() : completeResponse(complete)
   },
   readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
 }
 
-/** Sends all scalars, so that no default of the engine applies. */
-function toSampling({ sampling, constraint, ...request }: EngineRequest) {
-  return {
-    temperature: sampling.temperature ?? 1,
-    topP: sampling.topP ?? 1,
-    topK: sampling.topK ?? -1,
-    minP: sampling.minP ?? 0,
-    frequencyPenalty: sampling.frequencyPenalty ?? 0,
-    presencePenalty: sampling.presencePenalty ?? 0,
-    repetitionPenalty: sampling.repetitionPenalty ?? 1,
-    maxNewTokens: sampling.maxTokens,
-    minNewTokens: sampling.minTokens ?? 0,
-    stop: sampling.stop ?? [],
-    stopTokenIds: request.stopTokenIds,
-    ignoreEos: sampling.ignoreEos ?? false,
-    skipSpecialTokens: request.skipsSpecialTokens,
-    spacesBetweenSpecialTokens: true,
-    n: request.choices,
-    logitBias: biasByText(sampling.logitBias),
-    regex: constraintText(constraint, 'regex'),
-    jsonSchema: constraintText(constraint, 'json_schema'),
-    ebnfGrammar: constraintText(constraint, 'ebnf_grammar'),
-    structuralTag: constraintText(constraint, 'structural_tag'),
-    noStopTrim: sampling.includesStop ?? false,
-    samplingSeed: sampling.seed === undefined ? undefined : BigInt(Math.max(0, Math.trunc(sampling.seed))),
-  }
+function toSampling(request: EngineRequest) {
+  const { stop = [], seed } = request.sampling
+  const samplingSeed = seed === undefined ? undefined : BigInt(Math.max(0, Math.trunc(seed)))
+  return Object.assign(schedulerSampling(request), { stop, samplingSeed })
 }

@@ -10,12 +10,11 @@ import {
   TrtllmService as paths,
   type TokenLogprob,
 } from '../../../../proto/gen/trtllm-service.ts'
-import { emptyOutput, enginePaths } from './common-messages.ts'
+import { emptyOutput, enginePaths, MAX_TOP_LOGPROBS } from './common-messages.ts'
 import type { EngineOutput, EngineRequest, Runtime } from './runtime.ts'
 
 /** Default of the required field. */
 const MAX_TOKENS = { chat: 2_048, text: 16 }
-const MAX_TOP = { chat: 20, text: 5 }
 
 export const trtllm: Runtime = {
   name: 'trtllm',
@@ -36,7 +35,9 @@ export const trtllm: Runtime = {
         samplingConfig: toSampling(request),
         outputConfig: {
           logprobs:
-            request.topLogprobs === null ? undefined : Math.min(request.topLogprobs, MAX_TOP[request.kind]),
+            request.topLogprobs === null
+              ? undefined
+              : Math.min(request.topLogprobs, MAX_TOP_LOGPROBS[request.kind]),
           excludeInputFromOutput: true,
         },
         maxTokens: request.sampling.maxTokens ?? MAX_TOKENS[request.kind],
@@ -80,8 +81,8 @@ export const trtllm: Runtime = {
     const { status } = decodeHealthCheckResponse(message)
     return status.trim().toUpperCase() === 'OK' ? null : status || 'not healthy'
   },
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
 }
 
 function toSampling({ sampling, choices }: EngineRequest) {

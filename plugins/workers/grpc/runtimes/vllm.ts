@@ -19,14 +19,12 @@ import {
   enginePaths,
   healthProblem,
   MAX_INT32,
+  MAX_TOP_LOGPROBS,
   seedWithin,
   topKFromZero,
   toReport,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
-
-/** Maximum alternatives per token, by kind of request. */
-const MAX_TOP = { chat: 20, text: 5 }
 
 export const vllm: Runtime = {
   name: 'vllm',
@@ -67,8 +65,8 @@ export const vllm: Runtime = {
     return reply
   },
   readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
-  readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
+  readModelInfo: decodeGetModelInfoResponse,
+  readServerInfo: decodeGetServerInfoResponse,
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
   encodeEmbed: (requestId, inputIds, originalText) =>
     encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
@@ -97,7 +95,9 @@ function toSampling({ sampling, constraint, ...request }: EngineRequest) {
     ignoreEos: isPrefill || (sampling.ignoreEos ?? false),
     n: isPrefill ? 1 : request.choices,
     logprobs:
-      request.topLogprobs === null ? undefined : Math.min(request.topLogprobs || 1, MAX_TOP[request.kind]),
+      request.topLogprobs === null
+        ? undefined
+        : Math.min(request.topLogprobs || 1, MAX_TOP_LOGPROBS[request.kind]),
     seed: seedWithin(sampling.seed, MAX_INT32),
     includeStopStrInOutput: sampling.includesStop ?? false,
     logitBias: sampling.logitBias,

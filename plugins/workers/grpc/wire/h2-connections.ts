@@ -12,7 +12,7 @@ import { TappedSocket } from './tapped-socket.ts'
 const DEFAULT_PORTS = { plain: 80, secure: 443 }
 
 /** @throws TypeError when the URL cannot be read; what reading the authorities throws */
-export function openSocket(url: string, caFile: string | null, onReady: () => void): Socket {
+function openSocket(url: string, caFile: string | null, onReady: () => void): Socket {
   const { protocol, hostname, port } = new URL(url)
   // IPv6 addresses are in brackets.
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname

@@ -32,7 +32,6 @@ export interface RequestBytes {
 }
 
 export class HttpExchange extends TimedExchange implements Exchange, PooledExchange {
-  /** Set by the pool; null before and after. */
   connection: Connection | null = null
   /** Kept until the first response byte, in case the request must be sent again. */
   head: string
@@ -99,7 +98,6 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     this.deadlines.enterPhase(this, 'first_byte_timeout', firstTokenMs || headMs)
   }
 
-  /** Bytes of the response have arrived. */
   onBytes(): void {
     if (this.hasHead) {
       if (this.phase === 'idle_timeout') this.phaseSinceMs = this.deadlines.stampMs
@@ -135,7 +133,6 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     this.fail('protocol', problem)
   }
 
-  /** The connection broke or could not be opened. */
   onConnectionLost(connection: Connection, cause: Error | undefined): void {
     if (this.isDone) return
     this.connection = null

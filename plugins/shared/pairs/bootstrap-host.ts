@@ -1,0 +1,13 @@
+/** Host of the bootstrap server of a prefill worker, by which the engines of a pair connect. */
+import type { WorkerEntry } from '#kernel'
+
+export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstrapPort' | 'dataParallel'>
+
+/** @returns without the brackets of an IPv6 address */
+export function bootstrapHostOf({ url, bootstrapHost, dataParallel }: BootstrapServer): string {
+  if (bootstrapHost !== null) return bootstrapHost
+  // The URL parser handles hosts of http URLs only.
+  const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
+  const host = URL.parse(base)?.hostname ?? 'localhost'
+  return host.startsWith('[') ? host.slice(1, -1) : host
+}
