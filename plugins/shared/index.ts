@@ -71,6 +71,7 @@ export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-me
 export { messageSocket } from './socket/message-socket.ts'
 export { isPublic, isShown, toClientItems, withoutPrivate } from './store/client-items.ts'
 export { PeriodicBatches } from './store/periodic-batches.ts'
+export { countRecords, pagesOf, tenantsOf } from './store/record-pages.ts'
 export {
   checkCollectionName,
   checkKeyPart,

@@ -3,7 +3,7 @@
  * repeated under its sequence number, so that it counts once.
  */
 import { hash } from 'node:crypto'
-import type { CounterChange } from '#kernel'
+import { type CounterChange, settlesWithin } from '#kernel'
 import { uuidV7 } from '#shared'
 import { DAY_MS } from './usage-record.ts'
 
@@ -74,7 +74,7 @@ export class BudgetCounters {
     for (const name of names) this.#wanted.add(name)
     const asked = this.#soon()
     // While the engine is known to be away, nothing waits for it.
-    if (this.#retry === null) await within(asked, ENGINE_WAIT_MS)
+    if (this.#retry === null) await settlesWithin(asked, ENGINE_WAIT_MS)
     return names.map((name) => {
       const total = { ...(this.#known.get(name) ?? { tokens: 0, costNano: 0 }) }
       for (const added of [this.#unsure?.added.get(name), this.#pending.get(name)])
@@ -163,14 +163,4 @@ function toChanges(name: string, added: Added | undefined): CounterChange[] {
     { counter: `${name}:tokens`, add: Math.round(tokens), keepMs },
     { counter: `${name}:cost`, add: Math.round(costNano), keepMs },
   ]
-}
-
-/** Resolves at the latest after that time. */
-async function within(work: Promise<void>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }

@@ -13,9 +13,8 @@ import {
   type StoredRecord,
   type StoreService,
 } from '#kernel'
-import { isUnreadableRecord } from '#shared'
+import { countRecords, isUnreadableRecord, pagesOf } from '#shared'
 import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
-import { countRecords, pagesOf } from './record-pages.ts'
 
 /** Renewals per lease period. */
 const RENEWALS = 3

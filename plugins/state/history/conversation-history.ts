@@ -14,6 +14,7 @@ import type {
   StoredRecord,
   StoreService,
 } from '#kernel'
+import { pagesOf } from '#shared'
 import {
   ChangeList,
   type Collections,
@@ -29,7 +30,6 @@ import type { HistoryConfig } from './config.ts'
 import type { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
-import { pagesOf } from './record-pages.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 

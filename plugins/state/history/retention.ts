@@ -3,6 +3,7 @@
  * while a newer response continues it; a chain is deleted with its last response.
  */
 import type { StoreService } from '#kernel'
+import { countRecords } from '#shared'
 import {
   type ChainPosition,
   ChangeList,
@@ -17,7 +18,6 @@ import {
 import type { HistoryConfig } from './config.ts'
 import { withoutConversation } from './conversation-items.ts'
 import { removeTurnPointers } from './item-index.ts'
-import { countRecords } from './record-pages.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const DAY_SEC = 86_400

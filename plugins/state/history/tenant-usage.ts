@@ -3,11 +3,10 @@
  * tenant once a second; a crash loses at most the changes of that second, until the tenant is counted again.
  */
 import type { Logger, StoredRecord, StoreService } from '#kernel'
-import { isUnreadableRecord } from '#shared'
+import { isUnreadableRecord, pagesOf } from '#shared'
 import { ChangeList, type Collections, type StoredUsage } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
-import { pagesOf } from './record-pages.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 
 /** Delay of a change until other threads and gateways see it, and age of the totals that a check uses. Milliseconds. */
