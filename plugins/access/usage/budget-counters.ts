@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import { type CounterChange, settlesWithin } from '#kernel'
 import { uuidV7 } from '#shared'
-import { DAY_MS } from './usage-record.ts'
+import { type BudgetUse, DAY_MS } from './usage-record.ts'
 
 /** Longest wait of a request for the engine; then the last known totals count. */
 const ENGINE_WAIT_MS = 250
@@ -15,11 +15,6 @@ const MAX_ASKED = 500
 const MAX_KNOWN = 10_000
 /** A counter outlives its period by a week. */
 const KEEP_MS = 7 * DAY_MS
-
-export interface Used {
-  readonly tokens: number
-  readonly costNano: number
-}
 
 /** Usage that the engine has not confirmed. */
 interface Added {
@@ -43,7 +38,7 @@ export class BudgetCounters {
   readonly #count: Count
   readonly #writer = uuidV7()
   /** Totals of the engine by budget. */
-  readonly #known = new Map<string, Used>()
+  readonly #known = new Map<string, BudgetUse>()
   #pending = new Map<string, Added>()
   /** Sent, but not confirmed. */
   #unsure: Batch | null = null
@@ -59,7 +54,7 @@ export class BudgetCounters {
   }
 
   /** @param endsAtMs end of the period of the budget, milliseconds since 1970 */
-  add(budget: string, { tokens, costNano }: Used, endsAtMs: number): void {
+  add(budget: string, { tokens, costNano }: BudgetUse, endsAtMs: number): void {
     const name = nameOf(budget)
     const keepMs = Math.max(0, endsAtMs - Date.now()) + KEEP_MS
     const before = this.#pending.get(name)
@@ -69,7 +64,7 @@ export class BudgetCounters {
   }
 
   /** Totals of all gateways; the last known ones if the engine does not answer in time. */
-  async read(budgets: readonly string[]): Promise<Used[]> {
+  async read(budgets: readonly string[]): Promise<BudgetUse[]> {
     const names = budgets.map(nameOf)
     for (const name of names) this.#wanted.add(name)
     const asked = this.#soon()
@@ -152,7 +147,7 @@ function nameOf(budget: string): string {
   return `budget:${hash('sha256', budget, 'hex').slice(0, 32)}`
 }
 
-function addTo(to: { tokens: number; costNano: number }, { tokens, costNano }: Used): void {
+function addTo(to: { tokens: number; costNano: number }, { tokens, costNano }: BudgetUse): void {
   to.tokens += tokens
   to.costNano += costNano
 }

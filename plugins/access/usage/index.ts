@@ -88,11 +88,10 @@ export default definePlugin({
     })
     host.onCommand(ReadBudgets, ({ tenant, key }) => totals.read(tenant, key))
 
-    const meter = new UsageMeter({
-      slot: host.slot<TokenUsage>(),
-      send: (rows) => host.command(StoreUsage, rows),
-      prices: new PriceList(config.prices),
-    })
+    const meter = new UsageMeter(
+      { slot: host.slot<TokenUsage>(), send: (rows) => host.command(StoreUsage, rows) },
+      new PriceList(config.prices),
+    )
     const budgets = new Budgets(config.budgets, (tenant, key) => {
       // Control gets this thread's usage first.
       meter.sendNow().catch(() => undefined)
