@@ -44,10 +44,10 @@ export {
   type Unchecked,
   unionBy,
 } from './formats/schemas.ts'
-export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
+export { readEvent, writeEvent } from './formats/sse-event.ts'
 export { withStrictRoles } from './formats/strict-roles.ts'
 export { MAX_TOOL_NAME, memberName, shortened, withDigest } from './formats/tool-names.ts'
-export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
+export { isUuid, uuidV7 } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { type KeyEntry, keyEntryMembers, keyEntryProblems, toKeyRecord } from './keys/key-entry.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'
@@ -56,7 +56,6 @@ export {
   parsePrometheusText,
   printPrometheusText,
   readPrometheusText,
-  writePrometheusText,
 } from './metrics/prometheus-text.ts'
 export { failedExchange } from './net/failed-exchange.ts'
 export { fanOut } from './net/fan-out.ts'

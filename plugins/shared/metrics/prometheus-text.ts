@@ -52,7 +52,10 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
  * @source Prometheus exposition formats, text format 0.0.4
  */
 export function parsePrometheusText(text: string): PrometheusFamily[] {
-  return atOnce(readPrometheusText(text))
+  const steps = readPrometheusText(text)
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return step.value
 }
 
 /** The same a step at a time: a page of megabytes takes longer than others on the thread may wait. */
@@ -77,12 +80,7 @@ export function* readPrometheusText(text: string): Generator<void, PrometheusFam
   return [...families.values()]
 }
 
-/** Writes families one after the other, each with its HELP and TYPE where known. */
-export function writePrometheusText(families: Iterable<PrometheusFamily>): string {
-  return atOnce(printPrometheusText(families))
-}
-
-/** The same a step at a time. */
+/** Writes families one after the other, each with its HELP and TYPE where known, a step at a time. */
 export function* printPrometheusText(families: Iterable<PrometheusFamily>): Generator<void, string> {
   const lines: string[] = []
   for (const { name, type, help, samples } of families) {
@@ -94,12 +92,6 @@ export function* printPrometheusText(families: Iterable<PrometheusFamily>): Gene
     }
   }
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
-}
-
-function atOnce<T>(steps: Generator<void, T>): T {
-  let step = steps.next()
-  while (step.done !== true) step = steps.next()
-  return step.value
 }
 
 function writeSample({ name, labels, value, timestamp }: PrometheusSample): string {
