@@ -86,4 +86,5 @@ export {
   StoredCollection,
   type WriteChanges,
 } from './store/stored-collection.ts'
+export { CoalescedWork } from './threads/coalesced-work.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

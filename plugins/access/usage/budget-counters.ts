@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { type CounterChange, settlesWithin } from '#kernel'
-import { uuidV7 } from '#shared'
+import { CoalescedWork, uuidV7 } from '#shared'
 import { type BudgetUse, DAY_MS } from './usage-record.ts'
 
 /** Longest wait of a request for the engine; then the last known totals count. */
@@ -44,8 +44,7 @@ export class BudgetCounters {
   #unsure: Batch | null = null
   #wanted = new Set<string>()
   #sequence = 0
-  #running: Promise<void> | null = null
-  #next: Promise<void> | null = null
+  readonly #sending = new CoalescedWork(() => this.#sendAll())
   #retry: NodeJS.Timeout | null = null
   #isStopped = false
 
@@ -60,14 +59,14 @@ export class BudgetCounters {
     const before = this.#pending.get(name)
     if (before === undefined) this.#pending.set(name, { tokens, costNano, keepMs })
     else addTo(before, { tokens, costNano })
-    void this.#soon()
+    void this.#sending.run()
   }
 
   /** Totals of all gateways; the last known ones if the engine does not answer in time. */
   async read(budgets: readonly string[]): Promise<BudgetUse[]> {
     const names = budgets.map(nameOf)
     for (const name of names) this.#wanted.add(name)
-    const asked = this.#soon()
+    const asked = this.#sending.run()
     // While the engine is known to be away, nothing waits for it.
     if (this.#retry === null) await settlesWithin(asked, ENGINE_WAIT_MS)
     return names.map((name) => {
@@ -82,19 +81,7 @@ export class BudgetCounters {
   async stop(): Promise<void> {
     this.#isStopped = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#soon()
-  }
-
-  #soon(): Promise<void> {
-    this.#next ??= this.#run()
-    return this.#next
-  }
-
-  async #run(): Promise<void> {
-    await this.#running
-    this.#next = null
-    this.#running = this.#sendAll()
-    await this.#running
+    await this.#sending.run()
   }
 
   /** Never rejects. */
@@ -137,7 +124,7 @@ export class BudgetCounters {
     if (this.#isStopped || this.#retry !== null) return
     this.#retry = setTimeout(() => {
       this.#retry = null
-      void this.#soon()
+      void this.#sending.run()
     }, RETRY_MS).unref()
   }
 }
