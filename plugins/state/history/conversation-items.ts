@@ -10,14 +10,13 @@ import {
   type StoredRecord,
   type StoreService,
 } from '#kernel'
+import { ChangeList, putConversation, SYNCED } from './change-list.ts'
 import {
-  ChangeList,
   type Collections,
   type ItemPointer,
   isId,
   nowSec,
   positionId,
-  putConversation,
   type StoredConversation,
   within,
 } from './collections.ts'
@@ -113,7 +112,7 @@ export class ConversationItems {
       if (left === null) list.delete(items, itemId, pointer.version)
       else list.put(items, itemId, left, pointer.version)
     }
-    return (await this.#store.write(list.changes, { durability: 'synced' })) === null ? CONFLICT : bytes
+    return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : bytes
   }
 
   async page(

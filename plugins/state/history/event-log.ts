@@ -1,7 +1,8 @@
 /** Stored events of streams, for resuming; each record holds the frames of one write. */
 import type { EventLog, StoreService } from '#kernel'
 import { pagesOf } from '#shared'
-import { ChangeList, type Collections, isId, padded, within } from './collections.ts'
+import { ChangeList } from './change-list.ts'
+import { type Collections, isId, padded, within } from './collections.ts'
 
 /** Approximate maximum bytes of frames per read. */
 const READ_BYTES = 1024 * 1024

@@ -1,13 +1,7 @@
 /** Finds items by id in turns and conversations. */
 import type { HistoryItem } from '#kernel'
-import {
-  type ChangeList,
-  type Collections,
-  type ItemPointer,
-  isId,
-  itemsOf,
-  positionId,
-} from './collections.ts'
+import type { ChangeList } from './change-list.ts'
+import { type Collections, type ItemPointer, isId, itemsOf, positionId } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { approximateBytes } from './history-cache.ts'
 

@@ -4,11 +4,10 @@
  */
 import type { StoreService } from '#kernel'
 import { countRecords } from '#shared'
+import { ChangeList, deleteConversation } from './change-list.ts'
 import {
   type ChainPosition,
-  ChangeList,
   type Collections,
-  deleteConversation,
   itemsOf,
   positionId,
   splitAgeId,

@@ -4,7 +4,8 @@
  */
 import type { Logger, StoredRecord, StoreService } from '#kernel'
 import { isUnreadableRecord, pagesOf } from '#shared'
-import { ChangeList, type Collections, type StoredUsage } from './collections.ts'
+import { ChangeList } from './change-list.ts'
+import type { Collections, StoredUsage } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
