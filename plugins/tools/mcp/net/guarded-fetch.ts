@@ -199,7 +199,8 @@ class ReconnectLimiter {
   #lastMs = 0
 
   /** Resolves when the next stream may be opened. Rejects if the signal is aborted first. */
-  async wait(signal: AbortSignal | null, now: number = Date.now()): Promise<void> {
+  async wait(signal: AbortSignal | null): Promise<void> {
+    const now = Date.now()
     this.#left = Math.min(BURST, this.#left + (now - this.#lastMs) / GAP_MS) - 1
     this.#lastMs = now
     if (this.#left >= 0) return
