@@ -15,8 +15,7 @@ import {
   within,
 } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
-import { withoutConversation } from './conversation-items.ts'
-import { removeTurnPointers } from './item-index.ts'
+import { removeConversationPointer, removeTurnPointers } from './item-index.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const DAY_SEC = 86_400
@@ -163,11 +162,7 @@ export class Retention {
     for (const { id: name, value } of records) {
       const itemId = name.slice(conversation.length + 1)
       list.delete(positions, name).delete(conversationItems, positionId(conversation, value.at))
-      const pointer = await items.read(tenant, itemId)
-      if (pointer === undefined) continue
-      const left = withoutConversation(pointer.value, conversation)
-      if (left === null) list.delete(items, itemId, pointer.version)
-      else list.put(items, itemId, left, pointer.version)
+      await removeConversationPointer(tenant, list, items, itemId, conversation)
     }
     if (records.length === 0) list.delete(trash, conversation)
     await this.#store.write(list.changes)
