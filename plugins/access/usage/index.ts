@@ -3,12 +3,10 @@ import {
   defineCommand,
   definePlugin,
   Mesh,
-  type RequestContext,
   type RouteDefinition,
   SharedStore,
   Store,
   type TokenUsage,
-  tenantOf,
 } from '#kernel'
 import { BudgetCounters } from './budget-counters.ts'
 import { BudgetTotals } from './budget-totals.ts'
@@ -18,6 +16,7 @@ import { DurableEnd } from './durable-end.ts'
 import { usageErrors } from './errors.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
 import { PriceList } from './price-list.ts'
+import { RequestBudgets } from './request-budgets.ts'
 import { usageRoute } from './routes.ts'
 import { UsageMeter } from './usage-meter.ts'
 import type { UsageRow } from './usage-record.ts'
@@ -37,8 +36,6 @@ const GENERATING: ReadonlySet<string> = new Set([
   'rerank',
   'responses',
 ])
-/** For the estimate of a prompt. */
-const BYTES_PER_TOKEN = 4
 
 export default definePlugin({
   manifest: {
@@ -97,7 +94,7 @@ export default definePlugin({
       meter.sendNow().catch(() => undefined)
       return host.command(ReadBudgets, { tenant, key })
     })
-    const reservations = host.slot<Reservation>()
+    const requests = new RequestBudgets(budgets, meter, host.slot<Reservation>())
     // Not those of one stored response, such as its cancellation, and not counting.
     const generates = ({ method, endpoint, path }: RouteDefinition) =>
       method === 'POST' &&
@@ -106,21 +103,7 @@ export default definePlugin({
       !path.includes(':') &&
       !path.endsWith('/input_tokens')
 
-    const enter = (ctx: RequestContext): Promise<undefined> | undefined => {
-      const tokens = Math.ceil((Number(ctx.header('content-length')) || 0) / BYTES_PER_TOKEN)
-      const reserved = budgets.reserve(tenantOf(ctx), ctx.identity?.keyId ?? '', tokens)
-      if (reserved === null) return undefined
-      if (!(reserved instanceof Promise)) {
-        reservations.set(ctx, reserved)
-        return undefined
-      }
-      return reserved.then((reservation) => {
-        if (reservation !== null && ctx.isDone) budgets.settle(reservation, null)
-        else if (reservation !== null) reservations.set(ctx, reservation)
-        return undefined
-      })
-    }
-    const gate = host.hook('onRequest', enter, {
+    const gate = host.hook('onRequest', (ctx) => requests.enter(ctx), {
       scope: 'all',
       routes: generates,
       order: 'early',
@@ -133,20 +116,10 @@ export default definePlugin({
       host.hook('onResponse', (ctx, response) => end.onResponse(ctx, response), late)
       host.hook('onEvents', (ctx, events, isLast) => end.onEvents(ctx, events, isLast), late)
     }
-    host.hook(
-      'onDone',
-      (ctx) => {
-        meter.count(ctx)
-        const reservation = reservations.get(ctx)
-        const used = meter.usedBy(ctx)
-        if (reservation !== undefined) budgets.settle(reservation, used)
-        return ctx.usageCorrection?.then(() => {
-          meter.count(ctx)
-          if (reservation !== undefined) budgets.correct(reservation, used, meter.usedBy(ctx))
-        })
-      },
-      { scope: 'all', routes: ({ access }) => access === 'api' },
-    )
+    host.hook('onDone', (ctx) => requests.end(ctx), {
+      scope: 'all',
+      routes: ({ access }) => access === 'api',
+    })
 
     host.route(
       usageRoute(async (query) => {
