@@ -78,6 +78,7 @@ export {
   parseRecord,
   toRecordJson,
 } from './store/record-rules.ts'
+export { findRecordStore } from './store/record-store.ts'
 export { isUnreadableRecord, storageUnavailable, storeErrors } from './store/store-errors.ts'
 export { runStoreOperation, StoreMetrics } from './store/store-metrics.ts'
 export {

@@ -8,12 +8,12 @@ import {
   Store,
   type TokenUsage,
 } from '#kernel'
+import { findRecordStore } from '#shared'
 import { BudgetCounters } from './budget-counters.ts'
 import { BudgetTotals } from './budget-totals.ts'
 import { type BudgetState, Budgets, type Reservation } from './budgets.ts'
 import { usageConfig } from './config.ts'
 import { DurableEnd } from './durable-end.ts'
-import { usageErrors } from './errors.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
 import { PriceList } from './price-list.ts'
 import { RequestBudgets } from './request-budgets.ts'
@@ -57,19 +57,17 @@ export default definePlugin({
     }
   },
   register(host, config) {
-    const shared = host.find(SharedStore)
-    const store = shared ?? host.find(Store)
-    if (store === undefined) throw usageErrors.usage_store_missing()
+    const { store, isShared } = findRecordStore(host)
     host.upstream.countUsage()
     const records = openUsageRecords(store)
 
     const mesh = host.find(Mesh)
     // A shared store has the usage of all gateways.
     const counters =
-      mesh?.shares('limits') && shared === undefined
+      mesh?.shares('limits') && !isShared
         ? new BudgetCounters((writer, sequence, changes) => mesh.addToCounters(writer, sequence, changes))
         : null
-    const totals = new BudgetTotals(records, config.budgets, shared !== undefined, () => ledger, counters)
+    const totals = new BudgetTotals(records, config.budgets, isShared, () => ledger, counters)
     const ledger = new Ledger(
       store,
       {
