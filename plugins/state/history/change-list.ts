@@ -1,6 +1,13 @@
 /** Builds the changes of one write to history. */
-import { type Change, type Collection, JsonText, type StoredRecord } from '#kernel'
-import { uuidV7 } from '#shared'
+import {
+  type Change,
+  type Collection,
+  JsonText,
+  type RangeOptions,
+  type StoredRecord,
+  type StoreService,
+} from '#kernel'
+import { pagesOf, uuidV7 } from '#shared'
 import { ageId, type Collections, type StoredConversation } from './collections.ts'
 
 const MARK_MS = 86_400_000
@@ -38,6 +45,20 @@ export class ChangeList {
   check({ name }: Collection<unknown>, id: string, onlyIf: string | null): this {
     this.changes.push({ kind: 'check', collection: name, tenant: this.#tenant, id, onlyIf })
     return this
+  }
+}
+
+/** Deletes all records of a range, a page per write. */
+export async function deleteRange<T>(
+  store: StoreService,
+  collection: Collection<T>,
+  tenant: string,
+  bounds: RangeOptions = {},
+): Promise<void> {
+  for await (const records of pagesOf(collection, tenant, bounds)) {
+    const list = new ChangeList(tenant)
+    for (const { id } of records) list.delete(collection, id)
+    if (list.changes.length > 0) await store.write(list.changes)
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { StoreService } from '#kernel'
 import { countRecords } from '#shared'
-import { ChangeList, deleteConversation } from './change-list.ts'
+import { ChangeList, deleteConversation, deleteRange } from './change-list.ts'
 import {
   type ChainPosition,
   type Collections,
@@ -19,7 +19,7 @@ import { removeConversationPointer, removeTurnPointers } from './item-index.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const DAY_SEC = 86_400
-/** Maximum turns or items deleted by one write. */
+/** Maximum turns deleted by one write. */
 const SLICE = 200
 
 export class Retention {
@@ -126,17 +126,8 @@ export class Retention {
     const isContinued = (await turns.get(tenant, turnId(chain, turn + 1))) !== undefined
     if (isContinued || (await branches.range(tenant, { ...within(chain), limit: 1 })).records.length > 0)
       return
-    for (;;) {
-      const { records } = await turns.range(tenant, {
-        from: turnId(chain, 0),
-        to: turnId(chain, turn + 1),
-        limit: SLICE,
-      })
-      if (records.length === 0) break
-      const list = new ChangeList(tenant)
-      for (const { id } of records) list.delete(turns, id)
-      await this.#store.write(list.changes)
-    }
+    const bounds = { from: turnId(chain, 0), to: turnId(chain, turn + 1), limit: SLICE }
+    await deleteRange(this.#store, turns, tenant, bounds)
     const base = (await chains.get(tenant, chain))?.segments.at(-1)
     const list = new ChangeList(tenant).delete(chains, chain)
     if (base !== undefined && 'chain' in base) list.delete(branches, `${base.chain}.${chain}`)
