@@ -42,7 +42,7 @@ const { AllowanceMemory } = (await load('allowance/allowance-memory')) as {
   AllowanceMemory: Make<Memory> & { bytes(buckets: number): number }
 }
 const { Allowance } = (await load('allowance/allowance')) as { Allowance: Make<object> }
-const { TokenShortage } = (await load('allowance/token-shortage')) as { TokenShortage: Make<Shortage> }
+const { TokenShortage } = (await load('allowance/shared-bucket')) as { TokenShortage: Make<Shortage> }
 const { OwnRate, SharedRate } = (await load('rates/rate-limit')) as {
   OwnRate: Make<Rate>
   SharedRate: Make<Rate & { readonly bucket: Bucket }>

@@ -54,12 +54,14 @@ const slot = {
   },
 }
 const prices = new PriceList([{ model: '*', input: 1, output: 2 }])
-const meter = new UsageMeter({
-  slot,
+const meter = new UsageMeter(
+  {
+    slot,
+    // What a message to control costs.
+    send: async (rows: unknown) => void structuredClone(rows),
+  },
   prices,
-  // What a message to control costs.
-  send: async (rows: unknown) => void structuredClone(rows),
-})
+)
 const budgets = new Budgets([{ tenant: '*', period: 'month', tokens: 1e15, cost: null }], async () => [
   {
     period: 'month',

@@ -11,6 +11,7 @@ import {
   Generations,
   type RequestContext,
   Type,
+  writeEvent,
 } from 'weir-gateway'
 
 /** Errors in the words of this format: a line that begins with `!`. */
@@ -45,7 +46,7 @@ export default definePlugin({
         }
         const words = toWords(event)
         if (event.type === 'finished') reply.end('data: .\n\n')
-        else if (words !== '' && !reply.write(toEvent(words))) generation.pause()
+        else if (words !== '' && !reply.write(writeEvent({ name: null, data: words }))) generation.pause()
       }
       const generation = host.use(Generations).open(ctx, toRequest(ctx, config.maxTokens), {
         stream: true,
@@ -88,22 +89,13 @@ function toWords(event: GenerationEvent): string {
   switch (event.type) {
     case 'text':
     case 'refusal':
+    case 'tool_arguments':
       return event.delta
     case 'reasoning':
       return `(${event.delta})`
     case 'tool_call':
       return `\n> ${event.name} `
-    case 'tool_arguments':
-      return event.delta
     default:
       return ''
   }
-}
-
-/** Each line of the words is a `data` line of the event. */
-function toEvent(words: string): string {
-  return `${words
-    .split('\n')
-    .map((line) => `data: ${line}\n`)
-    .join('')}\n`
 }

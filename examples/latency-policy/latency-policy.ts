@@ -62,11 +62,10 @@ export default definePlugin({
     config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
-    const memory = () =>
-      host.shared('latencies', host.kernelConfig.limits.maxWorkers * Float64Array.BYTES_PER_ELEMENT)
+    const bytes = host.kernelConfig.limits.maxWorkers * Float64Array.BYTES_PER_ELEMENT
     let latencies: Float64Array | null = null
     host.policy('latency_aware', ({ random }) => {
-      latencies ??= new Float64Array(memory())
+      latencies ??= new Float64Array(host.shared('latencies', bytes))
       return new LatencyPolicy(latencies, random)
     })
     host.hook(

@@ -50,10 +50,10 @@ export {
   type Unchecked,
   unionBy,
 } from './formats/schemas.ts'
-export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
+export { readEvent, writeEvent } from './formats/sse-event.ts'
 export { withStrictRoles } from './formats/strict-roles.ts'
 export { MAX_TOOL_NAME, memberName, shortened, withDigest } from './formats/tool-names.ts'
-export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
+export { isUuid, uuidV7 } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { type KeyEntry, keyEntryMembers, keyEntryProblems, toKeyRecord } from './keys/key-entry.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'
@@ -62,7 +62,6 @@ export {
   parsePrometheusText,
   printPrometheusText,
   readPrometheusText,
-  writePrometheusText,
 } from './metrics/prometheus-text.ts'
 export { failedExchange } from './net/failed-exchange.ts'
 export { fanOut } from './net/fan-out.ts'
@@ -78,6 +77,7 @@ export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-me
 export { messageSocket } from './socket/message-socket.ts'
 export { isPublic, isShown, toClientItems, withoutPrivate } from './store/client-items.ts'
 export { PeriodicBatches } from './store/periodic-batches.ts'
+export { countRecords, pagesOf, tenantsOf } from './store/record-pages.ts'
 export {
   checkCollectionName,
   checkKeyPart,
@@ -85,6 +85,7 @@ export {
   parseRecord,
   toRecordJson,
 } from './store/record-rules.ts'
+export { findRecordStore } from './store/record-store.ts'
 export {
   isUnreadableRecord,
   storageOverloaded,
@@ -98,4 +99,5 @@ export {
   StoredCollection,
   type WriteChanges,
 } from './store/stored-collection.ts'
+export { CoalescedWork } from './threads/coalesced-work.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

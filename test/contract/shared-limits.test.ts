@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Allowance } from '../../plugins/access/limits/allowance/allowance.ts'
 import { AllowanceMemory } from '../../plugins/access/limits/allowance/allowance-memory.ts'
+import { TokenShortage } from '../../plugins/access/limits/allowance/shared-bucket.ts'
 import { TokenGrants } from '../../plugins/access/limits/allowance/token-grants.ts'
-import { TokenShortage } from '../../plugins/access/limits/allowance/token-shortage.ts'
 import { SharedRate } from '../../plugins/access/limits/rates/rate-limit.ts'
 import { GrantWindows } from '../../plugins/mesh/mesh/grant-windows.ts'
 

@@ -22,7 +22,7 @@ export default definePlugin({
     if (config.jwt !== undefined) yield* jwtProblems(config.jwt)
   },
   register(host, config) {
-    // Every thread reads the keys; one of them speaks about mistakes.
+    // Every thread reads the keys; control alone logs mistakes.
     const log = host.isControl ? host.log : { warn() {} }
     const tokens = config.jwt === undefined ? null : new TokenVerifier(config.jwt, host.log)
     const auth = new KeyAuth(readKeys(config, log), tokens)

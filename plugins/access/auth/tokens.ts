@@ -1,6 +1,7 @@
 /** Verifies JSON Web Tokens of one issuer: signature by the issuer's published keys, issuer, audience, times, claims. */
 import type { FetchImplementation, JWTPayload, JWTVerifyGetKey } from 'jose'
 import type { Identity, Logger, SettingProblem } from '#kernel'
+import { isSecureUrl } from '#shared'
 import type { JwtConfig } from './config.ts'
 import { authErrors } from './errors.ts'
 import { RefusalLog } from './refusal-log.ts'
@@ -11,14 +12,13 @@ const SIGNED_TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/
 const MAX_KEY_SET_BYTES = 1 << 20
 /** Maximum characters of a tenant; longer ones are rejected, because tenants are stored and logged. */
 const MAX_TENANT_LENGTH = 256
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 type Jose = typeof import('jose')
 
 export function* jwtProblems({ jwksUrl }: JwtConfig): Generator<SettingProblem> {
   const url = URL.parse(jwksUrl)
-  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.has(url.hostname))
-  if (!isSafe) yield { path: ['jwt', 'jwksUrl'], text: 'must be an https URL, or an http URL on loopback' }
+  if (url === null || !isSecureUrl(url))
+    yield { path: ['jwt', 'jwksUrl'], text: 'must be an https URL, or an http URL on loopback' }
 }
 
 /**

@@ -5,11 +5,6 @@ import { defineErrors } from '#kernel'
 const shown = (value: string) => JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value)
 
 export const keysErrors = defineErrors('keys', {
-  key_store_missing: {
-    kind: 'internal',
-    source: 'gateway',
-    text: () => 'needs a store: enable postgres or storage under plugins',
-  },
   no_admin_key: {
     kind: 'internal',
     source: 'gateway',

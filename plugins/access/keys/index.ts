@@ -1,5 +1,6 @@
 /** The keys plugin: keys that are created and revoked at runtime, in the shared or the local store. */
 import { defineCommand, definePlugin, defineReplica, Keys, SharedStore, Store } from '#kernel'
+import { findRecordStore } from '#shared'
 import { keysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { KeyKeeper } from './key-keeper.ts'
@@ -24,9 +25,7 @@ export default definePlugin({
   enables: (_, isEnabled) => (isEnabled('postgres') ? ['auth'] : ['auth', 'storage']),
   register(host, config) {
     const ring = host.use(Keys)
-    const shared = host.find(SharedStore)
-    const store = shared ?? host.find(Store)
-    if (store === undefined) throw keysErrors.key_store_missing()
+    const { store, isShared } = findRecordStore(host)
     if (host.kernelConfig.auth !== 'off' && !ring.hasAdmin) throw keysErrors.no_admin_key()
     const replica = host.replica(StoredKeysReplica)
     ring.useStored(replica.current)
@@ -43,7 +42,7 @@ export default definePlugin({
     if (!host.isControl) return
     const keeper = new KeyKeeper({
       store,
-      isShared: shared !== undefined,
+      isShared,
       config,
       publish: (keys) => host.publish(StoredKeysReplica, keys),
       log: host.log,

@@ -1,12 +1,18 @@
 /** The stored keys on control: reads them, creates and revokes them, and publishes each change to every thread. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type Collection, GATEWAY_TENANT, type Logger, retryAfter, type StoreService } from '#kernel'
+import {
+  type Collection,
+  GATEWAY_TENANT,
+  type Logger,
+  retryAfter,
+  type StoreService,
+  settlesWithin,
+} from '#kernel'
+import { pagesOf } from '#shared'
 import type { KeysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { isStoredKey, type StoredKey } from './stored-key.ts'
 
 const COLLECTION = 'api-keys'
-const PAGE = 1_000
 /** An expired key is listed for this time, then the store deletes it. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000
 const RETRY_S = 5
@@ -53,9 +59,7 @@ export class KeyKeeper {
    */
   async start(): Promise<void> {
     const first = this.#serially(() => this.#refresh()).then(() => this.#schedule())
-    const waiting = new AbortController()
-    await Promise.race([first, sleep(START_WAIT_MS, undefined, { signal: waiting.signal }).catch(() => {})])
-    waiting.abort()
+    await settlesWithin(first, START_WAIT_MS)
   }
 
   async stop(): Promise<void> {
@@ -144,18 +148,12 @@ export class KeyKeeper {
 
   async #read(): Promise<Map<string, Held>> {
     const found = new Map<string, Held>()
-    let after: string | null = null
-    do {
-      const page = await this.#collection.range(GATEWAY_TENANT, {
-        limit: PAGE,
-        ...(after !== null && { after }),
-      })
-      for (const { id, value, version } of page.records) {
+    for await (const records of pagesOf(this.#collection, GATEWAY_TENANT)) {
+      for (const { id, value, version } of records) {
         if (isStoredKey(value)) found.set(id, { key: value, version })
         else this.#reportDamaged(id)
       }
-      after = page.next
-    } while (after !== null)
+    }
     return found
   }
 

@@ -6,7 +6,7 @@
 import { type OpeningGeneration, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
 import { AdmissionState, ResponseEvents } from './admission-state.ts'
 import type { Allowance } from './allowance/allowance.ts'
-import { TokenShortage } from './allowance/token-shortage.ts'
+import { TokenShortage } from './allowance/shared-bucket.ts'
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors } from './errors.ts'

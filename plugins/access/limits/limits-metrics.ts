@@ -4,7 +4,7 @@ import type { PermitUse } from './permits/shared-permits.ts'
 
 export class LimitsMetrics {
   readonly allowed: CounterHandle
-  readonly rejected: CounterHandle
+  readonly #rejected: CounterHandle
   readonly #reasons: MetricFamily<CounterHandle>
   readonly #wait: { observe(seconds: number): void }
 
@@ -15,7 +15,7 @@ export class LimitsMetrics {
       labels: ['result'],
     })
     this.allowed = results.labels('allowed')
-    this.rejected = results.labels('rejected')
+    this.#rejected = results.labels('rejected')
     this.#reasons = metrics.counter({
       name: 'weir_limits_rejections_total',
       help: 'Requests rejected by the limits plugin, by error code.',
@@ -30,7 +30,7 @@ export class LimitsMetrics {
   }
 
   refused(code: string): void {
-    this.rejected.inc()
+    this.#rejected.inc()
     this.#reasons.labels(code).inc()
   }
 

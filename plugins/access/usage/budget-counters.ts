@@ -3,9 +3,9 @@
  * repeated under its sequence number, so that it counts once.
  */
 import { hash } from 'node:crypto'
-import type { CounterChange } from '#kernel'
-import { uuidV7 } from '#shared'
-import { DAY_MS } from './usage-record.ts'
+import { type CounterChange, settlesWithin } from '#kernel'
+import { CoalescedWork, uuidV7 } from '#shared'
+import { type BudgetUse, DAY_MS } from './usage-record.ts'
 
 /** Longest wait of a request for the engine; then the last known totals count. */
 const ENGINE_WAIT_MS = 250
@@ -15,11 +15,6 @@ const MAX_ASKED = 500
 const MAX_KNOWN = 10_000
 /** A counter outlives its period by a week. */
 const KEEP_MS = 7 * DAY_MS
-
-export interface Used {
-  readonly tokens: number
-  readonly costNano: number
-}
 
 /** Usage that the engine has not confirmed. */
 interface Added {
@@ -43,14 +38,13 @@ export class BudgetCounters {
   readonly #count: Count
   readonly #writer = uuidV7()
   /** Totals of the engine by budget. */
-  readonly #known = new Map<string, Used>()
+  readonly #known = new Map<string, BudgetUse>()
   #pending = new Map<string, Added>()
   /** Sent, but not confirmed. */
   #unsure: Batch | null = null
   #wanted = new Set<string>()
   #sequence = 0
-  #running: Promise<void> | null = null
-  #next: Promise<void> | null = null
+  readonly #sending = new CoalescedWork(() => this.#sendAll())
   #retry: NodeJS.Timeout | null = null
   #isStopped = false
 
@@ -59,22 +53,22 @@ export class BudgetCounters {
   }
 
   /** @param endsAtMs end of the period of the budget, milliseconds since 1970 */
-  add(budget: string, { tokens, costNano }: Used, endsAtMs: number): void {
+  add(budget: string, { tokens, costNano }: BudgetUse, endsAtMs: number): void {
     const name = nameOf(budget)
     const keepMs = Math.max(0, endsAtMs - Date.now()) + KEEP_MS
     const before = this.#pending.get(name)
     if (before === undefined) this.#pending.set(name, { tokens, costNano, keepMs })
     else addTo(before, { tokens, costNano })
-    void this.#soon()
+    void this.#sending.run()
   }
 
   /** Totals of all gateways; the last known ones if the engine does not answer in time. */
-  async read(budgets: readonly string[]): Promise<Used[]> {
+  async read(budgets: readonly string[]): Promise<BudgetUse[]> {
     const names = budgets.map(nameOf)
     for (const name of names) this.#wanted.add(name)
-    const asked = this.#soon()
+    const asked = this.#sending.run()
     // While the engine is known to be away, nothing waits for it.
-    if (this.#retry === null) await within(asked, ENGINE_WAIT_MS)
+    if (this.#retry === null) await settlesWithin(asked, ENGINE_WAIT_MS)
     return names.map((name) => {
       const total = { ...(this.#known.get(name) ?? { tokens: 0, costNano: 0 }) }
       for (const added of [this.#unsure?.added.get(name), this.#pending.get(name)])
@@ -87,19 +81,7 @@ export class BudgetCounters {
   async stop(): Promise<void> {
     this.#isStopped = true
     if (this.#retry !== null) clearTimeout(this.#retry)
-    await this.#soon()
-  }
-
-  #soon(): Promise<void> {
-    this.#next ??= this.#run()
-    return this.#next
-  }
-
-  async #run(): Promise<void> {
-    await this.#running
-    this.#next = null
-    this.#running = this.#sendAll()
-    await this.#running
+    await this.#sending.run()
   }
 
   /** Never rejects. */
@@ -142,7 +124,7 @@ export class BudgetCounters {
     if (this.#isStopped || this.#retry !== null) return
     this.#retry = setTimeout(() => {
       this.#retry = null
-      void this.#soon()
+      void this.#sending.run()
     }, RETRY_MS).unref()
   }
 }
@@ -152,7 +134,7 @@ function nameOf(budget: string): string {
   return `budget:${hash('sha256', budget, 'hex').slice(0, 32)}`
 }
 
-function addTo(to: { tokens: number; costNano: number }, { tokens, costNano }: Used): void {
+function addTo(to: { tokens: number; costNano: number }, { tokens, costNano }: BudgetUse): void {
   to.tokens += tokens
   to.costNano += costNano
 }
@@ -163,14 +145,4 @@ function toChanges(name: string, added: Added | undefined): CounterChange[] {
     { counter: `${name}:tokens`, add: Math.round(tokens), keepMs },
     { counter: `${name}:cost`, add: Math.round(costNano), keepMs },
   ]
-}
-
-/** Resolves at the latest after that time. */
-async function within(work: Promise<void>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }

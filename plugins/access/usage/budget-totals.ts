@@ -1,5 +1,6 @@
 /** What tenants and keys with budgets have used in the current periods. Runs on control. */
 import type { Collection } from '#kernel'
+import { pagesOf } from '#shared'
 import type { BudgetCounters } from './budget-counters.ts'
 import type { BudgetState } from './budgets.ts'
 import { budgetsOf } from './budgets.ts'
@@ -11,7 +12,6 @@ import { dayOf, idsOfDays, type StoredUsageRow, type UsageRow } from './usage-re
 /** With a store that several gateways share, totals are read again after this time. */
 const SHARED_FRESH_MS = 5_000
 const MAX_KNOWN = 10_000
-const PAGE = 1_000
 
 interface Total {
   readonly tenant: string
@@ -102,17 +102,9 @@ export class BudgetTotals {
 
   async #sum(tenant: string, key: string | null, firstDay: string): Promise<Total> {
     const total: Total = { tenant, key, firstDay, tokens: 0, costNano: 0, readAtMs: Date.now() }
-    const { from, to } = idsOfDays(firstDay, '9')
-    for (let after: string | undefined; ; ) {
-      const { records, next } = await this.#records.range(tenant, { from, to, after, limit: PAGE })
-      for (const { value } of records) {
-        if (key !== null && value.key !== key) continue
-        total.tokens += value.input + value.output
-        total.costNano += value.costNano
-      }
-      if (next === null) return total
-      after = next
-    }
+    for await (const records of pagesOf(this.#records, tenant, idsOfDays(firstDay, '9')))
+      for (const { value } of records) addTo(total, { tenant, ...value })
+    return total
   }
 }
 

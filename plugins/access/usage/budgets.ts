@@ -6,6 +6,7 @@ import { retryAfter } from '#kernel'
 import type { Budget } from './config.ts'
 import { usageErrors } from './errors.ts'
 import { NANO } from './price-list.ts'
+import type { BudgetUse } from './usage-record.ts'
 
 /** State of control that may be used without asking again. */
 const FRESH_MS = 1_000
@@ -42,11 +43,6 @@ export interface Reservation {
   readonly tokens: number
 }
 
-interface Used {
-  readonly tokens: number
-  readonly costNano: number
-}
-
 export type ReadBudgets = (tenant: string, key: string) => Promise<readonly BudgetState[]>
 
 export class Budgets {
@@ -79,7 +75,7 @@ export class Budgets {
   }
 
   /** @param used null for a request that used nothing */
-  settle({ known, tokens }: Reservation, used: Used | null): void {
+  settle({ known, tokens }: Reservation, used: BudgetUse | null): void {
     known.reserved -= tokens
     if (used === null) return
     known.tokens += used.tokens
@@ -87,7 +83,7 @@ export class Budgets {
   }
 
   /** Replaces the usage of a settled reservation. */
-  correct({ known }: Reservation, before: Used | null, used: Used | null): void {
+  correct({ known }: Reservation, before: BudgetUse | null, used: BudgetUse | null): void {
     known.tokens += (used?.tokens ?? 0) - (before?.tokens ?? 0)
     known.costNano += (used?.costNano ?? 0) - (before?.costNano ?? 0)
   }

@@ -8,11 +8,6 @@ export const usageErrors = defineErrors('usage', {
     text: (limit: string, period: string, retrySec: number) =>
       `the budget of ${limit} per ${period} is used up; retry in ${retrySec} s`,
   },
-  usage_store_missing: {
-    kind: 'internal',
-    source: 'gateway',
-    text: () => "plugin usage needs a store; enable plugin 'storage' or 'postgres'",
-  },
   usage_not_recorded: {
     kind: 'unavailable',
     source: 'gateway',

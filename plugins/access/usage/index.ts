@@ -3,21 +3,20 @@ import {
   defineCommand,
   definePlugin,
   Mesh,
-  type RequestContext,
   type RouteDefinition,
   SharedStore,
   Store,
   type TokenUsage,
-  tenantOf,
 } from '#kernel'
+import { findRecordStore } from '#shared'
 import { BudgetCounters } from './budget-counters.ts'
 import { BudgetTotals } from './budget-totals.ts'
 import { type BudgetState, Budgets, type Reservation } from './budgets.ts'
 import { usageConfig } from './config.ts'
 import { DurableEnd } from './durable-end.ts'
-import { usageErrors } from './errors.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
 import { PriceList } from './price-list.ts'
+import { RequestBudgets } from './request-budgets.ts'
 import { usageRoute } from './routes.ts'
 import { UsageMeter } from './usage-meter.ts'
 import type { UsageRow } from './usage-record.ts'
@@ -37,8 +36,6 @@ const GENERATING: ReadonlySet<string> = new Set([
   'rerank',
   'responses',
 ])
-/** For the estimate of a prompt. */
-const BYTES_PER_TOKEN = 4
 
 export default definePlugin({
   manifest: {
@@ -60,19 +57,17 @@ export default definePlugin({
     }
   },
   register(host, config) {
-    const shared = host.find(SharedStore)
-    const store = shared ?? host.find(Store)
-    if (store === undefined) throw usageErrors.usage_store_missing()
+    const { store, isShared } = findRecordStore(host)
     host.upstream.countUsage()
     const records = openUsageRecords(store)
 
     const mesh = host.find(Mesh)
     // A shared store has the usage of all gateways.
     const counters =
-      mesh?.shares('limits') && shared === undefined
+      mesh?.shares('limits') && !isShared
         ? new BudgetCounters((writer, sequence, changes) => mesh.addToCounters(writer, sequence, changes))
         : null
-    const totals = new BudgetTotals(records, config.budgets, shared !== undefined, () => ledger, counters)
+    const totals = new BudgetTotals(records, config.budgets, isShared, () => ledger, counters)
     const ledger = new Ledger(
       store,
       {
@@ -88,17 +83,16 @@ export default definePlugin({
     })
     host.onCommand(ReadBudgets, ({ tenant, key }) => totals.read(tenant, key))
 
-    const meter = new UsageMeter({
-      slot: host.slot<TokenUsage>(),
-      send: (rows) => host.command(StoreUsage, rows),
-      prices: new PriceList(config.prices),
-    })
+    const meter = new UsageMeter(
+      { slot: host.slot<TokenUsage>(), send: (rows) => host.command(StoreUsage, rows) },
+      new PriceList(config.prices),
+    )
     const budgets = new Budgets(config.budgets, (tenant, key) => {
       // Control gets this thread's usage first.
       meter.sendNow().catch(() => undefined)
       return host.command(ReadBudgets, { tenant, key })
     })
-    const reservations = host.slot<Reservation>()
+    const requests = new RequestBudgets(budgets, meter, host.slot<Reservation>())
     // Not those of one stored response, such as its cancellation, and not counting.
     const generates = ({ method, endpoint, path }: RouteDefinition) =>
       method === 'POST' &&
@@ -107,21 +101,7 @@ export default definePlugin({
       !path.includes(':') &&
       !path.endsWith('/input_tokens')
 
-    const enter = (ctx: RequestContext): Promise<undefined> | undefined => {
-      const tokens = Math.ceil((Number(ctx.header('content-length')) || 0) / BYTES_PER_TOKEN)
-      const reserved = budgets.reserve(tenantOf(ctx), ctx.identity?.keyId ?? '', tokens)
-      if (reserved === null) return undefined
-      if (!(reserved instanceof Promise)) {
-        reservations.set(ctx, reserved)
-        return undefined
-      }
-      return reserved.then((reservation) => {
-        if (reservation !== null && ctx.isDone) budgets.settle(reservation, null)
-        else if (reservation !== null) reservations.set(ctx, reservation)
-        return undefined
-      })
-    }
-    const gate = host.hook('onRequest', enter, {
+    const gate = host.hook('onRequest', (ctx) => requests.enter(ctx), {
       scope: 'all',
       routes: generates,
       order: 'early',
@@ -134,20 +114,10 @@ export default definePlugin({
       host.hook('onResponse', (ctx, response) => end.onResponse(ctx, response), late)
       host.hook('onEvents', (ctx, events, isLast) => end.onEvents(ctx, events, isLast), late)
     }
-    host.hook(
-      'onDone',
-      (ctx) => {
-        meter.count(ctx)
-        const reservation = reservations.get(ctx)
-        const used = meter.usedBy(ctx)
-        if (reservation !== undefined) budgets.settle(reservation, used)
-        return ctx.usageCorrection?.then(() => {
-          meter.count(ctx)
-          if (reservation !== undefined) budgets.correct(reservation, used, meter.usedBy(ctx))
-        })
-      },
-      { scope: 'all', routes: ({ access }) => access === 'api' },
-    )
+    host.hook('onDone', (ctx) => requests.end(ctx), {
+      scope: 'all',
+      routes: ({ access }) => access === 'api',
+    })
 
     host.route(
       usageRoute(async (query) => {

@@ -4,7 +4,7 @@
  */
 import { type RequestContext, type RequestSlot, type TokenUsage, tenantOf } from '#kernel'
 import type { PriceList } from './price-list.ts'
-import { dayOf, noUsage, type UsageAmount, type UsageRow } from './usage-record.ts'
+import { type BudgetUse, dayOf, noUsage, type UsageAmount, type UsageRow } from './usage-record.ts'
 
 /** Longest delay of usage that no response waits for. */
 const FLUSH_MS = 50
@@ -15,7 +15,6 @@ export interface MeterParts {
   readonly slot: RequestSlot<TokenUsage>
   /** Sends a batch to control; resolves when it is stored. */
   readonly send: (rows: readonly UsageRow[]) => Promise<void>
-  readonly prices: PriceList
 }
 
 interface Tally extends UsageAmount {
@@ -31,9 +30,9 @@ export class UsageMeter {
   #timer: NodeJS.Timeout | null = null
   #flush: Promise<void> | null = null
 
-  constructor(parts: MeterParts) {
+  constructor(parts: MeterParts, prices: PriceList) {
     this.#parts = parts
-    this.prices = parts.prices
+    this.prices = prices
   }
 
   /**
@@ -66,7 +65,7 @@ export class UsageMeter {
   }
 
   /** All that was counted of a request; null for nothing. */
-  usedBy(ctx: RequestContext): { readonly tokens: number; readonly costNano: number } | null {
+  usedBy(ctx: RequestContext): BudgetUse | null {
     const counted = this.#parts.slot.get(ctx)
     if (counted === undefined || ctx.model === null) return null
     return { tokens: counted.input + counted.output, costNano: this.prices.costNano(ctx.model, counted) }

@@ -12,6 +12,12 @@ export interface UsageAmount {
   costNano: number
 }
 
+/** What counts against a budget. */
+export interface BudgetUse {
+  readonly tokens: number
+  readonly costNano: number
+}
+
 export interface UsageRow extends UsageAmount {
   readonly tenant: string
   /** Id of the key; empty without one. */

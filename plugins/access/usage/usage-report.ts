@@ -1,11 +1,11 @@
 /** Reads usage from the ledger, filtered and grouped. */
 import type { Collection } from '#kernel'
+import { pagesOf, tenantsOf } from '#shared'
 import { usageErrors } from './errors.ts'
 import { NANO } from './price-list.ts'
 import { addUsage, idsOfDays, noUsage, type StoredUsageRow, type UsageAmount } from './usage-record.ts'
 
 const MAX_ROWS = 100_000
-const PAGE = 1_000
 
 export const GROUPS = ['day', 'tenant', 'key', 'model'] as const
 export type Group = (typeof GROUPS)[number]
@@ -49,12 +49,11 @@ export async function readUsage(
   >()
   const total = noUsage()
   let rows = 0
-  for await (const tenant of tenantsOf(records, query.tenant)) {
-    for (let after: string | undefined; ; ) {
-      const page = await records.range(tenant, { ...idsOfDays(from, to), after, limit: PAGE })
-      rows += page.records.length
+  for await (const tenant of query.tenant === null ? tenantsOf(records) : [query.tenant]) {
+    for await (const page of pagesOf(records, tenant, idsOfDays(from, to))) {
+      rows += page.length
       if (rows > MAX_ROWS) throw usageErrors.usage_report_too_large(MAX_ROWS)
-      for (const { value } of page.records) {
+      for (const { value } of page) {
         if (query.key !== null && value.key !== query.key) continue
         if (query.model !== null && value.model !== query.model) continue
         const names = namesOf(groupBy, tenant, value)
@@ -64,8 +63,6 @@ export async function readUsage(
         addUsage(group.amount, value)
         addUsage(total, value)
       }
-      if (page.next === null) break
-      after = page.next
     }
   }
   const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
@@ -75,22 +72,6 @@ export async function readUsage(
     to,
     data: sorted.map(({ names, amount }) => ({ ...names, ...toShown(amount) })),
     total: toShown(total),
-  }
-}
-
-async function* tenantsOf(
-  records: Collection<StoredUsageRow>,
-  tenant: string | null,
-): AsyncGenerator<string> {
-  if (tenant !== null) {
-    yield tenant
-    return
-  }
-  for (let after: string | undefined; ; ) {
-    const page = await records.tenants({ after, limit: PAGE })
-    yield* page
-    if (page.length < PAGE) return
-    after = page.at(-1)
   }
 }
 

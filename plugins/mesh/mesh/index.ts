@@ -4,19 +4,9 @@ import { definePlugin, type Host, Mesh, MeshEngine, readVersion, Store, WorkerTa
 import { meshConfig } from './config.ts'
 import { LoadExchange } from './load-exchange.ts'
 import { LocalEngine } from './local-engine.ts'
-import {
-  LeaveMesh,
-  ReadConfigKey,
-  ReadHealth,
-  ReadPolicies,
-  ReadStatus,
-  ReadWorkers,
-  RestoreMesh,
-  WriteConfigKey,
-} from './mesh-commands.ts'
+import { handleMeshCommands } from './mesh-commands.ts'
 import { declareMeshMetrics } from './mesh-metrics.ts'
 import { SharedMesh } from './mesh-service.ts'
-import { CONFIG_KEYS, showPolicies, showStatus, showWorkers } from './mesh-view.ts'
 import { meshRoutes } from './routes.ts'
 
 /** Versions of the records that this release reads and writes. */
@@ -66,26 +56,12 @@ export default definePlugin({
       const key = mesh.digestKey('configuration')
       if (key !== null) digests = await host.configDigests(key)
     }
-    const keys = mesh.records<string>(CONFIG_KEYS)
-    host.onCommand(ReadStatus, () => showStatus(mesh, engine.kind, host.balance))
-    host.onCommand(ReadHealth, () => ({
-      name: mesh.name,
-      size: mesh.members.filter(({ status }) => status !== 'Down').length,
-      problem: mesh.problem(),
-    }))
-    host.onCommand(ReadWorkers, () => showWorkers(host.balance))
-    host.onCommand(ReadPolicies, () => showPolicies(host.balance))
-    host.onCommand(ReadConfigKey, (key) => keys.all.get(key)?.value)
-    host.onCommand(WriteConfigKey, async ({ key, value }) => {
-      await keys.change(key, () => value)
-    })
-    host.onCommand(LeaveMesh, () => {
+    handleMeshCommands(host, mesh, engine.kind, () => {
       isLeaving = true
       mesh.membership.renewNow()
       // Not before the response is written: without a settle time connections are closed at once.
       setImmediate(() => host.shutdown('POST /ha/shutdown'))
     })
-    host.onCommand(RestoreMesh, () => mesh.restore())
     const loads = mesh.shares('workers') ? new LoadExchange(mesh, host.balance) : null
     if (loads !== null) host.replica(WorkerTableReplica).onChange(() => loads.follow())
     return {

@@ -7,15 +7,15 @@ import { WorkerHashes } from '#shared'
 import { decodeLoads, encodeLoads, type Loads } from './load-message.ts'
 
 /**
- * Time between two looks at the own requests, by the number of gateways: the older the counts of the others, the more
- * gateways pick the same worker at once, and the more gateways, the more messages each has to read. A change is sent at
- * once, and what has not changed every second.
+ * Interval at which this gateway reads its own requests in flight, by the number of gateways: the older the counts, the more
+ * gateways pick the same worker at once; the more gateways, the more messages each reads. A change is sent at once,
+ * unchanged counts every second.
  */
 const ROUND_MS_PER_MEMBER = 10
 const MIN_ROUND_MS = 50
 const MAX_ROUND_MS = 250
 const REPEAT_MS = 1_000
-/** What a gateway said is forgotten after this time without a message. */
+/** The loads of a gateway are dropped after this time without a message. */
 const SILENT_MS = 2_500
 /** Workers that one gateway may report, as many as a gateway can have. */
 const MAX_REPORTED = 65_536

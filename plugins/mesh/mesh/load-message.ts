@@ -4,7 +4,7 @@
  * ```
  * version (1 byte) | part (1 byte, from 0) | worker hash (6 bytes), requests (2 bytes) | …
  * ```
- * Numbers are little-endian. A message replaces all that its sender said before; further parts add to it.
+ * Numbers are little-endian. A message replaces the earlier ones of its sender; further parts add to it.
  */
 
 const VERSION = 1

@@ -3,6 +3,7 @@ import {
   type Collection,
   type CounterChange,
   type EngineRecord,
+  type EngineState,
   type Followed,
   GATEWAY_TENANT,
   type Grant,
@@ -15,6 +16,7 @@ import {
 import { GrantWindows } from './grant-windows.ts'
 
 const DATA_SET = 'local'
+const SYNCED = { durability: 'synced' } as const
 
 interface StoredMeshRecord {
   readonly kind: string
@@ -26,7 +28,6 @@ interface StoredMeshRecord {
 export class LocalEngine implements MeshEngine {
   readonly kind = 'local'
   readonly commands = { count: 0, errors: 0, seconds: 0 }
-  readonly #store: StoreService | undefined
   readonly #collection: Collection<StoredMeshRecord> | undefined
   readonly #records = new Map<string, EngineRecord>()
   readonly #windows = new GrantWindows()
@@ -37,7 +38,6 @@ export class LocalEngine implements MeshEngine {
   #wake: () => void = () => undefined
 
   constructor(store: StoreService | undefined) {
-    this.#store = store
     this.#collection = store?.collection<StoredMeshRecord>('mesh-records')
   }
 
@@ -53,21 +53,19 @@ export class LocalEngine implements MeshEngine {
     this.#wake()
   }
 
-  async takeName(): Promise<{ incarnation: number } & ReturnType<LocalEngine['state']>> {
-    return { incarnation: 1, ...this.state() }
+  async takeName(): Promise<{ incarnation: number } & EngineState> {
+    return { incarnation: 1, ...this.#state() }
   }
 
   async renew(name: string, incarnation: number, about: string): Promise<Renewal> {
-    return { isHeld: true, nodes: [{ name, incarnation, about, ageMs: 0 }], ...this.state() }
+    return { isHeld: true, nodes: [{ name, incarnation, about, ageMs: 0 }], ...this.#state() }
   }
 
   async leave(): Promise<void> {}
 
-  async readAll(): Promise<
-    { records: EngineRecord[]; positions: Positions } & ReturnType<LocalEngine['state']>
-  > {
+  async readAll(): Promise<{ records: EngineRecord[]; positions: Positions } & EngineState> {
     const positions = { log: '', revision: this.#revision, channels: new Map<string, string>() }
-    return { records: [...this.#records.values()], positions, ...this.state() }
+    return { records: [...this.#records.values()], positions, ...this.#state() }
   }
 
   async write({
@@ -144,22 +142,13 @@ export class LocalEngine implements MeshEngine {
 
   async removeBlob(): Promise<void> {}
 
-  state(): { revision: number; dataSet: string; earlierDataSets: readonly string[] } {
+  #state(): EngineState {
     return { revision: this.#revision, dataSet: DATA_SET, earlierDataSets: [] }
   }
 
   async #save(key: string, kind: string, id: string, revision: number, value: string | null): Promise<void> {
-    if (this.#store === undefined || this.#collection === undefined) return
-    const target = { collection: this.#collection.name, tenant: GATEWAY_TENANT, id: key }
-    const change =
-      value === null
-        ? ({ kind: 'delete', ...target } as const)
-        : ({
-            kind: 'put',
-            ...target,
-            value: { kind, id, revision, value } satisfies StoredMeshRecord,
-          } as const)
-    await this.#store.write([change], { durability: 'synced' })
+    if (value === null) await this.#collection?.delete(GATEWAY_TENANT, key, SYNCED)
+    else await this.#collection?.put(GATEWAY_TENANT, key, { kind, id, revision, value }, SYNCED)
   }
 }
 

@@ -1,5 +1,7 @@
 /** Commands of the routes to control, which alone talks to the mesh. */
-import { defineCommand } from '#kernel'
+import { defineCommand, type Host } from '#kernel'
+import type { SharedMesh } from './mesh-service.ts'
+import { CONFIG_KEYS, showPolicies, showStatus, showWorkers } from './mesh-view.ts'
 import type { PolicyStateWire, StatusWire, WorkerStateWire } from './wire.ts'
 
 export interface MeshHealth {
@@ -19,3 +21,28 @@ export const WriteConfigKey = defineCommand<{ key: string; value: string }, void
 export const LeaveMesh = defineCommand<null, void>('mesh.leave')
 /** @returns records written. @throws mesh_unavailable (503) */
 export const RestoreMesh = defineCommand<null, number>('mesh.restore')
+
+/** Registers the handlers on control. @param leave leaves the mesh and ends this gateway */
+export function handleMeshCommands(
+  host: Host,
+  mesh: SharedMesh,
+  engineKind: string,
+  leave: () => void,
+): void {
+  const { balance } = host
+  const keys = mesh.records<string>(CONFIG_KEYS)
+  host.onCommand(ReadStatus, () => showStatus(mesh, engineKind, balance))
+  host.onCommand(ReadHealth, () => ({
+    name: mesh.name,
+    size: mesh.members.filter(({ status }) => status !== 'Down').length,
+    problem: mesh.problem(),
+  }))
+  host.onCommand(ReadWorkers, () => showWorkers(balance))
+  host.onCommand(ReadPolicies, () => showPolicies(balance))
+  host.onCommand(ReadConfigKey, (key) => keys.all.get(key)?.value)
+  host.onCommand(WriteConfigKey, async ({ key, value }) => {
+    await keys.change(key, () => value)
+  })
+  host.onCommand(LeaveMesh, leave)
+  host.onCommand(RestoreMesh, () => mesh.restore())
+}

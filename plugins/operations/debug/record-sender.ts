@@ -25,7 +25,10 @@ export class RecordSender {
       return
     }
     this.#waiting.push(view)
-    if (this.#isScheduled) return
+    if (!this.#isScheduled) this.#schedule()
+  }
+
+  #schedule(): void {
     this.#isScheduled = true
     setTimeout(() => void this.#flush(), FLUSH_MS).unref()
   }
@@ -41,7 +44,7 @@ export class RecordSender {
     if (this.#dropped > 0)
       this.#log.warn({ dropped: this.#dropped }, 'debug records dropped: too many pending')
     this.#dropped = 0
-    this.#isScheduled = this.#waiting.length > 0
-    if (this.#isScheduled) setTimeout(() => void this.#flush(), FLUSH_MS).unref()
+    this.#isScheduled = false
+    if (this.#waiting.length > 0) this.#schedule()
   }
 }

@@ -1,6 +1,6 @@
 /** Metrics of circuit breakers: counters on each thread, gauges on control. */
 import type { BreakerState, CounterHandle, MetricFamily, Metrics, WorkerBalance, WorkerEntry } from '#kernel'
-import { LiveGauge } from './worker-metrics.ts'
+import { LiveGauges } from './live-gauges.ts'
 
 /** Number of each state in the `weir_worker_cb_state` gauge. */
 const BREAKER_STATE_CODE: Readonly<Record<BreakerState, number>> = Object.freeze({
@@ -82,7 +82,8 @@ export class BreakerMetrics {
 
   /** Sets the gauges at each scrape. Call on control only, because gauges of several threads are added up. */
   watch(source: BreakerSource): void {
-    const gauge = (name: string, help: string) => new LiveGauge(this.#metrics, name, help, ['worker'])
+    const gauges = new LiveGauges(this.#metrics)
+    const gauge = (name: string, help: string) => gauges.declare(name, help, ['worker'])
     const state = gauge(
       'weir_worker_cb_state',
       'State of the circuit breaker: 0 closed, 1 open, 2 half-open.',
@@ -95,16 +96,13 @@ export class BreakerMetrics {
       'weir_worker_cb_consecutive_successes',
       'Consecutive successes of a half-open breaker.',
     )
-    const gauges = [state, failures, successes]
-    this.#metrics.onCollect(() => {
-      for (const each of gauges) each.begin()
+    gauges.onCollect(() => {
       for (const { slot, url } of source.workers) {
         const runs = source.breakerRuns(slot)
         state.add(BREAKER_STATE_CODE[source.breakerState(slot)], url)
         failures.add(runs.failures, url)
         successes.add(runs.successes, url)
       }
-      for (const each of gauges) each.end()
     })
   }
 

@@ -1,5 +1,6 @@
 /** The metrics about requests, routing, workers and the process, seen through snapshots. */
 import { afterEach, expect, test, vi } from 'vitest'
+import type { WorkerFigures, WorkerStatus } from '#kernel'
 import { LabelLimit, modelLabelLimit } from '#shared'
 import type { HistogramFamily, ValueFamily } from '../../../kernel/contracts/metric-snapshot.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
@@ -8,7 +9,7 @@ import { HttpMetrics } from './http-metrics.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
 import { RouterMetrics, routerErrorType, routerKinds } from './router-metrics.ts'
 import { declareOpenRequestAges } from './traffic-metrics.ts'
-import { WorkerMetrics, type WorkerSample } from './worker-metrics.ts'
+import { WorkerMetrics } from './worker-metrics.ts'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -163,14 +164,20 @@ test('label values that are overlong or hold control characters are other', () =
   ])
 })
 
+interface Sample {
+  readonly url: string
+  readonly models: readonly { readonly id: string }[]
+  readonly inFlight: number
+  readonly status: WorkerStatus
+  readonly figures: WorkerFigures
+}
+
 test('worker gauges follow the table, without removed workers', () => {
   const metrics = new ThreadMetrics()
   const workers = new WorkerMetrics(metrics, modelLabelLimit())
-  const sample = (url: string, more: Partial<WorkerSample> = {}): WorkerSample => ({
+  const sample = (url: string, more: Partial<Sample> = {}): Sample => ({
     url,
-    workerType: 'regular',
-    connectionMode: 'http',
-    models: ['llama'],
+    models: [{ id: 'llama' }],
     inFlight: 2,
     status: 'ready',
     figures: workerFigures(),
@@ -181,7 +188,20 @@ test('worker gauges follow the table, without removed workers', () => {
     sample('http://b', { inFlight: 5, status: 'draining' }),
     sample('http://c', { models: [] }),
   ]
-  workers.watch(() => table)
+  workers.watch({
+    get workers() {
+      return table.map(({ url, models }, slot) => ({
+        slot,
+        url,
+        models,
+        workerType: 'regular' as const,
+        connectionMode: 'http' as const,
+      }))
+    },
+    inFlight: (slot) => table[slot].inFlight,
+    status: (slot) => table[slot].status,
+    figures: (slot) => table[slot].figures,
+  })
   expect(values(metrics, 'weir_worker_pool_size')).toEqual(['regular,http,llama 2', 'regular,http,unknown 1'])
   expect(values(metrics, 'weir_worker_connections_active')).toEqual(['regular,http 9'])
   expect(values(metrics, 'weir_worker_requests_active')).toEqual(['http://a 2', 'http://b 5', 'http://c 2'])

@@ -1,6 +1,5 @@
 /** @hot Implements TrafficWatch: passes each event of the thread's traffic to its metrics. */
 import {
-  type BreakerWatch,
   type CallWatch,
   type CounterHandle,
   GatewayError,
@@ -40,7 +39,7 @@ const UNKNOWN_MODEL_CODES: ReadonlySet<string> = new Set(['no_workers', 'workers
 const UNROUTED = routerKinds('http')
 
 export class TrafficMetrics implements TrafficWatch {
-  readonly breakers: BreakerWatch & BreakerMetrics
+  readonly breakers: BreakerMetrics
   readonly #metrics: Metrics
   readonly #router: RouterMetrics
   readonly #workers: WorkerMetrics
@@ -62,17 +61,7 @@ export class TrafficMetrics implements TrafficWatch {
   /** Declares gauges of the whole gateway; call on control only, because gauges of several threads are added up. */
   watchWorkers(balance: WorkerBalance): void {
     this.breakers.watch(balance)
-    this.#workers.watch(() =>
-      balance.workers.map((worker) => ({
-        url: worker.url,
-        workerType: worker.workerType,
-        connectionMode: worker.connectionMode,
-        models: worker.models.map((model) => model.id),
-        inFlight: balance.inFlight(worker.slot),
-        status: balance.status(worker.slot),
-        figures: balance.figures(worker.slot),
-      })),
-    )
+    this.#workers.watch(balance)
   }
 
   route(method: string, path: string | null): RouteWatch {

@@ -1,36 +1,26 @@
 /** Metrics of workers: gauges from the worker table on control, counters on each thread. */
-import type { CounterHandle, GaugeHandle, MetricFamily, Metrics, WorkerFigures } from '#kernel'
 import {
   type ConnectionMode,
-  labelKey,
+  type CounterHandle,
+  type MetricFamily,
+  type Metrics,
   WORKER_STATUS_CODE,
-  type WorkerStatus,
+  type WorkerBalance,
+  type WorkerEntry,
   type WorkerType,
 } from '#kernel'
 import { type LabelLimit, OTHER } from '#shared'
+import { LiveGauges } from './live-gauges.ts'
 
-/** A registered worker at the time of a scrape. */
-export interface WorkerSample {
-  /** As registered; the `worker` label. */
-  readonly url: string
-  readonly workerType: WorkerType
-  readonly connectionMode: ConnectionMode
-  /** Ids of the served models; empty for a wildcard worker, which is counted as `unknown`. */
-  readonly models: readonly string[]
-  /** Requests in flight over all threads. */
-  readonly inFlight: number
-  readonly status: WorkerStatus
-  readonly figures: WorkerFigures
+/** State of the workers, read at each scrape. */
+interface WorkerSource extends Pick<WorkerBalance, 'inFlight' | 'status' | 'figures'> {
+  readonly workers: readonly (Pick<WorkerEntry, 'slot' | 'url' | 'workerType' | 'connectionMode'> & {
+    readonly models: readonly { readonly id: string }[]
+  })[]
 }
-
-/** Failure kind such as `connect` or `idle_timeout`, from a fixed set. */
-export type WorkerErrorType = string
 
 /** Labels of a picked worker. */
-export interface SelectedWorker {
-  readonly workerType: WorkerType
-  readonly connectionMode: ConnectionMode
-}
+type SelectedWorker = Pick<WorkerEntry, 'workerType' | 'connectionMode'>
 
 /** Picks of one policy among workers of one kind, for one model. */
 interface Selection extends SelectedWorker {
@@ -67,94 +57,64 @@ export class WorkerMetrics {
    * Sets the pool gauges at each scrape. Call on control only, because gauges of several threads are added up.
    * Removes series of removed workers.
    */
-  watch(workers: () => Iterable<WorkerSample>): void {
-    const poolSize = new LiveGauge(this.#metrics, 'weir_worker_pool_size', 'Registered workers.', [
+  watch(source: WorkerSource): void {
+    const gauges = new LiveGauges(this.#metrics)
+    const perWorker = (name: string, help: string) => gauges.declare(name, help, ['worker'])
+    const poolSize = gauges.declare('weir_worker_pool_size', 'Registered workers.', [
       'worker_type',
       'connection_mode',
       'model',
     ])
-    const connections = new LiveGauge(
-      this.#metrics,
-      'weir_worker_connections_active',
-      'Open upstream requests.',
-      ['worker_type', 'connection_mode'],
-    )
-    const requests = new LiveGauge(
-      this.#metrics,
-      'weir_worker_requests_active',
-      'Requests in flight to the worker.',
-      ['worker'],
-    )
-    const health = new LiveGauge(this.#metrics, 'weir_worker_health', '1 if the worker is ready, else 0.', [
-      'worker',
+    const connections = gauges.declare('weir_worker_connections_active', 'Open upstream requests.', [
+      'worker_type',
+      'connection_mode',
     ])
-    const state = new LiveGauge(
-      this.#metrics,
+    const requests = perWorker('weir_worker_requests_active', 'Requests in flight to the worker.')
+    const health = perWorker('weir_worker_health', '1 if the worker is ready, else 0.')
+    const state = perWorker(
       'weir_worker_state',
       'State of the worker: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining.',
-      ['worker'],
     )
-    const failures = new LiveGauge(
-      this.#metrics,
+    const failures = gauges.declare(
       'weir_worker_failures_total',
       'Failed attempts at the worker: answered with an error status, silent (no or an incomplete response), or unreachable.',
       ['worker', 'class'],
       'counter',
     )
-    const failureShare = new LiveGauge(
-      this.#metrics,
+    const failureShare = perWorker(
       'weir_worker_failure_ratio',
       'Share of recent attempts at the worker that failed; a moving average.',
-      ['worker'],
     )
-    const stalled = new LiveGauge(
-      this.#metrics,
+    const stalled = perWorker(
       'weir_worker_stalled',
       '1 if a stream waits for a byte and no stream of the worker receives any, else 0.',
-      ['worker'],
     )
-    const duration = new LiveGauge(
-      this.#metrics,
+    const duration = perWorker(
       'weir_worker_duration_seconds',
       'Duration of successful attempts at the worker; a moving average.',
-      ['worker'],
     )
-    const firstByte = new LiveGauge(
-      this.#metrics,
+    const firstByte = perWorker(
       'weir_worker_ttft_seconds',
       'Time from an attempt at the worker to the first byte of the response body; a moving average.',
-      ['worker'],
     )
-    const gauges = [
-      poolSize,
-      connections,
-      requests,
-      health,
-      state,
-      failures,
-      failureShare,
-      stalled,
-      duration,
-      firstByte,
-    ]
-    this.#metrics.onCollect(() => {
-      for (const gauge of gauges) gauge.begin()
-      for (const worker of workers()) {
-        const { workerType, connectionMode, url } = worker
-        const models = worker.models.length === 0 ? ['unknown'] : worker.models
-        for (const model of models) poolSize.add(1, workerType, connectionMode, this.#models.admit(model))
-        connections.add(worker.inFlight, workerType, connectionMode)
-        requests.add(worker.inFlight, url)
-        health.add(worker.status === 'ready' ? 1 : 0, url)
-        state.add(WORKER_STATUS_CODE[worker.status], url)
-        const { figures } = worker
+    gauges.onCollect(() => {
+      for (const { slot, url, workerType, connectionMode, models } of source.workers) {
+        // Wildcard workers list no model.
+        const served = models.length === 0 ? ['unknown'] : models.map(({ id }) => id)
+        for (const model of served) poolSize.add(1, workerType, connectionMode, this.#models.admit(model))
+        const inFlight = source.inFlight(slot)
+        connections.add(inFlight, workerType, connectionMode)
+        requests.add(inFlight, url)
+        const status = source.status(slot)
+        health.add(status === 'ready' ? 1 : 0, url)
+        state.add(WORKER_STATUS_CODE[status], url)
+        const figures = source.figures(slot)
         for (const [fault, count] of Object.entries(figures.failures)) failures.add(count, url, fault)
         failureShare.add(figures.failureShare, url)
         stalled.add(figures.isStalled ? 1 : 0, url)
         if (figures.durationMs !== null) duration.add(figures.durationMs / 1000, url)
         if (figures.firstByteMs !== null) firstByte.add(figures.firstByteMs / 1000, url)
       }
-      for (const gauge of gauges) gauge.end()
     })
   }
 
@@ -195,43 +155,8 @@ export class WorkerMetrics {
     else known.push(selection)
   }
 
-  onError(workerType: WorkerType, connectionMode: ConnectionMode, errorType: WorkerErrorType): void {
+  /** @param errorType kind of the failure, such as `connect`, from a fixed set */
+  onError(workerType: WorkerType, connectionMode: ConnectionMode, errorType: string): void {
     this.#errors.labels(workerType, connectionMode, errorType).inc()
-  }
-}
-
-/** A gauge, or a counter kept elsewhere, whose series are exactly those added between `begin` and `end`. */
-export class LiveGauge {
-  readonly #family: MetricFamily<GaugeHandle | CounterHandle>
-  /** Series of the previous pass; those not added again are removed. */
-  #stale = new Map<string, string[]>()
-  #live = new Map<string, string[]>()
-
-  constructor(
-    metrics: Metrics,
-    name: string,
-    help: string,
-    labels: readonly string[],
-    kind: 'gauge' | 'counter' = 'gauge',
-  ) {
-    this.#family = metrics[kind]({ name, help, labels })
-  }
-
-  begin(): void {
-    this.#stale = this.#live
-    this.#live = new Map()
-  }
-
-  add(by: number, ...labels: string[]): void {
-    const key = labelKey(labels)
-    const gauge = this.#family.labels(...labels)
-    if (!this.#live.has(key)) gauge.value = 0
-    gauge.value += by
-    this.#live.set(key, labels)
-    this.#stale.delete(key)
-  }
-
-  end(): void {
-    for (const labels of this.#stale.values()) this.#family.remove(...labels)
   }
 }

@@ -18,7 +18,7 @@ export interface PolicyStateOptions {
   readonly metrics: Metrics | null
   /** Rows of the worker counters. */
   readonly maxWorkers: number
-  /** Where picks note what other gateways shall learn; absent on control and without a mesh. */
+  /** Rings for notes to other gateways; absent on control and without a mesh. */
   readonly rings?: NoteRings
 }
 

@@ -1,4 +1,4 @@
-/** The response header that says what of a request had no effect. */
+/** The response header that lists parts of a request without effect. */
 import type { ExtraHeaders } from '#kernel'
 
 const WARNING_HEADER = 'x-weir-warning'

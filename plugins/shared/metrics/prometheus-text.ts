@@ -1,6 +1,6 @@
-/** The Prometheus text format, version 0.0.4: text to samples and back. Knows nothing of workers or merging. */
+/** The Prometheus text format, version 0.0.4: text to samples and back. */
 
-/** One sample line. Values stay text, so that no number loses digits on its way through. */
+/** One sample line. Values stay text, so that no digit is lost. */
 export interface PrometheusSample {
   readonly name: string
   readonly labels: ReadonlyMap<string, string>
@@ -9,7 +9,7 @@ export interface PrometheusSample {
   readonly timestamp: string | null
 }
 
-/** What belongs together under one HELP and TYPE; a histogram's family holds its `_bucket`, `_sum` and `_count`. */
+/** The samples under one HELP and TYPE; the family of a histogram includes its `_bucket`, `_sum` and `_count`. */
 export interface PrometheusFamily {
   readonly name: string
   type: string | null
@@ -30,15 +30,15 @@ const LABEL_NAME = /[a-zA-Z_][a-zA-Z0-9_]*/y
 const BLANKS = /[ \t]*/y
 const LABEL_TEXT = /[^\\"]*/y
 const WORD = /[^ \t]+/y
-/** No part of it can take what another has taken: a long wrong number is found wrong at once. */
+/** No two parts match the same text, so that a long invalid number is rejected in linear time. */
 const NUMBER = /^[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan)$/i
 const INTEGER = /^-?\d+$/
-/** A wrong page must not cost more than a right one: engines have some thousand samples, of a dozen labels. */
+/** Bounds for invalid pages; engines export some thousand samples with a dozen labels. */
 const MAX_SAMPLES = 50_000
 const MAX_LABELS = 64
-/** Less than a millisecond. */
+/** Lines of one step, which takes less than a millisecond. */
 const LINES_A_STEP = 256
-/** Readers of the format refuse a whole page for another word. */
+/** Prometheus rejects a page with any other type. */
 const TYPES: ReadonlySet<string> = new Set(['counter', 'gauge', 'histogram', 'summary', 'untyped'])
 const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   histogram: ['_bucket', '_sum', '_count'],
@@ -52,10 +52,13 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
  * @source Prometheus exposition formats, text format 0.0.4
  */
 export function parsePrometheusText(text: string): PrometheusFamily[] {
-  return atOnce(readPrometheusText(text))
+  const steps = readPrometheusText(text)
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return step.value
 }
 
-/** The same a step at a time: a page of megabytes takes longer than others on the thread may wait. */
+/** As `parsePrometheusText`, in steps: a page of megabytes would block the thread for too long. */
 export function* readPrometheusText(text: string): Generator<void, PrometheusFamily[]> {
   const families = new Map<string, PrometheusFamily>()
   let lineNumber = 0
@@ -77,12 +80,7 @@ export function* readPrometheusText(text: string): Generator<void, PrometheusFam
   return [...families.values()]
 }
 
-/** Writes families one after the other, each with its HELP and TYPE where known. */
-export function writePrometheusText(families: Iterable<PrometheusFamily>): string {
-  return atOnce(printPrometheusText(families))
-}
-
-/** The same a step at a time. */
+/** Writes families with their HELP and TYPE, in steps. */
 export function* printPrometheusText(families: Iterable<PrometheusFamily>): Generator<void, string> {
   const lines: string[] = []
   for (const { name, type, help, samples } of families) {
@@ -96,22 +94,16 @@ export function* printPrometheusText(families: Iterable<PrometheusFamily>): Gene
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
 }
 
-function atOnce<T>(steps: Generator<void, T>): T {
-  let step = steps.next()
-  while (step.done !== true) step = steps.next()
-  return step.value
-}
-
 function writeSample({ name, labels, value, timestamp }: PrometheusSample): string {
   const pairs = [...labels].map(([label, text]) => `${label}="${escapeLabel(text)}"`)
   const set = pairs.length === 0 ? '' : `{${pairs.join(',')}}`
   return timestamp === null ? `${name}${set} ${value}` : `${name}${set} ${value} ${timestamp}`
 }
 
-/** What it ends with is anything: a text that had to end well would be tried from each of its blanks. */
+/** The end matches any text: an anchored text would be tried from each of its blanks. */
 const COMMENT = /^#[ \t]+(HELP|TYPE)[ \t]+([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]+([\s\S]*))?$/
 
-/** Other comments than HELP and TYPE mean nothing and are dropped. */
+/** Comments other than HELP and TYPE are ignored. */
 function readComment(line: string, families: Map<string, PrometheusFamily>): void {
   const match = COMMENT.exec(line)
   if (match === null) return
@@ -193,7 +185,7 @@ class LineReader {
     for (;;) {
       this.#take(LABEL_TEXT, 'a label value')
       if (this.#peek() !== '\\') break
-      // Whatever is escaped cannot end the value.
+      // An escaped character cannot end the value.
       this.#at += 2
     }
     const raw = this.#line.slice(start, this.#at)
@@ -236,6 +228,6 @@ function escapeLabel(text: string): string {
 }
 
 function unescaped(text: string): string {
-  // An unknown escape stays as it is, backslash and all.
+  // Unknown escapes keep their backslash.
   return text.replaceAll(/\\([\\n"])/g, (_whole, char: string) => (char === 'n' ? '\n' : char))
 }

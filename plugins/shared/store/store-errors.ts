@@ -2,6 +2,11 @@
 import { defineErrors, GatewayError, retryAfter } from '#kernel'
 
 export const storeErrors = defineErrors('store', {
+  record_store_missing: {
+    kind: 'internal',
+    source: 'gateway',
+    text: () => 'needs a store: enable postgres or storage under plugins',
+  },
   storage_not_open: {
     kind: 'unavailable',
     source: 'gateway',

@@ -1,5 +1,5 @@
-/** What the collections of every store have in common: writes of single records, which go through the store. */
-import type { Change, PutOptions, WriteOptions } from '#kernel'
+/** What the collections of every store have in common: writes of single records go through the store. */
+import type { Change, PutOptions, StoredRecord, WriteOptions } from '#kernel'
 
 export type WriteChanges = (changes: readonly Change[], options: WriteOptions) => Promise<string | null>
 
@@ -12,6 +12,12 @@ export abstract class StoredCollection<T> {
     this.name = name
     this.isValid = isValid
     this.#write = write
+  }
+
+  abstract read(tenant: string, id: string): Promise<StoredRecord<T> | undefined>
+
+  async get(tenant: string, id: string): Promise<T | undefined> {
+    return (await this.read(tenant, id))?.value
   }
 
   async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {

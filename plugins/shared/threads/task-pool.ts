@@ -6,7 +6,15 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
-import { type Host, messageOf, TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
+import {
+  type Host,
+  messageOf,
+  settlesWithin,
+  TaskFailure,
+  type TaskPool,
+  type TaskRun,
+  TaskStop,
+} from '#kernel'
 
 const require = createRequire(import.meta.url)
 
@@ -163,21 +171,16 @@ export class OwnTaskPool implements TaskPool {
 
   /** Resolves when every thread has loaded its modules, or after the time limit. */
   async #whenLoaded(): Promise<void> {
-    let isLate = false
-    let timer: NodeJS.Timeout | undefined
-    const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(() => {
-        isLate = true
-        resolve()
-      }, this.#loadLimitMs)
-    })
+    await settlesWithin(this.#load(), this.#loadLimitMs)
+  }
+
+  async #load(): Promise<void> {
     // A thread that ends meanwhile is replaced by one that has to load, too.
-    while (this.#isLoading && !isLate) {
+    while (this.#isLoading) {
       const loading = this.#pool.threads.filter((thread) => !this.#loaded.has(thread))
-      await Promise.race([limit, Promise.all(loading.map(firstMessage))])
-      for (const thread of loading) if (!isLate) this.#loaded.add(thread)
+      await Promise.all(loading.map(firstMessage))
+      for (const thread of loading) this.#loaded.add(thread)
     }
-    clearTimeout(timer)
   }
 }
 

@@ -1,4 +1,4 @@
-/** The query of a listing: how many, in which order, after what, and what to include. @source OpenAI API reference, Responses */
+/** Query parameters of a listing: limit, order, cursor and include. @source OpenAI API reference, Responses */
 import type { PageOptions } from '#kernel'
 import { includeNames, isInclude } from '#shared'
 import { conversationErrors, shown } from './errors.ts'

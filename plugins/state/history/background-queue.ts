@@ -13,9 +13,9 @@ import {
   type StoredRecord,
   type StoreService,
 } from '#kernel'
-import { isUnreadableRecord } from '#shared'
+import { countRecords, isUnreadableRecord } from '#shared'
+import { deleteRange } from './change-list.ts'
 import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
-import { countRecords, pagesOf } from './record-pages.ts'
 
 /** Renewals per lease period. */
 const RENEWALS = 3
@@ -155,9 +155,7 @@ export class StoredQueue implements BackgroundQueue {
 
   /** Ends the leases of all owners. Only for a store of one process, before its owners start. */
   async endLeases(): Promise<void> {
-    const { jobOwners } = this.#collections
-    for await (const page of pagesOf(jobOwners, GATEWAY_TENANT))
-      for (const { id } of page) await jobOwners.delete(GATEWAY_TENANT, id)
+    await deleteRange(this.#store, this.#collections.jobOwners, GATEWAY_TENANT)
   }
 
   /** Ends the lease, so that other threads can take the unfinished jobs. */

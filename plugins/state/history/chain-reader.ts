@@ -3,6 +3,7 @@
  * for its chain and one for each chain it branched from. Recently used histories are cached.
  */
 import type { HistoryItem, HistoryProblem, LoadedHistory } from '#kernel'
+import { pagesOf } from '#shared'
 import {
   type ChainPosition,
   type Collections,
@@ -14,7 +15,6 @@ import {
 } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
-import { pagesOf } from './record-pages.ts'
 
 interface CachedChain extends CachedHistory {
   readonly segments: readonly Segment[]

@@ -1,15 +1,5 @@
 /** Collections of history, the types of their records, and their ids. */
-import {
-  type Change,
-  type Collection,
-  type HistoryItem,
-  isObject,
-  JsonText,
-  type ResponseStatus,
-  type StoredRecord,
-  type StoreService,
-} from '#kernel'
-import { uuidV7 } from '#shared'
+import { type Collection, type HistoryItem, isObject, type ResponseStatus, type StoreService } from '#kernel'
 
 /** Position of a turn: its chain, its 0-based number in it, and the totals up to and including it. */
 export interface ChainPosition {
@@ -242,68 +232,4 @@ export function nowSec(): number {
 
 export function padded(number: number): string {
   return String(number).padStart(12, '0')
-}
-
-const MARK_MS = 86_400_000
-
-/** Builds the changes of one write of a tenant. */
-export class ChangeList {
-  readonly changes: Change[] = []
-  textBytes = 0
-  readonly #tenant: string
-
-  constructor(tenant: string) {
-    this.#tenant = tenant
-  }
-
-  put<T>({ name }: Collection<T>, id: string, value: T | JsonText, onlyIf?: string | null): this {
-    if (value instanceof JsonText) this.textBytes += Buffer.byteLength(value.text)
-    this.changes.push({ kind: 'put', collection: name, tenant: this.#tenant, id, value, onlyIf })
-    return this
-  }
-
-  /** Marks a deletion inside a chain or conversation; kept longer than any cache entry. */
-  mark({ name }: Collection<string>, id: string): this {
-    const expiresAtMs = Date.now() + MARK_MS
-    const target = { collection: name, tenant: this.#tenant, id }
-    this.changes.push({ kind: 'put', ...target, value: uuidV7(), expiresAtMs })
-    return this
-  }
-
-  delete({ name }: Collection<unknown>, id: string, onlyIf?: string | null): this {
-    this.changes.push({ kind: 'delete', collection: name, tenant: this.#tenant, id, onlyIf })
-    return this
-  }
-
-  check({ name }: Collection<unknown>, id: string, onlyIf: string | null): this {
-    this.changes.push({ kind: 'check', collection: name, tenant: this.#tenant, id, onlyIf })
-    return this
-  }
-}
-
-/** Stores a changed conversation and moves it to the end of the order of age. @param before null for a new one */
-export function putConversation(
-  list: ChangeList,
-  { conversations, conversationAges }: Collections,
-  id: string,
-  value: StoredConversation,
-  before: StoredRecord<StoredConversation> | null,
-): void {
-  if (before !== null) list.delete(conversationAges, ageId(before.value.changedAtSec, id))
-  list
-    .put(conversations, id, value, before?.version ?? null)
-    .put(conversationAges, ageId(value.changedAtSec, id), value.bytes)
-}
-
-/** Deletes a conversation; its items become inaccessible and are deleted later. */
-export function deleteConversation(
-  list: ChangeList,
-  { conversations, conversationAges, trash, marks }: Collections,
-  { id, value, version }: StoredRecord<StoredConversation>,
-): void {
-  list
-    .delete(conversations, id, version)
-    .delete(conversationAges, ageId(value.changedAtSec, id))
-    .put(trash, id, 0)
-    .mark(marks, id)
 }

@@ -14,26 +14,16 @@ import type {
   StoredRecord,
   StoreService,
 } from '#kernel'
-import {
-  ChangeList,
-  type Collections,
-  deleteConversation,
-  isId,
-  nowSec,
-  positionId,
-  putConversation,
-  type StoredConversation,
-  within,
-} from './collections.ts'
+import { pagesOf } from '#shared'
+import { ChangeList, deleteConversation, putConversation, SYNCED } from './change-list.ts'
+import { type Collections, isId, nowSec, positionId, type StoredConversation, within } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import type { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
-import { pagesOf } from './record-pages.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
-const SYNCED = { durability: 'synced' } as const
 const NOT_FOUND = { problem: 'conversation_not_found' } as const
 
 interface CachedConversation extends CachedHistory {

@@ -10,18 +10,9 @@ import {
   type StoredRecord,
   type StoreService,
 } from '#kernel'
-import {
-  ChangeList,
-  type Collections,
-  type ItemPointer,
-  isId,
-  nowSec,
-  positionId,
-  putConversation,
-  type StoredConversation,
-  within,
-} from './collections.ts'
-import type { ItemIndex } from './item-index.ts'
+import { ChangeList, putConversation, SYNCED } from './change-list.ts'
+import { type Collections, isId, nowSec, positionId, type StoredConversation, within } from './collections.ts'
+import { type ItemIndex, removeConversationPointer } from './item-index.ts'
 import { CONFLICT } from './retry-on-conflict.ts'
 
 /** Maximum conversations stored in the pointer of a shared item; older ones are not found by item id. */
@@ -107,13 +98,8 @@ export class ConversationItems {
       .mark(marks, conversation)
     const value = { ...found.value, changedAtSec: nowSec(), bytes: found.value.bytes - bytes }
     putConversation(list, this.#collections, conversation, value, found)
-    const pointer = await items.read(tenant, itemId)
-    if (pointer !== undefined) {
-      const left = withoutConversation(pointer.value, conversation)
-      if (left === null) list.delete(items, itemId, pointer.version)
-      else list.put(items, itemId, left, pointer.version)
-    }
-    return (await this.#store.write(list.changes, { durability: 'synced' })) === null ? CONFLICT : bytes
+    await removeConversationPointer(tenant, list, items, itemId, conversation)
+    return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : bytes
   }
 
   async page(
@@ -138,11 +124,4 @@ export class ConversationItems {
     const items = records.slice(0, limit).map(({ value }) => value)
     return { items, hasMore: records.length > limit || next !== null }
   }
-}
-
-/** @returns null if no location is left */
-export function withoutConversation(pointer: ItemPointer, conversation: string): ItemPointer | null {
-  const conversations = pointer.conversations?.filter(({ id }) => id !== conversation) ?? []
-  if (conversations.length > 0) return { ...pointer, conversations }
-  return pointer.turn === undefined ? null : { turn: pointer.turn }
 }

@@ -1,6 +1,7 @@
 /** Lock of a conversation: a record with an expiry that its holder renews. */
 import type { ConversationLock, StoreService } from '#kernel'
-import { ChangeList, type Collections } from './collections.ts'
+import { ChangeList } from './change-list.ts'
+import type { Collections } from './collections.ts'
 
 /** Renewals per lease period. */
 const RENEWALS = 3

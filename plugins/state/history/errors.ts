@@ -30,9 +30,4 @@ export const historyErrors = defineErrors('history', {
     text: (count: number, limit: number) =>
       `this tenant has ${count} of at most ${limit} conversations; delete some of them first`,
   },
-  history_store_missing: {
-    kind: 'internal',
-    source: 'gateway',
-    text: () => 'the history plugin requires a store: enable the storage or the postgres plugin',
-  },
 })

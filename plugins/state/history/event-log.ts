@@ -1,7 +1,7 @@
 /** Stored events of streams, for resuming; each record holds the frames of one write. */
 import type { EventLog, StoreService } from '#kernel'
-import { ChangeList, type Collections, isId, padded, within } from './collections.ts'
-import { pagesOf } from './record-pages.ts'
+import { deleteRange } from './change-list.ts'
+import { type Collections, isId, padded, within } from './collections.ts'
 
 /** Approximate maximum bytes of frames per read. */
 const READ_BYTES = 1024 * 1024
@@ -31,11 +31,7 @@ export class StoredEvents implements EventLog {
   async clear(tenant: string, responseId: string): Promise<void> {
     if (!isId(responseId)) return
     const bounds = { ...within(responseId), maxBytes: READ_BYTES }
-    for await (const records of pagesOf(this.#events, tenant, bounds)) {
-      const list = new ChangeList(tenant)
-      for (const { id } of records) list.delete(this.#events, id)
-      if (list.changes.length > 0) await this.#store.write(list.changes)
-    }
+    await deleteRange(this.#store, this.#events, tenant, bounds)
   }
 
   async read(

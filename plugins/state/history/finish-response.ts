@@ -13,17 +13,16 @@ import {
 } from '#kernel'
 import { JobClaim } from './background-queue.ts'
 import type { ChainReader } from './chain-reader.ts'
+import { ChangeList, putConversation, SYNCED } from './change-list.ts'
 import {
   ageId,
   type ChainPosition,
-  ChangeList,
   type Collections,
   type ItemPointer,
   isId,
   isRunning,
   nowSec,
   positionId,
-  putConversation,
   type Segment,
   type StoredConversation,
   turnId,
@@ -41,8 +40,6 @@ import {
   turnText,
   turnWithoutReads,
 } from './turn-records.ts'
-
-const SYNCED = { durability: 'synced' } as const
 
 /** Records that determine the position of a turn. */
 interface Past {

@@ -3,9 +3,9 @@
  * which detects a truncated file. Also counts the records of each tenant.
  */
 import { type Change, type Collection, isObject, type StoreService } from '#kernel'
+import { countRecords, pagesOf, tenantsOf } from '#shared'
 import { type Collections, openCollections } from './collections.ts'
 import { historyErrors } from './errors.ts'
-import { countRecords, pagesOf } from './record-pages.ts'
 
 const HEAD = { weir: 'history', version: 1 } as const
 const BATCH_RECORDS = 500
@@ -101,16 +101,6 @@ export async function importHistory(
   if (!isEnded)
     throw historyErrors.invalid_history_file(number, 'the trailer is missing; the file is truncated')
   return records
-}
-
-/** Yields every tenant of a collection. */
-export async function* tenantsOf(collection: Pick<Collection<unknown>, 'tenants'>): AsyncGenerator<string> {
-  let after: string | undefined
-  do {
-    const tenants = await collection.tenants({ after })
-    yield* tenants
-    after = tenants.at(-1)
-  } while (after !== undefined)
 }
 
 function toLine(value: object): string {

@@ -1,9 +1,8 @@
 /** The history plugin: responses, items, conversations and background jobs, in the shared or the local store. */
 import { definePlugin, History, SharedStore, Store } from '#kernel'
-import { PeriodicBatches } from '#shared'
+import { findRecordStore, PeriodicBatches } from '#shared'
 import { openCollections } from './collections.ts'
 import { historyConfig } from './config.ts'
-import { historyErrors } from './errors.ts'
 import { StoredHistory } from './history-service.ts'
 import { UsageReport } from './usage-report.ts'
 
@@ -19,11 +18,9 @@ export default definePlugin({
   },
   enables: (_, isEnabled) => (isEnabled('postgres') ? [] : ['storage']),
   register(host, config) {
-    const shared = host.find(SharedStore)
-    const store = shared ?? host.find(Store)
-    if (store === undefined) throw historyErrors.history_store_missing()
-    const outage = () => host.outage(shared === undefined ? Store : SharedStore)
-    const history = new StoredHistory(store, config, host.log, shared !== undefined, outage)
+    const { store, isShared } = findRecordStore(host)
+    const outage = () => host.outage(isShared ? SharedStore : Store)
+    const history = new StoredHistory(store, config, host.log, isShared, outage)
     host.provide(History, history)
     const report = new UsageReport(history.usage, openCollections(store).usage, host.metrics)
     const pruning = new PeriodicBatches(
@@ -38,7 +35,7 @@ export default definePlugin({
     )
     return {
       // Before the data threads start: jobs that an earlier process ran are lost, and need not wait for its leases.
-      start: () => (host.isControl && shared === undefined ? history.queue.endLeases() : undefined),
+      start: () => (host.isControl && !isShared ? history.queue.endLeases() : undefined),
       ready: () => {
         if (host.isControl) pruning.start()
       },

@@ -1,13 +1,7 @@
 /** Finds items by id in turns and conversations. */
 import type { HistoryItem } from '#kernel'
-import {
-  type ChangeList,
-  type Collections,
-  type ItemPointer,
-  isId,
-  itemsOf,
-  positionId,
-} from './collections.ts'
+import type { ChangeList } from './change-list.ts'
+import { type Collections, type ItemPointer, isId, itemsOf, positionId } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { approximateBytes } from './history-cache.ts'
 
@@ -84,4 +78,21 @@ export async function removeTurnPointers(
     if (conversations === undefined) list.delete(items, id, pointer.version)
     else list.put(items, id, { conversations }, pointer.version)
   }
+}
+
+/** Removes the conversation from the pointer of an item; an item that is nowhere else is no longer found. */
+export async function removeConversationPointer(
+  tenant: string,
+  list: ChangeList,
+  items: Collections['items'],
+  itemId: string,
+  conversation: string,
+): Promise<void> {
+  const pointer = await items.read(tenant, itemId)
+  if (pointer === undefined) return
+  const { turn, conversations = [] } = pointer.value
+  const left = conversations.filter(({ id }) => id !== conversation)
+  if (left.length > 0) list.put(items, itemId, { ...pointer.value, conversations: left }, pointer.version)
+  else if (turn !== undefined) list.put(items, itemId, { turn }, pointer.version)
+  else list.delete(items, itemId, pointer.version)
 }

@@ -11,9 +11,9 @@ import {
   type StoreService,
 } from '#kernel'
 import type { ChainReader } from './chain-reader.ts'
+import { ChangeList, SYNCED } from './change-list.ts'
 import {
   ageId,
-  ChangeList,
   type Collections,
   isId,
   isRunning,
@@ -27,7 +27,6 @@ import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const MAX_CREATED = 20_000
-const SYNCED = { durability: 'synced' } as const
 
 export class StoredResponses implements ResponseHistory {
   readonly #store: StoreService

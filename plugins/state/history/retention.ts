@@ -3,11 +3,11 @@
  * while a newer response continues it; a chain is deleted with its last response.
  */
 import type { StoreService } from '#kernel'
+import { countRecords } from '#shared'
+import { ChangeList, deleteConversation, deleteRange } from './change-list.ts'
 import {
   type ChainPosition,
-  ChangeList,
   type Collections,
-  deleteConversation,
   itemsOf,
   positionId,
   splitAgeId,
@@ -15,13 +15,11 @@ import {
   within,
 } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
-import { withoutConversation } from './conversation-items.ts'
-import { removeTurnPointers } from './item-index.ts'
-import { countRecords } from './record-pages.ts'
+import { removeConversationPointer, removeTurnPointers } from './item-index.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const DAY_SEC = 86_400
-/** Maximum turns or items deleted by one write. */
+/** Maximum turns deleted by one write. */
 const SLICE = 200
 
 export class Retention {
@@ -128,17 +126,8 @@ export class Retention {
     const isContinued = (await turns.get(tenant, turnId(chain, turn + 1))) !== undefined
     if (isContinued || (await branches.range(tenant, { ...within(chain), limit: 1 })).records.length > 0)
       return
-    for (;;) {
-      const { records } = await turns.range(tenant, {
-        from: turnId(chain, 0),
-        to: turnId(chain, turn + 1),
-        limit: SLICE,
-      })
-      if (records.length === 0) break
-      const list = new ChangeList(tenant)
-      for (const { id } of records) list.delete(turns, id)
-      await this.#store.write(list.changes)
-    }
+    const bounds = { from: turnId(chain, 0), to: turnId(chain, turn + 1), limit: SLICE }
+    await deleteRange(this.#store, turns, tenant, bounds)
     const base = (await chains.get(tenant, chain))?.segments.at(-1)
     const list = new ChangeList(tenant).delete(chains, chain)
     if (base !== undefined && 'chain' in base) list.delete(branches, `${base.chain}.${chain}`)
@@ -164,11 +153,7 @@ export class Retention {
     for (const { id: name, value } of records) {
       const itemId = name.slice(conversation.length + 1)
       list.delete(positions, name).delete(conversationItems, positionId(conversation, value.at))
-      const pointer = await items.read(tenant, itemId)
-      if (pointer === undefined) continue
-      const left = withoutConversation(pointer.value, conversation)
-      if (left === null) list.delete(items, itemId, pointer.version)
-      else list.put(items, itemId, left, pointer.version)
+      await removeConversationPointer(tenant, list, items, itemId, conversation)
     }
     if (records.length === 0) list.delete(trash, conversation)
     await this.#store.write(list.changes)

@@ -3,11 +3,11 @@
  * tenant once a second; a crash loses at most the changes of that second, until the tenant is counted again.
  */
 import type { Logger, StoredRecord, StoreService } from '#kernel'
-import { isUnreadableRecord } from '#shared'
-import { ChangeList, type Collections, type StoredUsage } from './collections.ts'
+import { CoalescedWork, isUnreadableRecord, pagesOf } from '#shared'
+import { ChangeList } from './change-list.ts'
+import type { Collections, StoredUsage } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
-import { pagesOf } from './record-pages.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 
 /** Delay of a change until other threads and gateways see it, and age of the totals that a check uses. Milliseconds. */
@@ -38,7 +38,8 @@ export class TenantUsage {
   /** Changes of this thread that are not in the stored totals yet. */
   readonly #pending = new Map<string, StoredUsage>()
   #timer: NodeJS.Timeout | null = null
-  #flushing = Promise.resolve()
+  /** One run at a time, so that no change is added twice. */
+  readonly #flushes = new CoalescedWork(() => this.#flushAll())
 
   constructor(parts: TenantUsageParts) {
     this.#parts = parts
@@ -72,9 +73,7 @@ export class TenantUsage {
 
   /** Adds pending changes to the stored totals. Never rejects; what fails is retried. */
   flush(): Promise<void> {
-    // One after another, so that no change is added twice.
-    this.#flushing = this.#flushing.then(() => this.#flushAll())
-    return this.#flushing
+    return this.#flushes.run()
   }
 
   /** Corrects the totals of a tenant by counting its responses and conversations. */

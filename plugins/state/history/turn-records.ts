@@ -1,7 +1,8 @@
 /** Records of a turn: its position in the chain, its JSON, and the write for turns that need no read. */
 import { type FinishedResponse, JsonText } from '#kernel'
 import type { ChainReader } from './chain-reader.ts'
-import { ageId, type ChainPosition, ChangeList, type Collections, turnId } from './collections.ts'
+import { ChangeList } from './change-list.ts'
+import { ageId, type ChainPosition, type Collections, turnId } from './collections.ts'
 
 const FRESH_MS = 60_000
 

@@ -1,8 +1,7 @@
 /** Reports the stored bytes of tenants as a metric, and corrects their totals from time to time. Runs on control. */
 import type { Metrics } from '#kernel'
-import { LabelLimit } from '#shared'
+import { LabelLimit, tenantsOf } from '#shared'
 import type { Collections } from './collections.ts'
-import { tenantsOf } from './history-export.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const MAX_TENANT_LABELS = 100

@@ -2,7 +2,7 @@
  * Whether the database works, for all threads of the gateway: control checks it once a second, and a thread that cannot
  * connect reports it at once. While it is down, operations fail immediately, and only control tries to connect.
  */
-import { GatewayError, type Logger, messageOf } from '#kernel'
+import { GatewayError, type Logger, messageOf, settlesWithin } from '#kernel'
 
 /** States of the shared cell; 0 before the first check. */
 const UP = 1
@@ -79,13 +79,7 @@ export class DatabaseMonitor {
    */
   async start(waitMs: number): Promise<boolean> {
     this.#check()
-    const { promise: late, resolve } = Promise.withResolvers<false>()
-    const timer = setTimeout(resolve, waitMs, false)
-    try {
-      return await Promise.race([this.#first.promise.then(() => true), late])
-    } finally {
-      clearTimeout(timer)
-    }
+    return settlesWithin(this.#first.promise, waitMs)
   }
 
   async stop(): Promise<void> {

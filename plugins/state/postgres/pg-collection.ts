@@ -35,10 +35,6 @@ export class PgCollection<T> extends StoredCollection<T> implements Collection<T
     this.#table = `${parts.schema}.records`
   }
 
-  async get(tenant: string, id: string): Promise<T | undefined> {
-    return (await this.read(tenant, id))?.value
-  }
-
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
     const [row] = await this.#rows('id = $4', [checkKeyPart('tenant', tenant), checkKeyPart('id', id)])
     return row && this.#toRecord(row)

@@ -117,8 +117,8 @@ export class PgStore implements StoreService, MonitoredDatabase {
   }
 
   /**
-   * Removes records whose time is over, a few at a time; gateways that do it at once do not wait for each other.
-   * @returns how many were removed
+   * Deletes expired records; gateways that do so at the same time do not wait for each other.
+   * @returns the number deleted; fewer than `limit` if none is left
    */
   async sweep(limit: number): Promise<number> {
     const table = `${this.#config.schema}.records`

@@ -20,10 +20,6 @@ export class LevelCollection<T> extends StoredCollection<T> implements Collectio
     this.#parts = parts
   }
 
-  async get(tenant: string, id: string): Promise<T | undefined> {
-    return (await this.read(tenant, id))?.value
-  }
-
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
     const key = recordKey(this.name, tenant, id)
     const text = await this.#read((db) => db.get(key))

@@ -1,16 +1,11 @@
 /** The mcp section of the configuration file: tool servers, built-in tools, access rules and limits. */
-import { type Static, Type } from '#kernel'
+import { integer, type Static, Type } from '#kernel'
 
 const ONE_HOUR_MS = 3_600_000
 const ms = (value: number, description: string) =>
-  Type.Integer({
-    default: value,
-    minimum: 10,
-    maximum: ONE_HOUR_MS,
-    description: `${description}, milliseconds.`,
-  })
-const count = (value: number, maximum: number, description: string) =>
-  Type.Integer({ default: value, minimum: 1, maximum, description })
+  integer({ default: value, min: 10, max: ONE_HOUR_MS }, `${description}, milliseconds.`)
+const count = (value: number, max: number, description: string) =>
+  integer({ default: value, min: 1, max }, description)
 
 export const limitsConfig = Type.Object(
   {

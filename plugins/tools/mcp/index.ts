@@ -23,9 +23,7 @@ export default definePlugin({
     if (!host.isData) return
     const { limits } = config
     const http = host.find(OutgoingHttp) ?? null
-    const pool = new ConnectionPool(limits, host.log, (target, to, log) =>
-      ServerConnection.open(target, to, log, http),
-    )
+    const pool = new ConnectionPool(limits, (target) => ServerConnection.open(target, limits, host.log, http))
     const guards = new ToolCallGuardList()
     const metrics = new ToolMetrics(host.metrics, () => pool.size)
     const settings = { callMs: limits.callMs, audit: config.audit }

@@ -1,13 +1,15 @@
 import { expect, test } from 'vitest'
-import { parsePrometheusText, writePrometheusText } from '#shared'
+import { parsePrometheusText, printPrometheusText } from '#shared'
 import { runInSlices } from './engine-metrics.ts'
 import { mergeMetrics } from './merge-metrics.ts'
 
 const merge = async (...texts: string[]) =>
-  writePrometheusText(
-    await runInSlices(
-      mergeMetrics(
-        texts.map((text, index) => ({ url: `http://w${index}:1`, families: parsePrometheusText(text) })),
+  runInSlices(
+    printPrometheusText(
+      await runInSlices(
+        mergeMetrics(
+          texts.map((text, index) => ({ url: `http://w${index}:1`, families: parsePrometheusText(text) })),
+        ),
       ),
     ),
   )

@@ -1,4 +1,5 @@
 /** The stocks of shared limits on one thread: takes tokens, and asks control for more when a stock is empty. @hot */
+import { CoalescedWork } from '#shared'
 import { type AllowanceMemory, ASK } from './allowance-memory.ts'
 import type { BucketFacts, SharedBucket } from './shared-bucket.ts'
 
@@ -12,8 +13,7 @@ export class Allowance {
   readonly #memory: AllowanceMemory
   readonly #askControl: (needs: readonly TokenNeed[]) => Promise<void>
   #needs = new Map<string, TokenNeed>()
-  #running: Promise<void> | null = null
-  #next: Promise<void> | null = null
+  readonly #asking = new CoalescedWork(() => this.#ask())
 
   /** @param askControl resolves when the stocks have what control could get */
   constructor(memory: AllowanceMemory, askControl: (needs: readonly TokenNeed[]) => Promise<void>) {
@@ -55,17 +55,13 @@ export class Allowance {
     const known = this.#needs.get(facts.name)
     if (known === undefined) this.#needs.set(facts.name, { bucket: facts, tokens })
     else known.tokens += tokens
-    this.#next ??= this.#run()
-    return this.#next
+    return this.#asking.run()
   }
 
-  async #run(): Promise<void> {
-    await this.#running
+  async #ask(): Promise<void> {
     const needs = [...this.#needs.values()]
     this.#needs = new Map()
-    this.#next = null
-    this.#running = this.#askControl(needs).catch(() => undefined)
-    await this.#running
+    await this.#askControl(needs).catch(() => undefined)
   }
 
   #rowOf(bucket: SharedBucket): number {

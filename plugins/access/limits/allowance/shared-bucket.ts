@@ -35,6 +35,17 @@ export class SharedBucket {
   }
 }
 
+/** Tokens of a shared limit that are not in stock: ask control for them and try again. */
+export class TokenShortage {
+  readonly bucket: SharedBucket
+  readonly tokens: number
+
+  constructor(bucket: SharedBucket, tokens: number) {
+    this.bucket = bucket
+    this.tokens = tokens
+  }
+}
+
 /** The bucket of a rate that may be fractional: whole requests per window. */
 export function rateBucket(name: string, perSecond: number): SharedBucket {
   const limit = Math.min(MAX_LIMIT, Math.max(1, Math.floor(perSecond)))

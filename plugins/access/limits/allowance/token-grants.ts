@@ -3,6 +3,7 @@
  * at once for requests that wait. Stocks hold about what the next 50 ms will use; what is not used goes back.
  */
 import type { Grant, GrantRequest } from '#kernel'
+import { CoalescedWork } from '#shared'
 import type { TokenNeed } from './allowance.ts'
 import type { AllowanceMemory } from './allowance-memory.ts'
 import type { BucketFacts } from './shared-bucket.ts'
@@ -49,8 +50,10 @@ export class TokenGrants {
   readonly #parts: TokenGrantsParts
   readonly #buckets = new Map<string, Bucket>()
   readonly #rows = new Map<number, string>()
-  #running: Promise<void> | null = null
-  #next: Promise<void> | null = null
+  readonly #asking = new CoalescedWork(async () => {
+    await this.#askAll()
+    this.#schedule()
+  })
   /** A question without an answer yet, whose waiting time is over. */
   #late: Promise<void> | null = null
   #timer: NodeJS.Timeout | null = null
@@ -63,7 +66,7 @@ export class TokenGrants {
   /** Resolves when the engine has been asked, or is known to be away. */
   ask(needs: readonly TokenNeed[]): Promise<void> {
     for (const { bucket, tokens } of needs) this.#bucketOf(bucket).need += tokens
-    return this.#soon()
+    return this.#asking.run()
   }
 
   /** Tokens left of limits, and held in stock here; negative after an overrun. @throws mesh_unavailable (503) */
@@ -78,7 +81,7 @@ export class TokenGrants {
     this.#isStopped = true
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-    await this.#running
+    await this.#asking.idle()
     const requests = [...this.#buckets.values()].map(({ facts, row, window }) =>
       toRequest(facts, 0, -this.#parts.memory.withdraw(row, facts.limit), window),
     )
@@ -118,20 +121,6 @@ export class TokenGrants {
     return bucket
   }
 
-  /** The next question, which includes everything from now on. */
-  #soon(): Promise<void> {
-    this.#next ??= this.#run()
-    return this.#next
-  }
-
-  async #run(): Promise<void> {
-    await this.#running
-    this.#next = null
-    this.#running = this.#askAll()
-    await this.#running
-    this.#schedule()
-  }
-
   #schedule(): void {
     if (this.#timer !== null || this.#isStopped) return
     const isAway = this.#parts.memory.shares > 0
@@ -145,7 +134,7 @@ export class TokenGrants {
       () => {
         this.#timer = null
         this.#measure()
-        void this.#soon()
+        void this.#asking.run()
       },
       Math.max(1, Math.ceil(delayMs)),
     )

@@ -137,10 +137,8 @@ export class PermitQueue {
   /** Waits for a notification of another thread in shared memory. */
   #listen(): void {
     if (this.#isArmed) return
-    let wake = this.#permits.nextWake()
-    while (wake === null) wake = this.#permits.nextWake()
     this.#isArmed = true
-    void wake.then(() => {
+    void this.#permits.nextWake().then(() => {
       this.#isArmed = false
       if (this.#waiters.size > 0) this.#listen()
       this.#grant()

@@ -142,11 +142,10 @@ export class SharedPermits {
     return false
   }
 
-  /** Resolves when another thread wakes this one; null if that happened during the call. */
-  nextWake(): Promise<unknown> | null {
-    const seen = Atomics.load(this.#cells, this.#cell(WAKE))
-    const { value } = Atomics.waitAsync(this.#cells, this.#cell(WAKE), seen)
-    return value instanceof Promise ? value : null
+  /** Resolves when another thread wakes this one. */
+  async nextWake(): Promise<void> {
+    const cell = this.#cell(WAKE)
+    await Atomics.waitAsync(this.#cells, cell, Atomics.load(this.#cells, cell)).value
   }
 
   /** Releases what a dead thread of this column held. Call before the thread serves. */

@@ -1,8 +1,7 @@
 /** A limit of requests per second: of this gateway, or shared with other gateways. @hot */
 import type { Allowance } from '../allowance/allowance.ts'
 import { ASK } from '../allowance/allowance-memory.ts'
-import { rateBucket, type SharedBucket } from '../allowance/shared-bucket.ts'
-import { TokenShortage } from '../allowance/token-shortage.ts'
+import { rateBucket, type SharedBucket, TokenShortage } from '../allowance/shared-bucket.ts'
 import { type BucketSize, bucketPerSecond, MS_NS, takeTokens } from './token-bucket.ts'
 
 /** Share of a second's requests that a gateway without its engine admits at once. */

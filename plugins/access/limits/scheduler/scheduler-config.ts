@@ -12,7 +12,7 @@ const priorityName = (description: string, fallback?: Priority) =>
   Type.Enum([...PRIORITIES], fallback === undefined ? { description } : { default: fallback, description })
 
 const milliseconds = (value: number, description: string) =>
-  Type.Integer({ default: value, minimum: 1, maximum: ONE_DAY_MS, description })
+  integer({ default: value, min: 1, max: ONE_DAY_MS }, description)
 
 function classConfig(
   floor: number,

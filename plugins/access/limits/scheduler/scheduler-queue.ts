@@ -97,10 +97,8 @@ export class SchedulerQueue {
 
   #listen(): void {
     if (this.#isListening || !this.#isOpen) return
-    let wake = this.#slots.nextWake()
-    while (wake === null) wake = this.#slots.nextWake()
     this.#isListening = true
-    void wake.then(() => {
+    void this.#slots.nextWake().then(() => {
       this.#isListening = false
       this.#listen()
       this.#scheduler.onWake(this.#nowMs())

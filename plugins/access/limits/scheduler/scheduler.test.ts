@@ -67,8 +67,9 @@ describe('admission', () => {
   })
 
   test('reserved slots wait for their class', () => {
-    const { ask, scheduler } = open(rulesOf(4, { floor: 1 }, { share: 0.5 }))
-    expect(scheduler.reservations).toEqual([1, 2, 0, 0])
+    const rules = rulesOf(4, { floor: 1 }, { share: 0.5 })
+    expect(reservedSlots(rules)).toEqual([1, 2, 0, 0])
+    const { ask } = open(rules)
     expect([ask(BULK), ask(BULK)].map(({ answer }) => answer)).toEqual(['admitted', 'waiting'])
     expect([ask(INTERACTIVE), ask(INTERACTIVE), ask(INTERACTIVE)].map(({ answer }) => answer)).toEqual([
       'admitted',

@@ -40,10 +40,6 @@ export class Scheduler {
     this.#running = rules.classes.map(() => new EntryList())
   }
 
-  get reservations(): readonly number[] {
-    return this.#rules.reservations
-  }
-
   /** Whether requests wait on this thread. */
   get hasWaiters(): boolean {
     return this.#queues.some((queue) => queue.size > 0)

@@ -142,11 +142,10 @@ export class SharedSlots {
     Atomics.notify(this.#cells, cell)
   }
 
-  /** Resolves when another thread wakes this one; null if that happened during the call. */
-  nextWake(): Promise<unknown> | null {
+  /** Resolves when another thread wakes this one. */
+  async nextWake(): Promise<void> {
     const cell = this.#cell(WAKE)
-    const { value } = Atomics.waitAsync(this.#cells, cell, Atomics.load(this.#cells, cell))
-    return value instanceof Promise ? value : null
+    await Atomics.waitAsync(this.#cells, cell, Atomics.load(this.#cells, cell)).value
   }
 
   /** Wakes every other thread that runs requests below a class, so that it can preempt one. */

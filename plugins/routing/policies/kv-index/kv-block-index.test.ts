@@ -40,7 +40,7 @@ beforeEach(() => {
 
 /** Purges at once. */
 function newIndex(): KvBlockIndex {
-  return new KvBlockIndex(16, (work) => {
+  return new KvBlockIndex((work) => {
     while (work()) {}
   })
 }
@@ -100,7 +100,7 @@ test('a block that is stored twice counts once', () => {
 
 test('a cleared worker is excluded before its blocks are purged', () => {
   const left: (() => boolean)[] = []
-  const lazy = new KvBlockIndex(16, (work) => left.push(work))
+  const lazy = new KvBlockIndex((work) => left.push(work))
   lazy.apply(1, stored('abc'))
   lazy.apply(1, cleared)
   expect(matches('abc', lazy)).toEqual({})

@@ -7,6 +7,8 @@ import type { KvBlock, KvEvent } from '#kernel'
 import { finish, hashHigh, hashLow, hashWords } from '../hash64.ts'
 import { BlockTable } from './block-table.ts'
 
+/** Tokens per block until an engine reports it. */
+const DEFAULT_BLOCK_SIZE = 16
 /** Maximum blocks of a prompt that are matched. */
 const MAX_MATCH_BLOCKS = 4_096
 /** Blocks skipped at once if all holders of the first also hold the last. */
@@ -28,8 +30,7 @@ export class KvBlockIndex {
   /** Result of the last `match`: slots that hold the first block, and how many consecutive blocks each holds. */
   matchSlots = new Int32Array(64)
   matchBlocks = new Int32Array(64)
-  /** Tokens per block; a default until an engine reports it. */
-  private blockSize: number
+  private blockSize = DEFAULT_BLOCK_SIZE
   private isBlockSizeLearned = false
   private readonly table = new BlockTable()
   private readonly bySlot = new Map<number, WorkerBlocks>()
@@ -44,12 +45,8 @@ export class KvBlockIndex {
   private round = 0
   private readonly purge: (work: () => boolean) => void
 
-  /**
-   * @param blockSize tokens per block until the first stored event
-   * @param purge runs work in slices until it returns false
-   */
-  constructor(blockSize: number, purge: (work: () => boolean) => void) {
-    this.blockSize = blockSize
+  /** @param purge runs work in slices until it returns false */
+  constructor(purge: (work: () => boolean) => void) {
     this.purge = purge
   }
 

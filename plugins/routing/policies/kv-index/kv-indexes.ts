@@ -3,8 +3,6 @@ import type { WorkerEntry } from '#kernel'
 import { runSliced } from '../sliced-sweep.ts'
 import { KvBlockIndex } from './kv-block-index.ts'
 
-/** Tokens per block until an engine reports it. */
-const DEFAULT_BLOCK_SIZE = 16
 /** Model of workers that list none. */
 const UNKNOWN_MODEL = 'unknown'
 
@@ -22,7 +20,7 @@ export class KvIndexes {
     const model = worker.models[0]?.id ?? UNKNOWN_MODEL
     let index = this.byModel.get(model)
     if (index === undefined) {
-      index = new KvBlockIndex(DEFAULT_BLOCK_SIZE, runSliced)
+      index = new KvBlockIndex(runSliced)
       this.byModel.set(model, index)
     }
     return index

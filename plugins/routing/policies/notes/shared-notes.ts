@@ -8,7 +8,7 @@ import { NoteRing, type NoteRings, type TakeNote } from './note-ring.ts'
 const KINDS = ['prefixes', 'sessions'] as const satisfies readonly Kind[]
 type Kind = keyof NoteRings
 
-/** Only control knows the mesh, and registers before data threads start: they learn from shared memory what is shared. */
+/** Only control has the mesh, and it registers before data threads start; they read from shared memory what is shared. */
 export function openNoteRings(host: Pick<Host, 'find' | 'shared' | 'isControl'>): NoteRings {
   const shares = new Int32Array(host.shared('shares', KINDS.length * Int32Array.BYTES_PER_ELEMENT))
   if (host.isControl) {

@@ -135,7 +135,7 @@ async function prune({ store, config }: OpenedHistoryStore, options: PruneOption
     import('../retention.ts'),
     import('../tenant-usage.ts'),
     import('../collections.ts'),
-    import('../history-export.ts'),
+    import('#shared'),
   ])
   const collections = openCollections(store)
   const limits = {

@@ -1,10 +1,10 @@
 /** Leasing and sharing of connections, and closing of idle ones. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { sendResult, startRawServer } from '../fixtures/raw-server.ts'
-import { mcpTool, only, TestLoop, testConfig, testLog } from '../fixtures/run-turn.ts'
+import { mcpTool, only, TestLoop, testConfig } from '../fixtures/run-turn.ts'
 import { scriptedModel } from '../fixtures/scripted-model.ts'
 import { startToolServer } from '../fixtures/tool-server.ts'
-import { ConnectionPool, type OpenConnection } from './connection-pool.ts'
+import { ConnectionPool } from './connection-pool.ts'
 import { connectionKey, type ServerTarget } from './server-target.ts'
 import { ToolServerError } from './tool-server-error.ts'
 
@@ -20,18 +20,14 @@ class Fake {
   }
 }
 
-function openPool(some: Record<string, unknown> = {}, open?: OpenConnection) {
+function openPool(some: Record<string, unknown> = {}, open?: () => Promise<never>) {
   const opened: Fake[] = []
   const openFake = async () => {
     const fake = new Fake()
     opened.push(fake)
     return fake as never
   }
-  const pool = new ConnectionPool(
-    { ...testConfig().limits, idleMs: 1_000, ...some },
-    testLog(),
-    open ?? openFake,
-  )
+  const pool = new ConnectionPool({ ...testConfig().limits, idleMs: 1_000, ...some }, open ?? openFake)
   return { pool, opened }
 }
 

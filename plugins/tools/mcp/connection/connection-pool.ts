@@ -2,12 +2,11 @@
  * Pool of connections to tool servers. A connection belongs to one tenant, server and set of credentials, and is leased
  * until the turn ends. Idle connections are closed; failed servers are retried with growing delays.
  */
-import type { Logger } from '#kernel'
-import { ServerConnection } from './server-connection.ts'
-import type { ConnectionLimits, ServerTarget } from './server-target.ts'
+import type { ServerConnection } from './server-connection.ts'
+import type { ServerTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 
-export interface PoolLimits extends ConnectionLimits {
+interface PoolLimits {
   readonly idleMs: number
   readonly maxConnections: number
 }
@@ -37,24 +36,19 @@ const FIRST_BACK_OFF_MS = 500
 const LAST_BACK_OFF_MS = 30_000
 const MAX_FAILURES = 1_000
 
-export type OpenConnection = (
-  target: ServerTarget,
-  limits: ConnectionLimits,
-  log: Logger,
-) => Promise<ServerConnection>
+/** @throws ToolServerError */
+type OpenConnection = (target: ServerTarget) => Promise<ServerConnection>
 
 export class ConnectionPool {
   readonly #limits: PoolLimits
-  readonly #log: Logger
   readonly #open: OpenConnection
   readonly #entries = new Map<string, Entry>()
   readonly #failures = new Map<string, Failure>()
   #sweeper: NodeJS.Timeout | null = null
   #isClosed = false
 
-  constructor(limits: PoolLimits, log: Logger, open: OpenConnection = ServerConnection.open) {
+  constructor(limits: PoolLimits, open: OpenConnection) {
     this.#limits = limits
-    this.#log = log
     this.#open = open
   }
 
@@ -117,7 +111,7 @@ export class ConnectionPool {
     this.#makeRoom()
     const entry: Entry = {
       key,
-      opening: this.#open(target, this.#limits, this.#log),
+      opening: this.#open(target),
       connection: null,
       users: 0,
       usedAtMs: Date.now(),

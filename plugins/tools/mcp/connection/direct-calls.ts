@@ -4,10 +4,9 @@
  * lost session).
  */
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
-import type { HeaderList, UpstreamFailure } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { type HeaderList, parseBoundedText, type UpstreamFailure } from '#kernel'
 import type { Post, PostClient, PostListener, ResumePoint } from '../net/post-client.ts'
-import { SERVER_CLOSED } from '../net/response-stream.ts'
+import { SERVER_CLOSED, toResponse } from '../net/response-stream.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 import type { ObservedTransport } from './watched-transport.ts'
 
@@ -33,7 +32,6 @@ const RETRY_MS = 1_000
 /** Time that a stream may stay open after its response. */
 const AFTER_ANSWER_MS = 1_000
 const MAX_MESSAGE_CHARACTERS = 1_000
-const NO_BODY = new Set([204, 205, 304])
 
 export class DirectCalls {
   readonly parts: DirectCallParts
@@ -238,11 +236,4 @@ function toProtocolError(error: unknown): ToolServerError {
       ? message.slice(0, MAX_MESSAGE_CHARACTERS)
       : 'the server reported an error without a message'
   return new ToolServerError('mcp_protocol_error', typeof code === 'number' ? code : 0, words)
-}
-
-/** Response as the `fetch` of the library returns it. */
-function toResponse(status: number, list: HeaderList, body: Buffer<ArrayBuffer>): Response {
-  const headers = new Headers()
-  for (let at = 0; at + 1 < list.length; at += 2) headers.append(list[at], list[at + 1])
-  return new Response(NO_BODY.has(status) || body.length === 0 ? null : body, { status, headers })
 }

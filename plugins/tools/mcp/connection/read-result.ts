@@ -18,7 +18,7 @@ const CUT_MARK = '\n[output cut off here]'
 
 /**
  * Joins text blocks by line feeds; images, audio and binary resources become a note of their type and size, because base64
- * in a prompt costs many tokens and says nothing; other blocks become compact JSON; structured content is used only if there
+ * in a prompt costs many tokens without information; other blocks become compact JSON; structured content is used only if there
  * are no blocks.
  * @param maxBytes longer text is truncated and marked
  * @throws ToolServerError if the value is not a tool result

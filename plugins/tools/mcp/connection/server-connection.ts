@@ -1,5 +1,4 @@
 /** One connection to a tool server: lists its tools, runs calls and detects its end. */
-import { createHash } from 'node:crypto'
 import type { Logger, OutgoingHttp } from '#kernel'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
 import { readResult, type ToolOutput } from './read-result.ts'
@@ -200,22 +199,4 @@ function withoutSecrets(
   secrets: readonly string[],
 ): ToolServerError {
   return new ToolServerError(type, code, redact(message, secrets), { isSessionLost })
-}
-
-/** Fingerprints by list; a connection returns the same array until its list changes. */
-const fingerprints = new WeakMap<readonly ServerTool[], { readonly place: string; readonly text: string }>()
-
-/** Fingerprint of a tool list, which clients keep between turns. */
-export function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
-  const known = fingerprints.get(tools)
-  if (known?.place === place) return known.text
-  const text = hashNames(place, tools)
-  fingerprints.set(tools, { place, text })
-  return text
-}
-
-function hashNames(place: string, tools: readonly ServerTool[]): string {
-  const hash = createHash('sha256').update(place)
-  for (const { name } of tools) hash.update(`\0${name}`)
-  return hash.digest('base64url').slice(0, 22)
 }

@@ -1,6 +1,5 @@
 /** Errors of tool servers; their messages contain no address, credential or stack trace. */
-import { isObject } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { isObject, parseBoundedText } from '#kernel'
 import { RESPONSE_INCOMPLETE, SERVER_CLOSED } from '../net/response-stream.ts'
 
 /** Error types of the public API. */

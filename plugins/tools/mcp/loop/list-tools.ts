@@ -1,7 +1,7 @@
 /** Lists the tools of all servers of a turn in parallel, and reports them in the order of the request. */
+import { createHash } from 'node:crypto'
 import type { ListedServer, ListedTool } from '#kernel'
 import type { ServerTool } from '../connection/read-tools.ts'
-import { fingerprintOf } from '../connection/server-connection.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
@@ -62,4 +62,22 @@ function reportFailure(
 
 function toListedTool({ name, description, inputSchema, annotations }: ServerTool): ListedTool {
   return { name, description, inputSchema, annotations }
+}
+
+/** Fingerprints by list; a connection returns the same array until its list changes. */
+const fingerprints = new WeakMap<readonly ServerTool[], { readonly place: string; readonly text: string }>()
+
+/** Fingerprint of a tool list, which clients keep between turns. */
+function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
+  const known = fingerprints.get(tools)
+  if (known?.place === place) return known.text
+  const text = hashNames(place, tools)
+  fingerprints.set(tools, { place, text })
+  return text
+}
+
+function hashNames(place: string, tools: readonly ServerTool[]): string {
+  const hash = createHash('sha256').update(place)
+  for (const { name } of tools) hash.update(`\0${name}`)
+  return hash.digest('base64url').slice(0, 22)
 }

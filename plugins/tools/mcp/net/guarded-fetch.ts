@@ -13,7 +13,7 @@ import type { Socket } from 'node:net'
 import type { Resolver } from '#shared'
 import { type ByteLimit, streamLimit, wholeLimit } from './byte-limit.ts'
 import { checkHost, lookupFor, type ReachRules } from './reach-rules.ts'
-import { ResponseStream, readWhole } from './response-stream.ts'
+import { ResponseStream, readWhole, toResponse } from './response-stream.ts'
 import { cancelledIdOf, requestIdOf } from './rpc-messages.ts'
 
 export interface FetchOptions {
@@ -42,7 +42,6 @@ interface Exchange {
 const MAX_SOCKETS = 32
 /** Below the five seconds after which many servers close an idle connection. */
 const IDLE_SOCKET_MS = 4_000
-const NO_BODY = new Set([204, 205, 304])
 
 export class GuardedFetch {
   readonly #options: FetchOptions
@@ -134,8 +133,12 @@ export class GuardedFetch {
             requestId,
           })
           if (requestId !== null) this.#open.set(requestId, () => answer?.abort())
-          resolve(toResponse(message, answer.body))
-        } else readWhole(message, limit).then((whole) => resolve(toResponse(message, whole)), reject)
+          resolve(toResponse(message.statusCode, message.rawHeaders, answer.body))
+        } else
+          readWhole(message, limit).then(
+            (whole) => resolve(toResponse(message.statusCode, message.rawHeaders, whole)),
+            reject,
+          )
       })
       if (init.signal?.aborted === true) abort()
       else request.end(body ?? undefined)
@@ -176,18 +179,6 @@ function isEventStream({ headers }: IncomingMessage): boolean {
   return /^text\/event-stream\b/i.test(headers['content-type'] ?? '')
 }
 
-function toResponse(
-  message: IncomingMessage,
-  body: ReadableStream<Uint8Array> | Buffer<ArrayBuffer>,
-): Response {
-  const status = message.statusCode ?? 502
-  const headers = new Headers()
-  for (let i = 0; i < message.rawHeaders.length; i += 2)
-    headers.append(message.rawHeaders[i], message.rawHeaders[i + 1])
-  const isBare = NO_BODY.has(status) || (body instanceof Buffer && body.length === 0)
-  return new Response(isBare ? null : body, { status: Math.min(Math.max(status, 200), 599), headers })
-}
-
 /** The protocol library sends text, and forms for token requests. */
 function bodyOf({ body }: RequestInit): string | null {
   if (body === undefined || body === null) return null
@@ -208,7 +199,8 @@ class ReconnectLimiter {
   #lastMs = 0
 
   /** Resolves when the next stream may be opened. Rejects if the signal is aborted first. */
-  async wait(signal: AbortSignal | null, now: number = Date.now()): Promise<void> {
+  async wait(signal: AbortSignal | null): Promise<void> {
+    const now = Date.now()
     this.#left = Math.min(BURST, this.#left + (now - this.#lastMs) / GAP_MS) - 1
     this.#lastMs = now
     if (this.#left >= 0) return

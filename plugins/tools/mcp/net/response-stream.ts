@@ -1,6 +1,6 @@
 /** Reads the body of a server's response: limits its size, pauses for a slow reader and reports every premature end. */
 import type { IncomingMessage } from 'node:http'
-import { EventSplitter } from '#kernel'
+import { EventSplitter, type HeaderList } from '#kernel'
 import { type ByteLimit, ByteLimitExceeded } from './byte-limit.ts'
 
 export interface ResponseStreamOptions {
@@ -34,6 +34,22 @@ export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<B
     message.on('error', () => reject(new Error(SERVER_CLOSED)))
     message.on('close', () => reject(new Error(SERVER_CLOSED)))
   })
+}
+
+/** Statuses of responses that cannot have a body. */
+const NO_BODY = new Set([204, 205, 304])
+
+/** The response that `fetch` returns. @param status as the server sent it; others than `Response` takes are replaced */
+export function toResponse(
+  status: number | undefined,
+  list: HeaderList,
+  body: ReadableStream<Uint8Array> | Buffer<ArrayBuffer>,
+): Response {
+  const headers = new Headers()
+  for (let at = 0; at < list.length; at += 2) headers.append(list[at], list[at + 1])
+  const known = Math.min(Math.max(status ?? 502, 200), 599)
+  const isBare = NO_BODY.has(known) || (body instanceof Buffer && body.length === 0)
+  return new Response(isBare ? null : body, { status: known, headers })
 }
 
 /** An event stream, passed on in whole events: partial events are expensive for the reader. */

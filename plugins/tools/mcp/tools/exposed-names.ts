@@ -2,10 +2,7 @@
  * Names under which tools are offered to the model. The client's functions keep theirs; a tool whose name is taken, or that
  * two servers have, gets the label of its server as a prefix.
  */
-import { createHash } from 'node:crypto'
-
-const MAX_NAME = 64
-const HASH_LENGTH = 8
+import { MAX_TOOL_NAME, withDigest } from '#shared'
 
 export interface ToolName {
   /** Of the server; null for built-in tools. */
@@ -34,10 +31,10 @@ export function exposeNames(taken: Iterable<string>, tools: readonly ToolName[])
 /** @param numbers next number to try, by prefix: all smaller ones are taken */
 function firstFree(base: string, used: ReadonlySet<string>, numbers: Map<string, number>): string {
   if (!used.has(base)) return base
-  const start = base.slice(0, MAX_NAME - '_2'.length)
+  const start = base.slice(0, MAX_TOOL_NAME - '_2'.length)
   for (let n = numbers.get(start) ?? 2; ; n++) {
     const suffix = `_${n}`
-    const name = base.slice(0, MAX_NAME - suffix.length) + suffix
+    const name = base.slice(0, MAX_TOOL_NAME - suffix.length) + suffix
     if (used.has(name)) continue
     numbers.set(start, n + 1)
     return name
@@ -47,7 +44,5 @@ function firstFree(base: string, used: ReadonlySet<string>, numbers: Map<string,
 /** Converts to a function name that models and engines accept; long names end with a hash, which keeps them unique. */
 export function safeName(name: string): string {
   const safe = name.replace(/[^A-Za-z0-9_-]/g, '_') || '_'
-  if (safe.length <= MAX_NAME) return safe
-  const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_LENGTH)
-  return `${safe.slice(0, MAX_NAME - HASH_LENGTH - 1)}_${hash}`
+  return safe.length <= MAX_TOOL_NAME ? safe : withDigest(safe, name, MAX_TOOL_NAME)
 }

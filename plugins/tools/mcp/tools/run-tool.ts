@@ -2,18 +2,19 @@
  * Runs one call: guards can reject or change it, the tenant's limit and a timeout apply, and every failure becomes a
  * result that the model can read. Each call is logged and counted.
  */
-import type {
-  CalledTool,
-  GuardDecision,
-  GuardedCall,
-  Logger,
-  SpanAttributes,
-  ToolCallGuard,
-  ToolCallGuardsService,
-  ToolCallResult,
-  WorkSpan,
+import {
+  type CalledTool,
+  type GuardDecision,
+  type GuardedCall,
+  isObject,
+  type Logger,
+  parseBoundedText,
+  type SpanAttributes,
+  type ToolCallGuard,
+  type ToolCallGuardsService,
+  type ToolCallResult,
+  type WorkSpan,
 } from '#kernel'
-import { parseBoundedText } from '#shared'
 import type { ToolOutput } from '../connection/read-result.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import type { ToolMetrics } from './tool-metrics.ts'
@@ -196,8 +197,7 @@ export function parseArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {}
   try {
     const value = parseBoundedText(text)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as Record<string, unknown>) : null
+    return isObject(value) ? value : null
   } catch {
     return null
   }

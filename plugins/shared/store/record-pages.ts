@@ -1,4 +1,4 @@
-/** Reads the records of a tenant page by page. */
+/** Reads records of a store, and the tenants that have some, page by page. */
 import type { Collection, RangeOptions, StoredRecord } from '#kernel'
 
 const PAGE = 1_000
@@ -14,6 +14,16 @@ export async function* pagesOf<T>(
     const page = await collection.range(tenant, { limit: PAGE, ...bounds, after })
     yield page.records
     after = page.next ?? undefined
+  } while (after !== undefined)
+}
+
+/** Yields every tenant of a collection. */
+export async function* tenantsOf(collection: Pick<Collection<unknown>, 'tenants'>): AsyncGenerator<string> {
+  let after: string | undefined
+  do {
+    const tenants = await collection.tenants({ after })
+    yield* tenants
+    after = tenants.at(-1)
   } while (after !== undefined)
 }
 
