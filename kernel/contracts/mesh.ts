@@ -43,7 +43,7 @@ export interface SharedRecords<T> {
    *
    * @param next returns the new value: undefined removes the record, the same object changes nothing
    * @returns the record; undefined without one
-   * @throws mesh_unavailable (503), mesh_diverged (503), record_too_large (413), storage_unavailable (503)
+   * @throws mesh_unavailable (503), mesh_diverged (503), mesh_record_too_large (413), mesh_full (507), storage_unavailable (503)
    */
   change(id: string, next: (current: T | undefined) => T | undefined): Promise<SharedRecord<T> | undefined>
   /**

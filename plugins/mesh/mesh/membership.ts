@@ -21,6 +21,8 @@ const FORGET_MS = DOWN_MS + 60_000
 /** Longest wait for the name of a gateway that was killed, a renewal more than its time. */
 const NAME_WAIT_MS = DOWN_MS + RENEWAL_MS
 const NAME_RETRY_MS = 250
+/** Listed gateways; a mesh has some tens. */
+const MAX_MEMBERS = 1_000
 
 /** What this gateway says about itself. */
 export type About = Omit<MeshMember, 'name' | 'incarnation' | 'status'> & {
@@ -147,7 +149,7 @@ export class Membership {
       if (this.#isStopped) return
       this.#reachedAtMs = performance.now()
       onState(renewal, false)
-      this.#setMembers(renewal.nodes.map(toMember))
+      this.#setMembers(renewal.nodes.slice(0, MAX_MEMBERS).map(toMember))
       const isTaken = !renewal.isHeld && !(await this.#joinAgain())
       const problem = isTaken ? `another gateway has taken the name ${name}` : null
       if (this.#problem !== null && problem === null)
@@ -197,6 +199,7 @@ export class Membership {
 }
 
 /** Longest texts of another gateway, and the most sections of its configuration. */
+const MAX_ABOUT = 128 * 1024
 const MAX_TEXT = 256
 const MAX_SECTIONS = 256
 
@@ -226,6 +229,7 @@ function readAbout(text: string): About {
 
 /** Empty for anything else. */
 function parseObject(text: string): Partial<Record<keyof About, unknown>> {
+  if (text.length > MAX_ABOUT) return {}
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? value : {}

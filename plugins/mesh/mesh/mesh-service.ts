@@ -7,6 +7,7 @@ import {
   type Grant,
   type GrantRequest,
   type Logger,
+  MESH_INTAKE,
   type MeshChannel,
   type MeshEngine,
   type MeshMember,
@@ -20,6 +21,7 @@ import {
 import type { MeshConfig } from './config.ts'
 import { meshErrors } from './errors.ts'
 import { type About, Membership } from './membership.ts'
+import { IntakeUse } from './record-space.ts'
 import { Records } from './records.ts'
 import { Sealing } from './sealing.ts'
 
@@ -30,7 +32,8 @@ const MAX_PAUSE_MS = 5_000
 const RETRY_AFTER_SEC = 2
 /** Messages that wait for the engine, over all channels; the oldest ones are dropped. */
 const MAX_WAITING_MESSAGES = 1_024
-const MAX_MESSAGE_BYTES = 64 * 1024
+/** Kinds of records, of other releases too. */
+const MAX_KINDS = 64
 const MAX_BLOB_BYTES = 16 * 1024 * 1024
 
 export interface MeshServiceParts {
@@ -67,6 +70,7 @@ export class SharedMesh implements MeshService {
   readonly #sealing: Sealing
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own type, which only its owner knows
   readonly #kinds = new Map<string, Records<any>>()
+  readonly #intake = new IntakeUse()
   readonly #channels = new Map<string, Channel>()
   #waiting: { channel: string; message: Buffer }[] = []
   #isSending = false
@@ -138,11 +142,12 @@ export class SharedMesh implements MeshService {
   records<T>(kind: string): SharedRecords<T> {
     let records = this.#kinds.get(kind)
     if (records === undefined) {
-      records = new Records<T>(
-        kind,
-        (change) => this.#write(change),
-        (err) => this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
-      )
+      records = new Records<T>(kind, {
+        write: (change) => this.#write(change),
+        onError: (err) =>
+          this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
+        intake: this.#intake,
+      })
       records.isLive = this.#isStarted
       this.#kinds.set(kind, records)
     }
@@ -291,7 +296,7 @@ export class SharedMesh implements MeshService {
     ])
     const byKind = Map.groupBy(records, ({ kind }) => kind)
     const isOther = this.#dataSet !== null && this.#dataSet !== dataSet
-    for (const kind of byKind.keys()) this.records(kind)
+    for (const kind of byKind.keys()) this.#keep(kind)
     for (const [kind, own] of this.#kinds)
       own.replace(byKind.get(kind) ?? [], isOther ? Number.POSITIVE_INFINITY : revision)
     this.#positions = positions
@@ -313,8 +318,10 @@ export class SharedMesh implements MeshService {
         } else if (isTrimmed) {
           await this.#readAll()
         } else {
-          for (const change of changes) this.records(change.kind)
-          for (const change of changes) this.#kinds.get(change.kind)?.apply(change)
+          for (const change of changes) {
+            if (change.value !== null) this.#keep(change.kind)
+            this.#kinds.get(change.kind)?.apply(change)
+          }
           // Unless all records were read meanwhile.
           if (this.#positions === before) this.#positions = positions
         }
@@ -327,8 +334,14 @@ export class SharedMesh implements MeshService {
     }
   }
 
+  /** Keeps records of a kind that this release may not know. */
+  #keep(kind: string): void {
+    if (this.#kinds.has(kind) || this.#kinds.size < MAX_KINDS) this.records(kind)
+    else this.#parts.log.error({ kind }, 'records of the mesh were ignored: they have too many kinds')
+  }
+
   #deliver(name: string, from: string, message: Buffer): void {
-    if (from === this.name) return
+    if (from === this.name || message.length > MESH_INTAKE.messageBytes) return
     this.messages.received++
     for (const listener of this.#channels.get(name)?.listeners ?? []) {
       try {
@@ -342,7 +355,7 @@ export class SharedMesh implements MeshService {
   /** Messages of one turn of the event loop are sent together, and while a batch is on its way the next ones wait. */
   #queue(channel: string, message: Buffer): void {
     if (!this.isShared || this.membership.problem !== null) return
-    if (message.length > MAX_MESSAGE_BYTES || this.#waiting.length >= MAX_WAITING_MESSAGES) {
+    if (message.length > MESH_INTAKE.messageBytes || this.#waiting.length >= MAX_WAITING_MESSAGES) {
       this.messages.dropped++
       return
     }

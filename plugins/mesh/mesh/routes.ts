@@ -150,7 +150,12 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
         summary: 'Store a value under a key for all gateways',
         tag,
         body: ConfigEntrySchema,
-        responses: { ...ok('Stored.', ConfigUpdatedSchema), 400: invalid, 503: unavailable },
+        responses: {
+          ...ok('Stored.', ConfigUpdatedSchema),
+          400: invalid,
+          503: unavailable,
+          507: { description: 'The mesh has as many keys, or bytes of values, as it takes.' },
+        },
       },
     },
     {
