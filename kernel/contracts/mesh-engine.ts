@@ -12,6 +12,7 @@ export const MESH_INTAKE = Object.freeze({
   allRecords: 262_144,
   allBytes: 256 * 1024 * 1024,
   messageBytes: 64 * 1024,
+  blobBytes: 16 * 1024 * 1024,
 })
 
 /** A gateway as the engine keeps it. */
@@ -134,6 +135,7 @@ export interface MeshEngine {
     changes: readonly CounterChange[],
   ): Promise<readonly number[]>
   putBlob(sha256: string, bytes: Buffer): Promise<void>
+  /** Null without it. @throws Error if it has more bytes than `MESH_INTAKE` allows */
   readBlob(sha256: string): Promise<Buffer | null>
   removeBlob(sha256: string): Promise<void>
   /** For metrics: commands and their time since the start. */

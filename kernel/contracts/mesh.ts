@@ -140,9 +140,9 @@ export interface MeshService {
   seal(secret: string, context: string): string
   /** @throws mesh_secret_mismatch if it was sealed with another secret or context */
   open(sealed: string, context: string): string
-  /** Stores up to 16 MiB; safe to repeat. @returns SHA-256, 64 hex digits. @throws mesh_unavailable (503) */
+  /** Stores up to 16 MiB; safe to repeat. Kept in memory too, for `weir mesh restore`, until it is removed. @returns SHA-256, 64 hex digits. @throws mesh_unavailable (503) */
   putBlob(bytes: Buffer): Promise<string>
-  /** Null if the mesh does not have it. @throws mesh_unavailable (503), blob_damaged */
+  /** Null if the mesh does not have it. Kept in memory as above. @throws mesh_unavailable (503), mesh_blob_damaged */
   readBlob(sha256: string): Promise<Buffer | null>
   /** Removes a blob that no record refers to any more. */
   removeBlob(sha256: string): Promise<void>

@@ -17,5 +17,7 @@ export const ReadConfigKey = defineCommand<string, string | undefined>('mesh.rea
 /** @throws mesh_unavailable, mesh_diverged (503) */
 export const WriteConfigKey = defineCommand<{ key: string; value: string }, void>('mesh.write-config-key')
 export const LeaveMesh = defineCommand<null, void>('mesh.leave')
-/** @returns records written. @throws mesh_unavailable (503) */
-export const RestoreMesh = defineCommand<null, number>('mesh.restore')
+/** @returns what was written. @throws mesh_unavailable (503) */
+export const RestoreMesh = defineCommand<null, { readonly records: number; readonly blobs: number }>(
+  'mesh.restore',
+)

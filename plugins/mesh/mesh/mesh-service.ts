@@ -34,7 +34,6 @@ const RETRY_AFTER_SEC = 2
 const MAX_WAITING_MESSAGES = 1_024
 /** Kinds of records, of other releases too. */
 const MAX_KINDS = 64
-const MAX_BLOB_BYTES = 16 * 1024 * 1024
 
 export interface MeshServiceParts {
   readonly engine: MeshEngine
@@ -72,6 +71,8 @@ export class SharedMesh implements MeshService {
   readonly #kinds = new Map<string, Records<any>>()
   readonly #intake = new IntakeUse()
   readonly #channels = new Map<string, Channel>()
+  /** Of modules that gateways have, by hash: an engine that has lost them gets them back from here. */
+  readonly #blobs = new Map<string, Buffer>()
   #waiting: { channel: string; message: Buffer }[] = []
   #isSending = false
   #positions: Positions = { log: '0-0', revision: 0, channels: new Map() }
@@ -219,32 +220,43 @@ export class SharedMesh implements MeshService {
   }
 
   async putBlob(bytes: Buffer): Promise<string> {
-    if (bytes.length > MAX_BLOB_BYTES) throw meshErrors.mesh_record_too_large(bytes.length, MAX_BLOB_BYTES)
+    const { blobBytes } = MESH_INTAKE
+    if (bytes.length > blobBytes) throw meshErrors.mesh_record_too_large(bytes.length, blobBytes)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     await this.#changing(() => this.#parts.engine.putBlob(sha256, bytes))
+    this.#blobs.set(sha256, bytes)
     return sha256
   }
 
   async readBlob(sha256: string): Promise<Buffer | null> {
     const bytes = await this.#changing(() => this.#parts.engine.readBlob(sha256))
-    if (bytes !== null && createHash('sha256').update(bytes).digest('hex') !== sha256)
+    if (bytes === null) return null
+    if (createHash('sha256').update(bytes).digest('hex') !== sha256)
       throw meshErrors.mesh_blob_damaged(sha256)
+    this.#blobs.set(sha256, bytes)
     return bytes
   }
 
   async removeBlob(sha256: string): Promise<void> {
+    this.#blobs.delete(sha256)
     await this.#changing(() => this.#parts.engine.removeBlob(sha256))
   }
 
-  /** Writes the records of this gateway into an engine that has lost them. Records added to it since are lost. @returns records written */
-  async restore(): Promise<number> {
+  /** Writes records and blobs of this gateway into an engine that has lost them. Records added to it since are lost. @returns what was written */
+  async restore(): Promise<{ records: number; blobs: number }> {
     const records = [...this.#kinds.values()].flatMap(({ kind, all }) =>
       [...all].map(([id, { revision, value }]) => ({ kind, id, revision, value: JSON.stringify(value) })),
     )
     const { revision } = this.#positions
-    await this.#changing(() => this.#parts.engine.restore(records, this.#dataSets, revision))
+    const { engine } = this.#parts
+    const blobs = [...this.#blobs]
+    await this.#changing(async () => {
+      // Before the records that refer to them.
+      for (const [sha256, bytes] of blobs) await engine.putBlob(sha256, bytes)
+      await engine.restore(records, this.#dataSets, revision)
+    })
     await this.#readAll()
-    return records.length
+    return { records: records.length, blobs: blobs.length }
   }
 
   async #write(

@@ -240,10 +240,12 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/ha/restore',
-      handler: async (ctx) =>
-        send(ctx, 200, { status: 'restored', records: await host.command(RestoreMesh, null) }),
+      handler: async (ctx) => {
+        const { records, blobs } = await host.command(RestoreMesh, null)
+        send(ctx, 200, { status: 'restored', records, modules: blobs })
+      },
       docs: {
-        summary: 'Write the records of this gateway into a mesh engine that has lost data',
+        summary: 'Write records and module bytes of this gateway into a mesh engine that has lost data',
         tag,
         responses: { ...ok('Restored.', RestoredSchema), 503: unavailable },
       },

@@ -244,7 +244,11 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async readBlob(sha256: string): Promise<Buffer | null> {
-    return this.#measured(this.#connections.commands.getBuffer(`${this.#prefix}blob:${sha256}`))
+    const { blobBytes } = MESH_INTAKE
+    const key = `${this.#prefix}blob:${sha256}`
+    const bytes = await this.#measured(this.#connections.commands.getrangeBuffer(key, 0, blobBytes))
+    if (bytes.length > blobBytes) throw new Error(`the blob ${sha256} has more than ${blobBytes} bytes`)
+    return bytes.length === 0 ? null : bytes
   }
 
   async removeBlob(sha256: string): Promise<void> {
