@@ -2,7 +2,7 @@
  * The mesh contract: what several gateways share. Control only; data threads read what control puts into shared memory.
  * A mesh of one gateway has the same contract: records are in the local store, and channels carry no messages.
  */
-import { defineCommand, token } from './token.ts'
+import { token } from './token.ts'
 
 /**
  * `Init`: joining. `Suspected`: two seconds without a sign of life. `Down`: five seconds without one;
@@ -98,6 +98,21 @@ export interface CounterChange {
   readonly keepMs: number
 }
 
+/** The global limit of `/ha/rate-limit`. */
+export interface GlobalRate {
+  /** Requests per second over all gateways; 0 for no limit, null if it was never set. */
+  readonly limitPerSecond: number | null
+  /** Requests admitted by all gateways in the current second of the engine, and tokens that other gateways hold. */
+  readonly count: number
+}
+
+/** Enforces the global limit. */
+export interface GlobalRateLimiter {
+  read(): Promise<GlobalRate>
+  /** @throws mesh_unavailable (503) */
+  set(perSecond: number): Promise<void>
+}
+
 /** What gateways share, by the setting `shares`. */
 export type SharedConcern = 'workers' | 'limits' | 'prefixes' | 'sessions' | 'wasm' | 'tokenizers'
 
@@ -136,6 +151,8 @@ export interface MeshService {
     sequence: number,
     changes: readonly CounterChange[],
   ): Promise<readonly number[]>
+  /** Connects the routes of the global limit; without a limiter they answer 503. Call in `register`. */
+  limitGlobalRate(limiter: GlobalRateLimiter): void
   /** Encrypts a secret for a record. @param context what it belongs to; it opens with the same context only */
   seal(secret: string, context: string): string
   /** @throws mesh_secret_mismatch if it was sealed with another secret or context */
@@ -149,14 +166,3 @@ export interface MeshService {
 }
 
 export const Mesh = token<MeshService>('mesh')
-
-/** The global limit of `/ha/rate-limit`, which the provider of limits enforces. */
-export interface GlobalRate {
-  /** Requests per second over all gateways; 0 for no limit, null if it was never set. */
-  readonly limitPerSecond: number | null
-  /** Requests admitted by all gateways in the current second of the engine, and tokens that other gateways hold. */
-  readonly count: number
-}
-export const ReadGlobalRate = defineCommand<null, GlobalRate>('mesh.read-global-rate')
-/** @throws mesh_unavailable (503) */
-export const SetGlobalRate = defineCommand<number, void>('mesh.set-global-rate')

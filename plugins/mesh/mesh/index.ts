@@ -7,11 +7,13 @@ import { LocalEngine } from './local-engine.ts'
 import {
   LeaveMesh,
   ReadConfigKey,
+  ReadGlobalRate,
   ReadHealth,
   ReadPolicies,
   ReadStatus,
   ReadWorkers,
   RestoreMesh,
+  SetGlobalRate,
   WriteConfigKey,
 } from './mesh-commands.ts'
 import { declareMeshMetrics } from './mesh-metrics.ts'
@@ -79,6 +81,8 @@ export default definePlugin({
     host.onCommand(WriteConfigKey, async ({ key, value }) => {
       await keys.change(key, () => value)
     })
+    host.onCommand(ReadGlobalRate, () => mesh.rateLimiter().read())
+    host.onCommand(SetGlobalRate, (perSecond) => mesh.rateLimiter().set(perSecond))
     host.onCommand(LeaveMesh, () => {
       isLeaving = true
       mesh.membership.renewNow()

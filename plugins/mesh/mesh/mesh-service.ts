@@ -4,6 +4,7 @@ import {
   type CounterChange,
   type EngineState,
   GatewayError,
+  type GlobalRateLimiter,
   type Grant,
   type GrantRequest,
   type Logger,
@@ -23,6 +24,7 @@ import { meshErrors } from './errors.ts'
 import { type About, Membership } from './membership.ts'
 import { IntakeUse } from './record-space.ts'
 import { Records } from './records.ts'
+import { routeErrors } from './route-errors.ts'
 import { Sealing } from './sealing.ts'
 
 /** Longest wait for a change or a message of another gateway. */
@@ -75,6 +77,7 @@ export class SharedMesh implements MeshService {
   readonly #blobs = new Map<string, Buffer>()
   #waiting: { channel: string; message: Buffer }[] = []
   #isSending = false
+  #rateLimiter: GlobalRateLimiter | null = null
   #positions: Positions = { log: '0-0', revision: 0, channels: new Map() }
   #dataSet: string | null = null
   #dataSets: readonly string[] = []
@@ -204,6 +207,16 @@ export class SharedMesh implements MeshService {
     changes: readonly CounterChange[],
   ): Promise<readonly number[]> {
     return this.#changing(() => this.#parts.engine.addToCounters(writer, sequence, changes))
+  }
+
+  limitGlobalRate(limiter: GlobalRateLimiter): void {
+    this.#rateLimiter = limiter
+  }
+
+  /** @throws rate_limit_not_enforced (503) */
+  rateLimiter(): GlobalRateLimiter {
+    if (this.#rateLimiter === null) throw routeErrors.rate_limit_not_enforced()
+    return this.#rateLimiter
   }
 
   seal(secret: string, context: string): string {

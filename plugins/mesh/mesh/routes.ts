@@ -1,21 +1,15 @@
 /** The /ha routes: state of the mesh, its configuration keys, the global rate limit, and leaving it. */
-import {
-  defineValidator,
-  type Host,
-  ReadGlobalRate,
-  type RequestContext,
-  type RouteDefinition,
-  SetGlobalRate,
-  Type,
-} from '#kernel'
+import { defineValidator, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import {
   LeaveMesh,
   ReadConfigKey,
+  ReadGlobalRate,
   ReadHealth,
   ReadPolicies,
   ReadStatus,
   ReadWorkers,
   RestoreMesh,
+  SetGlobalRate,
   WriteConfigKey,
 } from './mesh-commands.ts'
 import { meshErrorFormat, routeErrors } from './route-errors.ts'
@@ -46,6 +40,7 @@ const base = { access: 'admin', errors: meshErrorFormat, endpoint: 'mesh' } as c
 const tag = 'Mesh'
 const invalid = { description: 'Invalid body; nothing was changed.' }
 const unavailable = { description: 'The mesh engine is unreachable or has lost data; nothing was changed.' }
+const notEnforced = { description: '`plugins.limits` is `false`.' }
 const ok = (description: string, schema: NonNullable<RouteDefinition['docs']>['body']) => ({
   200: { description, schema },
 })
@@ -188,7 +183,11 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
         summary: 'Limit the requests per second of all gateways together',
         tag,
         body: RateLimitSchema,
-        responses: { ...ok('Set.', RateLimitUpdatedSchema), 400: invalid, 503: unavailable },
+        responses: {
+          ...ok('Set.', RateLimitUpdatedSchema),
+          400: invalid,
+          503: { description: `${unavailable.description} Or ${notEnforced.description}` },
+        },
       },
     },
     {
@@ -203,7 +202,11 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Show the global rate limit',
         tag,
-        responses: { ...ok('The limit.', RateLimitSchema), 404: { description: 'It was never set.' } },
+        responses: {
+          ...ok('The limit.', RateLimitSchema),
+          404: { description: 'It was never set.' },
+          503: notEnforced,
+        },
       },
     },
     {
@@ -219,7 +222,7 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Show the use of the global rate limit',
         tag,
-        responses: ok('Of the current second.', RateLimitStatsSchema),
+        responses: { ...ok('Of the current second.', RateLimitStatsSchema), 503: notEnforced },
       },
     },
     {
