@@ -128,6 +128,11 @@ export interface MeshService {
   onMembers(listener: (members: readonly MeshMember[]) => void): void
   /** Null while everything works; else a problem, such as `mesh engine unreachable`. */
   problem(): string | null
+  /**
+   * Asks the engine whether changes are accepted now, for a change that is written later.
+   * @throws mesh_unavailable (503), mesh_diverged (503)
+   */
+  checkChangeable(): Promise<void>
   /** Parts into which a shared limit is divided while the engine is unreachable; 1 gives this gateway the full limit. */
   readonly limitShares: number
   /** Call in `register`. @param kind letters, digits and dashes */

@@ -143,6 +143,11 @@ export class SharedMesh implements MeshService {
     return this.#isDiverged ? 'the mesh engine has lost data' : this.membership.problem
   }
 
+  async checkChangeable(): Promise<void> {
+    this.#refuseDiverged()
+    await this.grant([])
+  }
+
   records<T>(kind: string): SharedRecords<T> {
     let records = this.#kinds.get(kind)
     if (records === undefined) {
@@ -275,11 +280,15 @@ export class SharedMesh implements MeshService {
   async #write(
     change: Parameters<MeshEngine['write']>[0],
   ): Promise<Awaited<ReturnType<MeshEngine['write']>>> {
-    if (this.#isDiverged) throw meshErrors.mesh_diverged.with(retryAfter(RETRY_AFTER_SEC))
+    this.#refuseDiverged()
     const isDurable = this.isShared && this.#parts.config.acknowledge === 'disk'
     const done = await this.#changing(() => this.#parts.engine.write(change, isDurable))
     if ('conflict' in done) this.conflicts++
     return done
+  }
+
+  #refuseDiverged(): void {
+    if (this.#isDiverged) throw meshErrors.mesh_diverged.with(retryAfter(RETRY_AFTER_SEC))
   }
 
   async #changing<T>(operation: () => Promise<T>): Promise<T> {
