@@ -309,7 +309,8 @@ export class ValkeyEngine implements MeshEngine {
     } catch (error) {
       const message = messageOf(error)
       const isBroken = /closed|writeable|max retries|timeout/i.test(message)
-      throw new Error(isBroken ? 'the server does not answer' : message, { cause: error })
+      const problem = this.#connections.problem ?? 'the server does not answer'
+      throw new Error(isBroken ? problem : message, { cause: error })
     }
   }
 }
