@@ -9,7 +9,7 @@ import { decodeLoads, encodeLoads, type Loads } from './load-message.ts'
 /**
  * Time between two looks at the own requests, by the number of gateways: the older the counts of the others, the more
  * gateways pick the same worker at once, and the more gateways, the more messages each has to read. A change is sent at
- * once, and what has not changed every second.
+ * once, and what has not changed every second. Without requests the time is the longest one.
  */
 const ROUND_MS_PER_MEMBER = 10
 const MIN_ROUND_MS = 50
@@ -36,6 +36,8 @@ export class LoadExchange {
   readonly #reports = new Map<string, Report>()
   #sent: readonly Buffer[] = encodeLoads(new Map())
   #sentAtMs = 0
+  /** Nothing is in flight here, and the others know. */
+  #isIdle = false
   #timer: NodeJS.Timeout | null = null
 
   /** Call in `register`. */
@@ -73,8 +75,8 @@ export class LoadExchange {
 
   #schedule(): void {
     const { length } = this.#mesh.members
-    // There is no receiver.
-    const roundMs = length < 2 ? MAX_ROUND_MS : length * ROUND_MS_PER_MEMBER
+    // Or there is no receiver.
+    const roundMs = this.#isIdle || length < 2 ? MAX_ROUND_MS : length * ROUND_MS_PER_MEMBER
     this.#timer = setTimeout(
       () => {
         this.#round()
@@ -92,6 +94,7 @@ export class LoadExchange {
     const message = encodeLoads(loads)
     const isSame =
       message.length === this.#sent.length && message.every((part, at) => part.equals(this.#sent[at]))
+    this.#isIdle = isSame && loads.size === 0
     if (isSame && (loads.size === 0 || nowMs - this.#sentAtMs < REPEAT_MS)) return
     this.#sent = message
     this.#sentAtMs = nowMs
