@@ -5,6 +5,16 @@
 import type { CounterChange, Grant, GrantRequest } from './mesh.ts'
 import { token } from './token.ts'
 
+/** What a gateway takes in from the engine at most, whoever has written it. */
+export const MESH_INTAKE = Object.freeze({
+  recordBytes: 4 * 1024 * 1024,
+  /** Of all kinds together. */
+  allRecords: 262_144,
+  allBytes: 256 * 1024 * 1024,
+  messageBytes: 64 * 1024,
+  blobBytes: 16 * 1024 * 1024,
+})
+
 /** A gateway as the engine keeps it. */
 export interface EngineNode {
   readonly name: string
@@ -57,7 +67,10 @@ export interface Followed {
   /** Changed records, newest values. */
   readonly changes: readonly EngineRecord[]
   readonly messages: readonly ChannelMessage[]
-  /** Changes are missing, since the log keeps only the newest ones or all records were replaced: read all records. */
+  /**
+   * Changes are missing, since the log keeps only the newest ones, all records were replaced, or the changed records have
+   * more bytes than `MESH_INTAKE` allows: read all records.
+   */
   readonly isTrimmed: boolean
 }
 
@@ -84,7 +97,10 @@ export interface MeshEngine {
   renew(name: string, incarnation: number, about: string, goneMs: number, forgetMs: number): Promise<Renewal>
   /** Gives up the name. */
   leave(name: string, incarnation: number): Promise<void>
-  /** All records, and the positions at that moment. */
+  /**
+   * All records, and the positions at that moment.
+   * @throws Error if there are more than `MESH_INTAKE` allows
+   */
   readAll(
     channels: readonly string[],
   ): Promise<{ readonly records: readonly EngineRecord[]; readonly positions: Positions } & EngineState>
@@ -119,6 +135,7 @@ export interface MeshEngine {
     changes: readonly CounterChange[],
   ): Promise<readonly number[]>
   putBlob(sha256: string, bytes: Buffer): Promise<void>
+  /** Null without it. @throws Error if it has more bytes than `MESH_INTAKE` allows */
   readBlob(sha256: string): Promise<Buffer | null>
   removeBlob(sha256: string): Promise<void>
   /** For metrics: commands and their time since the start. */

@@ -2,7 +2,7 @@
  * The mesh contract: what several gateways share. Control only; data threads read what control puts into shared memory.
  * A mesh of one gateway has the same contract: records are in the local store, and channels carry no messages.
  */
-import { defineCommand, token } from './token.ts'
+import { token } from './token.ts'
 
 /**
  * `Init`: joining. `Suspected`: two seconds without a sign of life. `Down`: five seconds without one;
@@ -43,7 +43,7 @@ export interface SharedRecords<T> {
    *
    * @param next returns the new value: undefined removes the record, the same object changes nothing
    * @returns the record; undefined without one
-   * @throws mesh_unavailable (503), mesh_diverged (503), record_too_large (413), storage_unavailable (503)
+   * @throws mesh_unavailable (503), mesh_diverged (503), mesh_record_too_large (413), mesh_full (507), storage_unavailable (503)
    */
   change(id: string, next: (current: T | undefined) => T | undefined): Promise<SharedRecord<T> | undefined>
   /**
@@ -98,6 +98,21 @@ export interface CounterChange {
   readonly keepMs: number
 }
 
+/** The global limit of `/ha/rate-limit`. */
+export interface GlobalRate {
+  /** Requests per second over all gateways; 0 for no limit, null if it was never set. */
+  readonly limitPerSecond: number | null
+  /** Requests admitted by all gateways in the current second of the engine, and tokens that other gateways hold. */
+  readonly count: number
+}
+
+/** Enforces the global limit. */
+export interface GlobalRateLimiter {
+  read(): Promise<GlobalRate>
+  /** @throws mesh_unavailable (503) */
+  set(perSecond: number): Promise<void>
+}
+
 /** What gateways share, by the setting `shares`. */
 export type SharedConcern = 'workers' | 'limits' | 'prefixes' | 'sessions' | 'wasm' | 'tokenizers'
 
@@ -113,6 +128,11 @@ export interface MeshService {
   onMembers(listener: (members: readonly MeshMember[]) => void): void
   /** Null while everything works; else a problem, such as `mesh engine unreachable`. */
   problem(): string | null
+  /**
+   * Asks the engine whether changes are accepted now, for a change that is written later.
+   * @throws mesh_unavailable (503), mesh_diverged (503)
+   */
+  checkChangeable(): Promise<void>
   /** Parts into which a shared limit is divided while the engine is unreachable; 1 gives this gateway the full limit. */
   readonly limitShares: number
   /** Call in `register`. @param kind letters, digits and dashes */
@@ -136,27 +156,18 @@ export interface MeshService {
     sequence: number,
     changes: readonly CounterChange[],
   ): Promise<readonly number[]>
+  /** Connects the routes of the global limit; without a limiter they answer 503. Call in `register`. */
+  limitGlobalRate(limiter: GlobalRateLimiter): void
   /** Encrypts a secret for a record. @param context what it belongs to; it opens with the same context only */
   seal(secret: string, context: string): string
   /** @throws mesh_secret_mismatch if it was sealed with another secret or context */
   open(sealed: string, context: string): string
-  /** Stores up to 16 MiB; safe to repeat. @returns SHA-256, 64 hex digits. @throws mesh_unavailable (503) */
+  /** Stores up to 16 MiB; safe to repeat. Kept in memory too, for `weir mesh restore`, until it is removed. @returns SHA-256, 64 hex digits. @throws mesh_unavailable (503) */
   putBlob(bytes: Buffer): Promise<string>
-  /** Null if the mesh does not have it. @throws mesh_unavailable (503), blob_damaged */
+  /** Null if the mesh does not have it. Kept in memory as above. @throws mesh_unavailable (503), mesh_blob_damaged */
   readBlob(sha256: string): Promise<Buffer | null>
   /** Removes a blob that no record refers to any more. */
   removeBlob(sha256: string): Promise<void>
 }
 
 export const Mesh = token<MeshService>('mesh')
-
-/** The global limit of `/ha/rate-limit`, which the provider of limits enforces. */
-export interface GlobalRate {
-  /** Requests per second over all gateways; 0 for no limit, null if it was never set. */
-  readonly limitPerSecond: number | null
-  /** Requests admitted by all gateways in the current second of the engine, and tokens that other gateways hold. */
-  readonly count: number
-}
-export const ReadGlobalRate = defineCommand<null, GlobalRate>('mesh.read-global-rate')
-/** @throws mesh_unavailable (503) */
-export const SetGlobalRate = defineCommand<number, void>('mesh.set-global-rate')

@@ -250,6 +250,31 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       await until(async () => (await list(gateway)).not_loaded.length === 0, SEEN_MS)
   }, 240_000)
 
+  test('after the engine has lost its data, restore brings back the bytes of all versions, from a gateway without files', async () => {
+    await begin()
+    const one = await join('one', [folder.path])
+    const two = await join('two')
+    const module = await marking('marker', 'first')
+    const first = await register(one, module)
+    const next = await folder.guest('marker')
+    const second = await change(one, 'PUT', `/wasm/${first}`, { file_path: next, config: settings('second') })
+    await sees([one, two], 'second')
+    await one.command.stop()
+    await valkey.kill()
+    valkey.eraseData()
+    await valkey.start()
+    const stateOf = async () =>
+      ((await (await two.get('/ha/status')).json()) as { engine: { state: string } }).engine.state
+    await until(async () => (await stateOf()) === 'diverged', 20_000)
+    const restored = await two.send('POST', '/ha/restore')
+    expect(await restored.json()).toEqual({ status: 'restored', records: 1, modules: 2 })
+    await two.command.stop()
+    const three = await join('three')
+    await sees([three], 'second')
+    await change(three, 'POST', `/wasm/${second}/rollback`)
+    await sees([three], 'first')
+  }, 240_000)
+
   test('modules that a gateway stored before it shared them are named in a warning, and not loaded', async () => {
     await begin()
     const storage = { dir: makeFolder() }

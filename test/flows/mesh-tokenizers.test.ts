@@ -98,6 +98,26 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     expect(ids).toContain((await listed(gateways[0]))[0].id)
   }, 120_000)
 
+  test('while the engine does not answer, adding and removing is rejected with 503 and nothing is loaded', async () => {
+    meshes++
+    const one = await open('one', [])
+    const id = await add(one, 'before', 'weir:sample')
+    await isLoaded(one, id)
+    valkey.freeze()
+    try {
+      const replies = [
+        await one.send('POST', PATH, { name: 'meanwhile', source: 'weir:sample' }),
+        await one.send('DELETE', `${PATH}/before`),
+      ]
+      for (const { status, headers } of replies)
+        expect([status, headers.get('retry-after')]).toEqual([503, expect.stringMatching(/^\d+$/)])
+      expect((await one.get(`${PATH}/meanwhile/status`)).status).toBe(404)
+    } finally {
+      valkey.resume()
+    }
+    await until(async () => (await one.send('DELETE', `${PATH}/before`)).status === 200, 15_000)
+  }, 120_000)
+
   test('without the files, a gateway says what to do, loads it once they are there, and can remove it', async () => {
     meshes++
     const folder = makeFolder()

@@ -1,6 +1,7 @@
-/** A TCP proxy in front of a server that can refuse, delay, or swallow bytes. */
+/** A TCP proxy, with or without TLS for its clients, in front of a server that can refuse, delay, or swallow bytes. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 
 export class ByteProxy {
   readonly port: number
@@ -12,10 +13,11 @@ export class ByteProxy {
   delayMs = 0
 
   /** Use `openByteProxy`. */
-  constructor(server: Server, targetPort: number) {
+  constructor(server: Server, targetPort: number, isTls: boolean) {
     this.#server = server
     this.port = (server.address() as AddressInfo).port
-    server.on('connection', (client: Socket) => this.#accept(client, targetPort))
+    const accept = (client: Socket) => this.#accept(client, targetPort)
+    server.on(isTls ? 'secureConnection' : 'connection', accept)
   }
 
   /** Closes all connections, and every new one at once. */
@@ -69,8 +71,9 @@ export class ByteProxy {
   }
 }
 
-export async function openByteProxy(targetPort: number): Promise<ByteProxy> {
-  const server = createServer().listen(0, '127.0.0.1')
+/** @param tls key and certificate; clients must use TLS then */
+export async function openByteProxy(targetPort: number, tls: TlsOptions | null = null): Promise<ByteProxy> {
+  const server = (tls === null ? createServer() : createTlsServer(tls)).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  return new ByteProxy(server, targetPort)
+  return new ByteProxy(server, targetPort, tls !== null)
 }

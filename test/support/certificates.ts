@@ -33,12 +33,12 @@ export class TestAuthority {
     this.ca = readFileSync(this.caFile)
   }
 
-  /** Issues a certificate for localhost and 127.0.0.1, for servers and clients. @param days validity */
-  issue(name: string, days = 2): Certificate {
+  /** Issues a certificate for servers and clients. @param days validity; @param hosts that it is for */
+  issue(name: string, days = 2, hosts = 'DNS:localhost,IP:127.0.0.1'): Certificate {
     const [request, certFile] = [join(this.folder, `${name}.csr`), join(this.folder, `${name}.pem`)]
     const keyFile = join(this.folder, `${name}.key`)
     const extensions = join(this.folder, 'extensions')
-    writeFileSync(extensions, 'subjectAltName=DNS:localhost,IP:127.0.0.1\n')
+    writeFileSync(extensions, `subjectAltName=${hosts}\n`)
     this.#openssl('req', '-new', ...EC, '-nodes', '-subj', `/CN=${name}`, '-keyout', keyFile, '-out', request)
     const signer = [
       '-CA',

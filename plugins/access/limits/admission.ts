@@ -89,19 +89,22 @@ export class Admission {
   /**
    * Counts every generation of a tool loop after the first, which `enter` has counted, as a request of the tenant.
    * Tokens are settled at the end, by the usage that the response reports for all generations.
-   * @throws tenant_rate_limit_exceeded (429)
+   * @throws tenant_rate_limit_exceeded, shared_limit_busy (429)
    */
-  onGeneration(ctx: RequestContext, { number, model }: Pick<OpeningGeneration, 'number' | 'model'>): void {
+  onGeneration(
+    ctx: RequestContext,
+    { number, model }: Pick<OpeningGeneration, 'number' | 'model'>,
+  ): undefined | Promise<void> {
     if (number === 1 || !this.#limitsTenants) return
     const { tenants, nowNs } = this.#parts
     const tenant = tenantOf(ctx, this.#settings.tenants)
     const models = tenants.hasModelRules(tenant) ? this.#modelsNamed(ctx, model) : NO_MODELS
-    const taken = tenants.reserve(tenant, models, 0, nowNs())
-    // A tool loop does not wait: it may overrun a shared limit until more tokens are granted.
-    if (taken instanceof TokenShortage) {
-      this.#allowance?.charge(taken.bucket, taken.tokens)
-      void this.#allowance?.wait(taken.bucket, 0)
+    const take = () => {
+      const taken = tenants.reserve(tenant, models, 0, nowNs())
+      return taken instanceof TokenShortage ? taken : null
     }
+    const shortage = take()
+    if (shortage !== null) return this.#ask(shortage, take, () => ctx.isDone)
   }
 
   /** Counts the events of a streamed response. */
@@ -143,18 +146,31 @@ export class Admission {
   }
 
   async #enterLater(ctx: RequestContext, state: AdmissionState, first: TokenShortage): Promise<undefined> {
+    state.isAsking = true
+    await this.#ask(
+      first,
+      () => this.#take(ctx, state),
+      () => state.isOver,
+    )
+    if (state.isOver) return
+    state.isAsking = false
+    return this.#parts.concurrency.enter(ctx, state)
+  }
+
+  /**
+   * Asks control for tokens until `take` has what it needs, or the request is over.
+   * @throws shared_limit_busy (429), exceptions of `take`
+   */
+  async #ask(first: TokenShortage, take: () => TokenShortage | null, isOver: () => boolean): Promise<void> {
     const sinceMs = performance.now()
     let shortage: TokenShortage | null = first
-    state.isAsking = true
     while (shortage !== null) {
       await this.#allowance?.wait(shortage.bucket, shortage.tokens)
-      if (state.isOver) return
-      shortage = this.#take(ctx, state)
+      if (isOver()) return
+      shortage = take()
       if (shortage !== null && performance.now() - sinceMs > MAX_ASKING_MS)
         throw limitsErrors.shared_limit_busy.with(retryAfter(1))
     }
-    state.isAsking = false
-    return this.#parts.concurrency.enter(ctx, state)
   }
 
   #reserve(ctx: RequestContext): Reservation | TokenShortage | null {

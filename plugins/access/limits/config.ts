@@ -96,7 +96,7 @@ export const limitsConfig = Type.Object(
     ),
     burst: integer(
       { default: 0, min: 0, max: 1_000_000 },
-      'Requests that may be admitted at once; 0 uses the requests of one second, at least 1. Without effect if gateways share limits.',
+      'Requests that may be admitted at once; 0 uses the requests of one second, at least 1. Must be 0 if gateways share limits in a mesh.',
     ),
     tenants: tenantsConfig,
     scheduler: schedulerConfig,

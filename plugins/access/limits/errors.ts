@@ -47,6 +47,12 @@ export const limitsErrors = defineErrors('limits', {
     text: (by: string) =>
       `the request was preempted by a request of priority ${by} before its first byte; retry`,
   },
+  burst_not_shared: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (burst: number) =>
+      `field 'burst' of plugins.limits must be 0 (got ${burst}): limits that gateways share are granted for whole seconds; or set plugins.mesh.shares.limits to false`,
+  },
   invalid_limits: {
     kind: 'bad_request',
     source: 'client',

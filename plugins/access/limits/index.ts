@@ -90,6 +90,7 @@ export default definePlugin({
       mesh === undefined
         ? null
         : new MeshLimits(host, mesh, limits.openAllowanceMemory(), nowMs, () => limits.settings)
+    gateways?.check(config)
     host.onCommand(ChangeLimits, async (change) => {
       if (gateways?.isShared) await gateways.change(change)
       else await host.publish(LimitsReplica, changedLimits(limits.settings, change))
@@ -101,6 +102,7 @@ export default definePlugin({
       },
       // The file replaces changes made by PUT /limits.
       reload: async (next) => {
+        gateways?.check(next)
         own = next
         if (!host.isControl) return
         if (gateways?.isShared) await gateways.reset()

@@ -53,6 +53,12 @@ export const meshErrors = defineErrors('mesh', {
     source: 'client',
     text: (bytes: number, limit: number) => `the record has ${bytes} bytes; the mesh takes at most ${limit}`,
   },
+  mesh_full: {
+    kind: 'insufficient_storage',
+    source: 'client',
+    text: (kind: string, limit: string) =>
+      `the mesh takes at most ${limit} of the kind ${kind}; remove some, or make them smaller`,
+  },
   mesh_blob_damaged: {
     kind: 'internal',
     source: 'gateway',

@@ -9,7 +9,7 @@ import { decodeLoads, encodeLoads, type Loads } from './load-message.ts'
 /**
  * Interval at which this gateway reads its own requests in flight, by the number of gateways: the older the counts, the more
  * gateways pick the same worker at once; the more gateways, the more messages each reads. A change is sent at once,
- * unchanged counts every second.
+ * unchanged counts every second. Without requests the interval is the longest one.
  */
 const ROUND_MS_PER_MEMBER = 10
 const MIN_ROUND_MS = 50
@@ -36,6 +36,8 @@ export class LoadExchange {
   readonly #reports = new Map<string, Report>()
   #sent: readonly Buffer[] = encodeLoads(new Map())
   #sentAtMs = 0
+  /** Nothing is in flight here, and the others know. */
+  #isIdle = false
   #timer: NodeJS.Timeout | null = null
 
   /** Call in `register`. */
@@ -73,8 +75,8 @@ export class LoadExchange {
 
   #schedule(): void {
     const { length } = this.#mesh.members
-    // There is no receiver.
-    const roundMs = length < 2 ? MAX_ROUND_MS : length * ROUND_MS_PER_MEMBER
+    // Or there is no receiver.
+    const roundMs = this.#isIdle || length < 2 ? MAX_ROUND_MS : length * ROUND_MS_PER_MEMBER
     this.#timer = setTimeout(
       () => {
         this.#round()
@@ -92,6 +94,7 @@ export class LoadExchange {
     const message = encodeLoads(loads)
     const isSame =
       message.length === this.#sent.length && message.every((part, at) => part.equals(this.#sent[at]))
+    this.#isIdle = isSame && loads.size === 0
     if (isSame && (loads.size === 0 || nowMs - this.#sentAtMs < REPEAT_MS)) return
     this.#sent = message
     this.#sentAtMs = nowMs

@@ -21,6 +21,8 @@ const FORGET_MS = DOWN_MS + 60_000
 /** Longest wait for the name of a gateway that was killed, a renewal more than its time. */
 const NAME_WAIT_MS = DOWN_MS + RENEWAL_MS
 const NAME_RETRY_MS = 250
+/** Listed gateways; a mesh has some tens. */
+const MAX_MEMBERS = 1_000
 
 /** What this gateway says about itself. */
 export type About = Omit<MeshMember, 'name' | 'incarnation' | 'status'> & {
@@ -47,6 +49,8 @@ export class Membership {
   readonly #parts: MembershipParts
   readonly #listeners: ((members: readonly MeshMember[]) => void)[] = []
   #members: readonly Member[] = []
+  /** What each gateway said last, by name: it rarely changes. */
+  #said: ReadonlyMap<string, { readonly text: string; readonly about: About }> = new Map()
   #differences = ''
   #incarnation = 0
   #isHeld = false
@@ -147,7 +151,7 @@ export class Membership {
       if (this.#isStopped) return
       this.#reachedAtMs = performance.now()
       onState(renewal, false)
-      this.#setMembers(renewal.nodes.map(toMember))
+      this.#setMembers(this.#read(renewal.nodes.slice(0, MAX_MEMBERS)))
       const isTaken = !renewal.isHeld && !(await this.#joinAgain())
       const problem = isTaken ? `another gateway has taken the name ${name}` : null
       if (this.#problem !== null && problem === null)
@@ -180,15 +184,27 @@ export class Membership {
     this.#differences = text
   }
 
+  #read(nodes: readonly EngineNode[]): Member[] {
+    const before = this.#said
+    const said = nodes.map(({ name, about: text }) => {
+      const known = before.get(name)
+      return known?.text === text ? known : { text, about: readAbout(text) }
+    })
+    this.#said = new Map(nodes.map(({ name }, at) => [name, said[at]]))
+    return nodes.map((node, at) => toMember(node, said[at].about))
+  }
+
   #setMembers(members: readonly Member[]): void {
     const before = new Map(this.#members.map((member) => [member.name, member]))
     const sorted = members.toSorted((a, b) => (a.name < b.name ? -1 : 1))
     this.#members = sorted
-    this.#reportDifferences(configDifferences(sorted))
     const isSame = (a: MeshMember, b: MeshMember | undefined) =>
       a.status === b?.status && a.incarnation === b.incarnation && a.address === b.address
-    if (sorted.length === before.size && sorted.every((member) => isSame(member, before.get(member.name))))
-      return
+    const isChanged =
+      sorted.length !== before.size || sorted.some((member) => !isSame(member, before.get(member.name)))
+    if (isChanged || sorted.some(({ name, config }) => before.get(name)?.config !== config))
+      this.#reportDifferences(configDifferences(sorted))
+    if (!isChanged) return
     for (const { name, status, incarnation } of sorted)
       if (before.get(name)?.status !== status)
         this.#parts.log.info({ name, status, incarnation }, 'mesh member changed')
@@ -197,17 +213,17 @@ export class Membership {
 }
 
 /** Longest texts of another gateway, and the most sections of its configuration. */
+const MAX_ABOUT = 128 * 1024
 const MAX_TEXT = 256
 const MAX_SECTIONS = 256
 
-/** The text of another gateway is untrusted: it may be of another release. */
-function toMember({ name, incarnation, about, ageMs }: EngineNode): Member {
-  const said = readAbout(about)
+function toMember({ name, incarnation, ageMs }: EngineNode, said: About): Member {
   const isSilent = ageMs >= SUSPECTED_MS && said.status !== 'Leaving'
   const status = ageMs >= DOWN_MS ? 'Down' : isSilent ? 'Suspected' : said.status
   return { ...said, name, incarnation, status }
 }
 
+/** The text of another gateway is untrusted: it may be of another release. */
 function readAbout(text: string): About {
   const { address, software, status, protocols, secretCheck, inFlight, config } = parseObject(text)
   const isNumber = (value: unknown) => typeof value === 'number' && Number.isFinite(value)
@@ -226,6 +242,7 @@ function readAbout(text: string): About {
 
 /** Empty for anything else. */
 function parseObject(text: string): Partial<Record<keyof About, unknown>> {
+  if (text.length > MAX_ABOUT) return {}
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? value : {}

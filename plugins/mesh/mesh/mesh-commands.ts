@@ -1,5 +1,5 @@
 /** Commands of the routes to control, which alone talks to the mesh. */
-import { defineCommand, type Host } from '#kernel'
+import { defineCommand, type GlobalRate, type Host } from '#kernel'
 import type { SharedMesh } from './mesh-service.ts'
 import { CONFIG_KEYS, showPolicies, showStatus, showWorkers } from './mesh-view.ts'
 import type { PolicyStateWire, StatusWire, WorkerStateWire } from './wire.ts'
@@ -18,9 +18,15 @@ export const ReadPolicies = defineCommand<null, readonly PolicyStateWire[]>('mes
 export const ReadConfigKey = defineCommand<string, string | undefined>('mesh.read-config-key')
 /** @throws mesh_unavailable, mesh_diverged (503) */
 export const WriteConfigKey = defineCommand<{ key: string; value: string }, void>('mesh.write-config-key')
+/** @throws rate_limit_not_enforced (503) */
+export const ReadGlobalRate = defineCommand<null, GlobalRate>('mesh.read-global-rate')
+/** @throws rate_limit_not_enforced, mesh_unavailable (503) */
+export const SetGlobalRate = defineCommand<number, void>('mesh.set-global-rate')
 export const LeaveMesh = defineCommand<null, void>('mesh.leave')
-/** @returns records written. @throws mesh_unavailable (503) */
-export const RestoreMesh = defineCommand<null, number>('mesh.restore')
+/** @returns what was written. @throws mesh_unavailable (503) */
+export const RestoreMesh = defineCommand<null, { readonly records: number; readonly blobs: number }>(
+  'mesh.restore',
+)
 
 /** Registers the handlers on control. @param leave leaves the mesh and ends this gateway */
 export function handleMeshCommands(
@@ -43,6 +49,8 @@ export function handleMeshCommands(
   host.onCommand(WriteConfigKey, async ({ key, value }) => {
     await keys.change(key, () => value)
   })
+  host.onCommand(ReadGlobalRate, () => mesh.rateLimiter().read())
+  host.onCommand(SetGlobalRate, (perSecond) => mesh.rateLimiter().set(perSecond))
   host.onCommand(LeaveMesh, leave)
   host.onCommand(RestoreMesh, () => mesh.restore())
 }

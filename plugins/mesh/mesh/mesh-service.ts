@@ -4,9 +4,11 @@ import {
   type CounterChange,
   type EngineState,
   GatewayError,
+  type GlobalRateLimiter,
   type Grant,
   type GrantRequest,
   type Logger,
+  MESH_INTAKE,
   type MeshChannel,
   type MeshEngine,
   type MeshMember,
@@ -20,7 +22,9 @@ import {
 import type { MeshConfig } from './config.ts'
 import { meshErrors } from './errors.ts'
 import { type About, Membership } from './membership.ts'
+import { IntakeUse } from './record-space.ts'
 import { Records } from './records.ts'
+import { routeErrors } from './route-errors.ts'
 import { Sealing } from './sealing.ts'
 
 /** Longest wait for a change or a message of another gateway. */
@@ -30,8 +34,8 @@ const MAX_PAUSE_MS = 5_000
 const RETRY_AFTER_SEC = 2
 /** Messages that wait for the engine, over all channels; the oldest ones are dropped. */
 const MAX_WAITING_MESSAGES = 1_024
-const MAX_MESSAGE_BYTES = 64 * 1024
-const MAX_BLOB_BYTES = 16 * 1024 * 1024
+/** Kinds of records, of other releases too. */
+const MAX_KINDS = 64
 
 export interface MeshServiceParts {
   readonly engine: MeshEngine
@@ -67,9 +71,13 @@ export class SharedMesh implements MeshService {
   readonly #sealing: Sealing
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own type, which only its owner knows
   readonly #kinds = new Map<string, Records<any>>()
+  readonly #intake = new IntakeUse()
   readonly #channels = new Map<string, Channel>()
+  /** Of modules that gateways have, by hash: an engine that has lost them gets them back from here. */
+  readonly #blobs = new Map<string, Buffer>()
   #waiting: { channel: string; message: Buffer }[] = []
   #isSending = false
+  #rateLimiter: GlobalRateLimiter | null = null
   #positions: Positions = { log: '0-0', revision: 0, channels: new Map() }
   #dataSet: string | null = null
   #dataSets: readonly string[] = []
@@ -135,14 +143,20 @@ export class SharedMesh implements MeshService {
     return this.#isDiverged ? 'the mesh engine has lost data' : this.membership.problem
   }
 
+  async checkChangeable(): Promise<void> {
+    this.#refuseDiverged()
+    await this.grant([])
+  }
+
   records<T>(kind: string): SharedRecords<T> {
     let records = this.#kinds.get(kind)
     if (records === undefined) {
-      records = new Records<T>(
-        kind,
-        (change) => this.#write(change),
-        (err) => this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
-      )
+      records = new Records<T>(kind, {
+        write: (change) => this.#write(change),
+        onError: (err) =>
+          this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
+        intake: this.#intake,
+      })
       records.isLive = this.#isStarted
       this.#kinds.set(kind, records)
     }
@@ -200,6 +214,16 @@ export class SharedMesh implements MeshService {
     return this.#changing(() => this.#parts.engine.addToCounters(writer, sequence, changes))
   }
 
+  limitGlobalRate(limiter: GlobalRateLimiter): void {
+    this.#rateLimiter = limiter
+  }
+
+  /** @throws rate_limit_not_enforced (503) */
+  rateLimiter(): GlobalRateLimiter {
+    if (this.#rateLimiter === null) throw routeErrors.rate_limit_not_enforced()
+    return this.#rateLimiter
+  }
+
   seal(secret: string, context: string): string {
     return this.#sealing.seal(secret, context)
   }
@@ -214,42 +238,57 @@ export class SharedMesh implements MeshService {
   }
 
   async putBlob(bytes: Buffer): Promise<string> {
-    if (bytes.length > MAX_BLOB_BYTES) throw meshErrors.mesh_record_too_large(bytes.length, MAX_BLOB_BYTES)
+    const { blobBytes } = MESH_INTAKE
+    if (bytes.length > blobBytes) throw meshErrors.mesh_record_too_large(bytes.length, blobBytes)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     await this.#changing(() => this.#parts.engine.putBlob(sha256, bytes))
+    this.#blobs.set(sha256, bytes)
     return sha256
   }
 
   async readBlob(sha256: string): Promise<Buffer | null> {
     const bytes = await this.#changing(() => this.#parts.engine.readBlob(sha256))
-    if (bytes !== null && createHash('sha256').update(bytes).digest('hex') !== sha256)
+    if (bytes === null) return null
+    if (createHash('sha256').update(bytes).digest('hex') !== sha256)
       throw meshErrors.mesh_blob_damaged(sha256)
+    this.#blobs.set(sha256, bytes)
     return bytes
   }
 
   async removeBlob(sha256: string): Promise<void> {
+    this.#blobs.delete(sha256)
     await this.#changing(() => this.#parts.engine.removeBlob(sha256))
   }
 
-  /** Writes the records of this gateway into an engine that has lost them. Records added to it since are lost. @returns records written */
-  async restore(): Promise<number> {
+  /** Writes records and blobs of this gateway into an engine that has lost them. Records added to it since are lost. @returns what was written */
+  async restore(): Promise<{ records: number; blobs: number }> {
     const records = [...this.#kinds.values()].flatMap(({ kind, all }) =>
       [...all].map(([id, { revision, value }]) => ({ kind, id, revision, value: JSON.stringify(value) })),
     )
     const { revision } = this.#positions
-    await this.#changing(() => this.#parts.engine.restore(records, this.#dataSets, revision))
+    const { engine } = this.#parts
+    const blobs = [...this.#blobs]
+    await this.#changing(async () => {
+      // Before the records that refer to them.
+      for (const [sha256, bytes] of blobs) await engine.putBlob(sha256, bytes)
+      await engine.restore(records, this.#dataSets, revision)
+    })
     await this.#readAll()
-    return records.length
+    return { records: records.length, blobs: blobs.length }
   }
 
   async #write(
     change: Parameters<MeshEngine['write']>[0],
   ): Promise<Awaited<ReturnType<MeshEngine['write']>>> {
-    if (this.#isDiverged) throw meshErrors.mesh_diverged.with(retryAfter(RETRY_AFTER_SEC))
+    this.#refuseDiverged()
     const isDurable = this.isShared && this.#parts.config.acknowledge === 'disk'
     const done = await this.#changing(() => this.#parts.engine.write(change, isDurable))
     if ('conflict' in done) this.conflicts++
     return done
+  }
+
+  #refuseDiverged(): void {
+    if (this.#isDiverged) throw meshErrors.mesh_diverged.with(retryAfter(RETRY_AFTER_SEC))
   }
 
   async #changing<T>(operation: () => Promise<T>): Promise<T> {
@@ -291,7 +330,7 @@ export class SharedMesh implements MeshService {
     ])
     const byKind = Map.groupBy(records, ({ kind }) => kind)
     const isOther = this.#dataSet !== null && this.#dataSet !== dataSet
-    for (const kind of byKind.keys()) this.records(kind)
+    for (const kind of byKind.keys()) this.#keep(kind)
     for (const [kind, own] of this.#kinds)
       own.replace(byKind.get(kind) ?? [], isOther ? Number.POSITIVE_INFINITY : revision)
     this.#positions = positions
@@ -313,8 +352,10 @@ export class SharedMesh implements MeshService {
         } else if (isTrimmed) {
           await this.#readAll()
         } else {
-          for (const change of changes) this.records(change.kind)
-          for (const change of changes) this.#kinds.get(change.kind)?.apply(change)
+          for (const change of changes) {
+            if (change.value !== null) this.#keep(change.kind)
+            this.#kinds.get(change.kind)?.apply(change)
+          }
           // Unless all records were read meanwhile.
           if (this.#positions === before) this.#positions = positions
         }
@@ -327,8 +368,14 @@ export class SharedMesh implements MeshService {
     }
   }
 
+  /** Keeps records of a kind that this release may not know. */
+  #keep(kind: string): void {
+    if (this.#kinds.has(kind) || this.#kinds.size < MAX_KINDS) this.records(kind)
+    else this.#parts.log.error({ kind }, 'records of the mesh were ignored: they have too many kinds')
+  }
+
   #deliver(name: string, from: string, message: Buffer): void {
-    if (from === this.name) return
+    if (from === this.name || message.length > MESH_INTAKE.messageBytes) return
     this.messages.received++
     for (const listener of this.#channels.get(name)?.listeners ?? []) {
       try {
@@ -342,7 +389,7 @@ export class SharedMesh implements MeshService {
   /** Messages of one turn of the event loop are sent together, and while a batch is on its way the next ones wait. */
   #queue(channel: string, message: Buffer): void {
     if (!this.isShared || this.membership.problem !== null) return
-    if (message.length > MAX_MESSAGE_BYTES || this.#waiting.length >= MAX_WAITING_MESSAGES) {
+    if (message.length > MESH_INTAKE.messageBytes || this.#waiting.length >= MAX_WAITING_MESSAGES) {
       this.messages.dropped++
       return
     }

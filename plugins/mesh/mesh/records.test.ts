@@ -1,8 +1,9 @@
 /** Records of several gateways on one engine: any interleaving of changes, lost notices and reads ends the same everywhere. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { EngineRecord } from '#kernel'
+import { type EngineRecord, MESH_INTAKE } from '#kernel'
 import { LocalEngine } from './local-engine.ts'
+import { IntakeUse } from './record-space.ts'
 import { Records } from './records.ts'
 
 /** An engine for several gateways: the records of the local one, and the log of its changes. */
@@ -30,13 +31,12 @@ class Gateway {
 
   constructor(engine: SharedEngine) {
     this.#engine = engine
-    this.records = new Records<number>(
-      'kind',
-      (change) => engine.write(change),
-      (error) => {
+    this.records = new Records<number>('kind', {
+      write: (change) => engine.write(change),
+      onError: (error) => {
         throw error
       },
-    )
+    })
     this.records.isLive = true
     this.records.watch((id, record) => this.seen.push([id, record?.value]))
   }
@@ -103,11 +103,10 @@ describe('records', () => {
 
   test('a change that changes nothing is not written, and an exception cancels it', async () => {
     const engine = new SharedEngine()
-    const records = new Records<object>(
-      'kind',
-      (change) => engine.write(change),
-      () => undefined,
-    )
+    const records = new Records<object>('kind', {
+      write: (change) => engine.write(change),
+      onError: () => undefined,
+    })
     await records.change('a', () => ({ b: 1 }))
     await records.change('a', (current) => current)
     await records.change('c', () => undefined)
@@ -122,11 +121,10 @@ describe('records', () => {
   test('a watcher that throws does not keep others from the change', async () => {
     const engine = new SharedEngine()
     const errors: unknown[] = []
-    const records = new Records<number>(
-      'kind',
-      (change) => engine.write(change),
-      (error) => errors.push(error),
-    )
+    const records = new Records<number>('kind', {
+      write: (change) => engine.write(change),
+      onError: (error) => errors.push(error),
+    })
     const seen: string[] = []
     records.isLive = true
     records.watch(() => {
@@ -135,5 +133,70 @@ describe('records', () => {
     records.watch((name) => seen.push(name))
     await records.change('a', () => 1)
     expect([seen, errors.length]).toEqual([['a'], 1])
+  })
+
+  describe('limits', () => {
+    const small = { records: 2, bytes: 40 }
+    const openLimited = (engine: SharedEngine) =>
+      new Records<string>('kind', {
+        write: (change) => engine.write(change),
+        onError: (error) => {
+          throw error
+        },
+        limits: small,
+      })
+
+    test('an addition above a limit of its kind is rejected, also beside others that are being written', async () => {
+      const records = openLimited(new SharedEngine())
+      const done = await Promise.allSettled(['a', 'b', 'c'].map((name) => records.change(name, () => 'x')))
+      expect(done.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+      await expect(records.change('c', () => 'x')).rejects.toMatchObject({
+        status: 507,
+        message: 'the mesh takes at most 2 records of the kind kind; remove some, or make them smaller',
+      })
+      await records.change('a', () => undefined)
+      await records.change('c', () => 'x')
+      expect([...records.all.keys()]).toEqual(['b', 'c'])
+    })
+
+    test('a change that grows a record above the bytes of its kind is rejected; a smaller value is not', async () => {
+      const records = openLimited(new SharedEngine())
+      await records.change('a', () => 'x'.repeat(20))
+      await expect(records.change('b', () => 'x'.repeat(20))).rejects.toThrow('at most 40 bytes of the kind')
+      await expect(records.change('a', () => 'x'.repeat(40))).rejects.toMatchObject({ status: 507 })
+      await records.change('a', () => 'x')
+      await records.change('b', () => 'x'.repeat(20))
+      expect(records.all.get('b')?.value).toHaveLength(20)
+    })
+
+    test('records of other gateways above the own limits are taken', async () => {
+      const records = openLimited(new SharedEngine())
+      for (const id of ['a', 'b', 'c'])
+        records.apply({ kind: 'kind', id, revision: 1, value: '"long enough"' })
+      expect(records.all.size).toBe(3)
+      await expect(records.change('d', () => 'x')).rejects.toMatchObject({ status: 507 })
+    })
+
+    test('a record without room in this gateway is not taken, and can be written anew', async () => {
+      const engine = new SharedEngine()
+      const errors: unknown[] = []
+      const intake = new IntakeUse()
+      const records = new Records<string>('kind', {
+        write: (change) => engine.write(change),
+        onError: (error) => errors.push(error),
+        intake,
+      })
+      const tooLarge = JSON.stringify('x'.repeat(MESH_INTAKE.recordBytes))
+      const written = await engine.write({ kind: 'kind', id: 'a', expected: 0, value: tooLarge })
+      expect(written).toEqual({ revision: 1 })
+      intake.bytes = MESH_INTAKE.allBytes - 10
+      for (const change of engine.log) records.apply(change)
+      records.apply({ kind: 'kind', id: 'b', revision: 2, value: '"0123456789"' })
+      records.apply({ kind: 'kind', id: 'c', revision: 3, value: '"0"' })
+      expect([[...records.all.keys()], errors.length]).toEqual([['c'], 2])
+      intake.bytes = 0
+      await records.change('a', (current) => `${current} again`)
+      expect(records.all.get('a')?.value).toBe('undefined again')
+    })
   })
 })

@@ -1,12 +1,16 @@
 /** The records of one kind in memory, as the engine has them. */
-import type { EngineRecord, MeshEngine, SharedRecord, SharedRecords } from '#kernel'
+import {
+  type EngineRecord,
+  MESH_INTAKE,
+  type MeshEngine,
+  type SharedRecord,
+  type SharedRecords,
+} from '#kernel'
 import { meshErrors } from './errors.ts'
+import { IntakeUse, KIND_LIMITS, type KindLimits, KindUse } from './record-space.ts'
 
-/** Modules have their bytes in blobs; everything else is small. */
-const MAX_RECORD_BYTES = 4 * 1024 * 1024
-
-/** Removals that are remembered. */
-const MAX_REMOVED = 10_000
+/** Removals, and records that were not taken, that are remembered. */
+const MAX_REMEMBERED = 10_000
 
 /** Writes one change. @throws mesh_unavailable, mesh_diverged */
 export type WriteRecord = (
@@ -15,6 +19,15 @@ export type WriteRecord = (
 
 type Listener<T> = (id: string, record: SharedRecord<T> | undefined) => void
 
+export interface RecordsParts {
+  readonly write: WriteRecord
+  /** Called for exceptions of watchers, and for a record that cannot be taken. */
+  readonly onError: (error: unknown) => void
+  /** Of all kinds; default: this kind is the only one. */
+  readonly intake?: IntakeUse
+  readonly limits?: KindLimits
+}
+
 export class Records<T> implements SharedRecords<T> {
   readonly kind: string
   readonly all = new Map<string, SharedRecord<T>>()
@@ -22,17 +35,25 @@ export class Records<T> implements SharedRecords<T> {
   isLive = false
   readonly #write: WriteRecord
   readonly #onError: (error: unknown) => void
+  readonly #limits: KindLimits
+  readonly #use: KindUse
+  /** Bytes by id. */
+  readonly #sizes = new Map<string, number>()
   readonly #listeners: Listener<T>[] = []
   /** Revisions of removed records, against reads that are older than the removal. */
   readonly #removed = new Map<string, number>()
-  /** Revisions of records of the engine that are not JSON: as if they were not there, until they are written anew. */
-  readonly #unreadable = new Map<string, number>()
+  /** Revisions of records that are not JSON or too large: as if they were not there, until they are written anew. */
+  readonly #untaken = new Map<string, number>()
 
-  /** @param onError called for exceptions of watchers, and for a record that is no JSON */
-  constructor(kind: string, write: WriteRecord, onError: (error: unknown) => void) {
+  constructor(
+    kind: string,
+    { write, onError, intake = new IntakeUse(), limits = KIND_LIMITS }: RecordsParts,
+  ) {
     this.kind = kind
     this.#write = write
     this.#onError = onError
+    this.#limits = limits
+    this.#use = new KindUse(intake)
   }
 
   async change(
@@ -45,11 +66,10 @@ export class Records<T> implements SharedRecords<T> {
       // Equal texts and numbers are written: what is known here may be older than the engine's.
       if (value === present?.value && (value === undefined || typeof value === 'object')) return present
       const json = value === undefined ? null : JSON.stringify(value)
-      const bytes = json === null ? 0 : Buffer.byteLength(json)
-      if (bytes > MAX_RECORD_BYTES) throw meshErrors.mesh_record_too_large(bytes, MAX_RECORD_BYTES)
       const { kind } = this
-      const expected = present?.revision ?? this.#unreadable.get(id) ?? 0
-      const done = await this.#write({ kind, id, expected, value: json })
+      const expected = present?.revision ?? this.#untaken.get(id) ?? 0
+      const release = this.#hold(id, json)
+      const done = await this.#write({ kind, id, expected, value: json }).finally(release)
       if ('conflict' in done) {
         this.#correct(id, done.conflict)
         continue
@@ -67,14 +87,12 @@ export class Records<T> implements SharedRecords<T> {
   apply({ id, revision, value }: EngineRecord): void {
     const known = this.all.get(id)?.revision ?? this.#removed.get(id) ?? 0
     if (revision <= known) return
-    const present = value === null ? undefined : this.#parse(value)
-    if (value !== null && present === undefined) this.#unreadable.set(id, revision)
-    else this.#unreadable.delete(id)
+    const present = value === null ? undefined : this.#take(id, value)
+    this.#untaken.delete(id)
+    if (value !== null && present === undefined) remember(this.#untaken, id, revision)
     if (present === undefined) {
-      this.#removed.set(id, revision)
-      // The oldest ones: a read takes milliseconds.
-      if (this.#removed.size > MAX_REMOVED) this.#removed.delete(this.#removed.keys().next().value ?? id)
-      if (this.all.delete(id)) this.#tell(id, undefined)
+      remember(this.#removed, id, revision)
+      this.#delete(id)
       return
     }
     const record: SharedRecord<T> = { value: present, revision }
@@ -96,7 +114,7 @@ export class Records<T> implements SharedRecords<T> {
       else this.apply({ kind: this.kind, id, revision: known.revision + 1, value: null })
     }
     this.#removed.clear()
-    this.#unreadable.clear()
+    this.#untaken.clear()
     for (const record of records) this.apply(record)
   }
 
@@ -104,16 +122,42 @@ export class Records<T> implements SharedRecords<T> {
   #correct(id: string, present: EngineRecord): void {
     if (present.value !== null) this.apply(present)
     // Removed elsewhere, and the change log has not said so yet.
-    else if (this.all.delete(id)) this.#tell(id, undefined)
+    else this.#delete(id)
   }
 
-  #parse(value: string): T | undefined {
+  /** @throws mesh_record_too_large (413), mesh_full (507) */
+  #hold(id: string, json: string | null): () => void {
+    if (json === null) return () => undefined
+    const bytes = sizeOf(id, json)
+    if (bytes > MESH_INTAKE.recordBytes)
+      throw meshErrors.mesh_record_too_large(bytes, MESH_INTAKE.recordBytes)
+    const before = this.#sizes.get(id)
+    return this.#use.hold(this.kind, before === undefined ? 1 : 0, bytes - (before ?? 0), this.#limits)
+  }
+
+  /** @returns undefined for a record that is no JSON, or has no room here */
+  #take(id: string, json: string): T | undefined {
+    const bytes = sizeOf(id, json)
+    const before = this.#sizes.get(id)
+    const [records, more] = [before === undefined ? 1 : 0, bytes - (before ?? 0)]
     try {
-      return JSON.parse(value) as T
+      if (bytes > MESH_INTAKE.recordBytes || !this.#use.fits(records, more))
+        throw new Error(`a record of ${bytes} bytes is more than this gateway takes of the mesh`)
+      const value = JSON.parse(json) as T
+      this.#use.add(records, more)
+      this.#sizes.set(id, bytes)
+      return value
     } catch (error) {
       this.#onError(error)
       return undefined
     }
+  }
+
+  #delete(id: string): void {
+    if (!this.all.delete(id)) return
+    this.#use.add(-1, -(this.#sizes.get(id) ?? 0))
+    this.#sizes.delete(id)
+    this.#tell(id, undefined)
   }
 
   #tell(id: string, record: SharedRecord<T> | undefined): void {
@@ -126,4 +170,14 @@ export class Records<T> implements SharedRecords<T> {
       }
     }
   }
+}
+
+/** Forgets the oldest ones: a read takes milliseconds. */
+function remember(revisions: Map<string, number>, id: string, revision: number): void {
+  revisions.set(id, revision)
+  if (revisions.size > MAX_REMEMBERED) revisions.delete(revisions.keys().next().value ?? id)
+}
+
+function sizeOf(id: string, json: string): number {
+  return Buffer.byteLength(id) + Buffer.byteLength(json)
 }

@@ -48,6 +48,11 @@ export const routeErrors = defineErrors('mesh', {
     source: 'client',
     text: (problem: string) => `value ${problem}`,
   },
+  rate_limit_not_enforced: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: () => 'this gateway enforces no global rate limit, since plugins.limits is false',
+  },
   rate_limit_unset: {
     kind: 'not_found',
     source: 'client',

@@ -1,21 +1,15 @@
 /** The /ha routes: state of the mesh, its configuration keys, the global rate limit, and leaving it. */
-import {
-  defineValidator,
-  type Host,
-  ReadGlobalRate,
-  type RequestContext,
-  type RouteDefinition,
-  SetGlobalRate,
-  Type,
-} from '#kernel'
+import { defineValidator, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import {
   LeaveMesh,
   ReadConfigKey,
+  ReadGlobalRate,
   ReadHealth,
   ReadPolicies,
   ReadStatus,
   ReadWorkers,
   RestoreMesh,
+  SetGlobalRate,
   WriteConfigKey,
 } from './mesh-commands.ts'
 import { meshErrorFormat, routeErrors } from './route-errors.ts'
@@ -46,6 +40,7 @@ const base = { access: 'admin', errors: meshErrorFormat, endpoint: 'mesh' } as c
 const tag = 'Mesh'
 const invalid = { description: 'Invalid body; nothing was changed.' }
 const unavailable = { description: 'The mesh engine is unreachable or has lost data; nothing was changed.' }
+const notEnforced = { description: '`plugins.limits` is `false`.' }
 const ok = (description: string, schema: NonNullable<RouteDefinition['docs']>['body']) => ({
   200: { description, schema },
 })
@@ -150,7 +145,12 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
         summary: 'Store a value under a key for all gateways',
         tag,
         body: ConfigEntrySchema,
-        responses: { ...ok('Stored.', ConfigUpdatedSchema), 400: invalid, 503: unavailable },
+        responses: {
+          ...ok('Stored.', ConfigUpdatedSchema),
+          400: invalid,
+          503: unavailable,
+          507: { description: 'The mesh has as many keys, or bytes of values, as it takes.' },
+        },
       },
     },
     {
@@ -183,7 +183,11 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
         summary: 'Limit the requests per second of all gateways together',
         tag,
         body: RateLimitSchema,
-        responses: { ...ok('Set.', RateLimitUpdatedSchema), 400: invalid, 503: unavailable },
+        responses: {
+          ...ok('Set.', RateLimitUpdatedSchema),
+          400: invalid,
+          503: { description: `${unavailable.description} Or ${notEnforced.description}` },
+        },
       },
     },
     {
@@ -198,7 +202,11 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Show the global rate limit',
         tag,
-        responses: { ...ok('The limit.', RateLimitSchema), 404: { description: 'It was never set.' } },
+        responses: {
+          ...ok('The limit.', RateLimitSchema),
+          404: { description: 'It was never set.' },
+          503: notEnforced,
+        },
       },
     },
     {
@@ -214,7 +222,7 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'Show the use of the global rate limit',
         tag,
-        responses: ok('Of the current second.', RateLimitStatsSchema),
+        responses: { ...ok('Of the current second.', RateLimitStatsSchema), 503: notEnforced },
       },
     },
     {
@@ -235,10 +243,12 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/ha/restore',
-      handler: async (ctx) =>
-        send(ctx, 200, { status: 'restored', records: await host.command(RestoreMesh, null) }),
+      handler: async (ctx) => {
+        const { records, blobs } = await host.command(RestoreMesh, null)
+        send(ctx, 200, { status: 'restored', records, modules: blobs })
+      },
       docs: {
-        summary: 'Write the records of this gateway into a mesh engine that has lost data',
+        summary: 'Write records and module bytes of this gateway into a mesh engine that has lost data',
         tag,
         responses: { ...ok('Restored.', RestoredSchema), 503: unavailable },
       },

@@ -107,4 +107,9 @@ export const RateLimitStatsSchema = Type.Object({
   remaining: integer('-1 for no limit.'),
 })
 export const ShutdownSchema = Type.Object({ status: Type.Literal('shutdown initiated') })
-export const RestoredSchema = Type.Object({ status: Type.Literal('restored'), records: integer('Records.') })
+export const RestoredSchema = Type.Object({
+  status: Type.Literal('restored'),
+  records: integer('Records.'),
+  modules: integer('Module files, of all versions that this gateway has loaded.'),
+})
+export type RestoredWire = Static<typeof RestoredSchema>

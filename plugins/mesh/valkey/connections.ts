@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Redis, RedisOptions } from 'ioredis'
+import { messageOf } from '#kernel'
 import type { ValkeyConfig } from './config.ts'
 
 const FIRST_PAUSE_MS = 200
@@ -11,6 +12,7 @@ export class Connections {
   readonly #config: ValkeyConfig
   readonly #waitMs: number
   readonly #onError: (error: Error) => void
+  #problem: string | null = null
   #all: readonly Redis[] = []
 
   /**
@@ -37,15 +39,17 @@ export class Connections {
       // A write must not run twice: the caller decides what to repeat.
       autoResendUnfulfilledCommands: false,
       retryStrategy: (tries) => Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tries - 1)),
-      ...(caFile !== null && { tls: { ca: await readFile(caFile) } }),
+      ...(caFile !== null && { tls: { ca: await readAuthorities(caFile) } }),
     }
     // A server that does not answer is as good as gone: the connection may be half open.
-    let cause: Error | null = null
     const open = (socketTimeout: number) => {
       const connection = new Redis(url, { ...options, socketTimeout })
       connection.on('error', (error) => {
-        cause = error
+        this.#problem = problemOf(error)
         this.#onError(error)
+      })
+      connection.on('ready', () => {
+        this.#problem = null
       })
       return connection
     }
@@ -55,8 +59,13 @@ export class Connections {
     } catch (error) {
       this.close()
       // The library rejects with `Connection is closed`; the reason is in the event before.
-      throw cause ?? error
+      throw this.#problem === null ? error : new Error(this.#problem, { cause: error })
     }
+  }
+
+  /** Why the last attempt to connect failed; null if connected since. */
+  get problem(): string | null {
+    return this.#problem
   }
 
   close(): void {
@@ -77,6 +86,24 @@ export class Connections {
   get writes(): Redis {
     return this.#all[2]
   }
+}
+
+/** @throws Error naming the setting */
+async function readAuthorities(caFile: string): Promise<Buffer> {
+  try {
+    return await readFile(caFile)
+  } catch (cause) {
+    throw new Error(`caFile ${caFile} cannot be read: ${messageOf(cause)}`, { cause })
+  }
+}
+
+/** Node's codes for a certificate chain that ends at no trusted authority. */
+const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/
+
+function problemOf(error: Error): string {
+  const code = 'code' in error ? String(error.code) : ''
+  if (!UNTRUSTED.test(code)) return error.message
+  return `its certificate is of no trusted authority (${error.message}); set caFile to the PEM file of the authority that issued it`
 }
 
 /** A Lua script that the server caches. */

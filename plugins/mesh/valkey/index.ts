@@ -11,6 +11,10 @@ export default definePlugin({
     provides: [MeshEngine],
     config: valkeyConfig,
   },
+  *check({ url, caFile }) {
+    if (caFile !== null && !/^(rediss|valkeys):/.test(url))
+      yield { path: ['caFile'], text: 'requires TLS: url must begin with rediss: or valkeys:' }
+  },
   enables: () => ['mesh'],
   register(host, config) {
     if (!host.isControl) return

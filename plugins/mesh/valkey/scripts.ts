@@ -91,9 +91,12 @@ if row and node(row) == mine then redis.call('HDEL', P .. 'nodes', name) end
 return 1
 `
 
-/** ARGV: channels. Returns revision, data set, last id of the log and of each channel, then kind and the flat hash of each kind. */
+/**
+ * ARGV: most records, most bytes, then channels. Returns revision, data set, last id of the log and of each channel, then kind
+ * and the flat hash of each kind; 0 alone if there is more.
+ */
 export const READ_ALL = `
-local P = KEYS[1]
+local P, records, bytes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 ${STATE}
 local s = state()
 local function last(stream)
@@ -101,10 +104,27 @@ local function last(stream)
   return entries[1] and entries[1][1] or '0-0'
 end
 local out = { s[1], s[2], last('log') }
-for _, channel in ipairs(ARGV) do table.insert(out, last('channel:' .. channel)) end
+for i = 3, #ARGV do table.insert(out, last('channel:' .. ARGV[i])) end
 for _, kind in ipairs(redis.call('SMEMBERS', P .. 'kinds')) do
+  records = records - redis.call('HLEN', P .. 'records:' .. kind)
+  if records < 0 then return { 0 } end
+  local rows = redis.call('HGETALL', P .. 'records:' .. kind)
+  for _, text in ipairs(rows) do bytes = bytes - #text end
+  if bytes < 0 then return { 0 } end
   table.insert(out, kind)
-  table.insert(out, redis.call('HGETALL', P .. 'records:' .. kind))
+  table.insert(out, rows)
+end
+return out
+`
+
+/** ARGV: most bytes, then kind and id of each record. Returns the row of each, nil for a removed one; 0 alone if there is more. */
+export const READ_SOME = `
+local P, bytes, out = KEYS[1], tonumber(ARGV[1]), {}
+for i = 2, #ARGV, 2 do
+  local row = redis.call('HGET', P .. 'records:' .. ARGV[i], ARGV[i + 1])
+  bytes = bytes - (row and #row or 0)
+  if bytes < 0 then return { 0 } end
+  table.insert(out, row)
 end
 return out
 `

@@ -8,6 +8,7 @@ import {
   type Followed,
   type Grant,
   type GrantRequest,
+  MESH_INTAKE,
   type MeshEngine,
   messageOf,
   type Positions,
@@ -20,8 +21,8 @@ import * as lua from './scripts.ts'
 /** Entries that the streams keep, about. Messages have up to 64 KiB, and are of use for a few seconds. */
 const LOG_ENTRIES = 20_000
 const CHANNEL_ENTRIES = 2_000
-/** Entries of each stream that one read returns at most. */
-const READ_ENTRIES = 1_000
+/** Entries of each stream that one read returns at most: with full messages, 16 MiB of each channel. */
+const READ_ENTRIES = 250
 /** How long the last sequence number of a writer is kept. */
 const WRITER_MS = 86_400_000
 /** Longest wait of a read, milliseconds. */
@@ -32,6 +33,7 @@ const scripts = {
   renew: new Script(lua.RENEW),
   leave: new Script(lua.LEAVE),
   readAll: new Script(lua.READ_ALL),
+  readSome: new Script(lua.READ_SOME),
   write: new Script(lua.WRITE),
   restore: new Script(lua.RESTORE),
   grant: new Script(lua.GRANT),
@@ -105,7 +107,12 @@ export class ValkeyEngine implements MeshEngine {
   async readAll(
     channels: readonly string[],
   ): Promise<{ readonly records: readonly EngineRecord[]; readonly positions: Positions } & EngineState> {
-    const reply = (await this.#run('readAll', channels)) as unknown[]
+    const { allRecords, allBytes } = MESH_INTAKE
+    const reply = (await this.#run('readAll', [allRecords, allBytes, ...channels])) as unknown[]
+    if (reply.length === 1)
+      throw new Error(
+        `the mesh has more than ${allRecords} records or ${allBytes} bytes of records, which a gateway does not read; remove some`,
+      )
     const [revision, dataSets, log] = reply as [number, string, string]
     const kindsAt = 3 + channels.length
     const records: EngineRecord[] = []
@@ -172,18 +179,19 @@ export class ValkeyEngine implements MeshEngine {
       return [name, last === undefined ? ids[at + 1] : String(last[0])]
     })
     // Each change has the revision after that of the one before.
-    const isTrimmed = entries.some(
+    const hasGap = entries.some(
       ({ change }, at) => change.kind === '' || change.revision !== revision + at + 1,
     )
+    const changes = hasGap ? null : await this.#readChanged(entries.map(({ change }) => change))
     return {
       positions: {
         log: entries.at(-1)?.id ?? log,
         revision: entries.at(-1)?.change.revision ?? revision,
         channels: new Map(after),
       },
-      changes: isTrimmed ? [] : await this.#readChanged(entries.map(({ change }) => change)),
+      changes: changes ?? [],
       messages,
-      isTrimmed,
+      isTrimmed: changes === null,
     }
   }
 
@@ -236,7 +244,11 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async readBlob(sha256: string): Promise<Buffer | null> {
-    return this.#measured(this.#connections.commands.getBuffer(`${this.#prefix}blob:${sha256}`))
+    const { blobBytes } = MESH_INTAKE
+    const key = `${this.#prefix}blob:${sha256}`
+    const bytes = await this.#measured(this.#connections.commands.getrangeBuffer(key, 0, blobBytes))
+    if (bytes.length > blobBytes) throw new Error(`the blob ${sha256} has more than ${blobBytes} bytes`)
+    return bytes.length === 0 ? null : bytes
   }
 
   async removeBlob(sha256: string): Promise<void> {
@@ -252,24 +264,21 @@ export class ValkeyEngine implements MeshEngine {
       throw new Error(`the server did not confirm within ${timeoutMs} ms that the change is on its disk`)
   }
 
+  /** @returns null if the records have more bytes than a gateway takes at once */
   async #readChanged(
     changes: readonly { kind: string; id: string; revision: number }[],
-  ): Promise<EngineRecord[]> {
-    const byKind = Map.groupBy(changes, ({ kind }) => kind)
-    const lists = [...byKind].map(async ([kind, ofKind]) => {
-      const revisions = new Map(ofKind.map(({ id, revision }) => [id, revision]))
-      const ids = [...revisions.keys()]
-      const rows = await this.#measured(
-        this.#connections.commands.hmget(`${this.#prefix}records:${kind}`, ...ids),
-      )
-      return ids.map((id, at): EngineRecord => {
-        const row = rows[at]
-        // A removed record has no row, so its revision is that of the change.
-        if (row === null) return { kind, id, revision: revisions.get(id) ?? 0, value: null }
-        return toRecord(kind, id, row)
-      })
+  ): Promise<EngineRecord[] | null> {
+    if (changes.length === 0) return []
+    // Of several changes of a record, the last one.
+    const newest = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]
+    const args = newest.flatMap(({ kind, id }) => [kind, id])
+    const rows = (await this.#run('readSome', [MESH_INTAKE.allBytes, ...args])) as (string | number | null)[]
+    if (rows[0] === 0) return null
+    return newest.map(({ kind, id, revision }, at): EngineRecord => {
+      const row = rows[at]
+      // A removed record has no row, so its revision is that of the change.
+      return typeof row === 'string' ? toRecord(kind, id, row) : { kind, id, revision, value: null }
     })
-    return (await Promise.all(lists)).flat()
   }
 
   #run(
@@ -300,7 +309,8 @@ export class ValkeyEngine implements MeshEngine {
     } catch (error) {
       const message = messageOf(error)
       const isBroken = /closed|writeable|max retries|timeout/i.test(message)
-      throw new Error(isBroken ? 'the server does not answer' : message, { cause: error })
+      const problem = this.#connections.problem ?? 'the server does not answer'
+      throw new Error(isBroken ? problem : message, { cause: error })
     }
   }
 }

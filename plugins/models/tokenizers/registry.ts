@@ -86,8 +86,9 @@ export class Registry {
     await this.settled()
   }
 
-  /** @throws tokenizer_path_not_allowed (400), tokenizer_exists (409), tokenizer_limit_reached (503) */
-  add(request: TokenizerRequest, asker: Asker): TokenizerStatus {
+  /** @throws tokenizer_path_not_allowed (400), tokenizer_exists (409), tokenizer_limit_reached, mesh_unavailable (503) */
+  async add(request: TokenizerRequest, asker: Asker): Promise<TokenizerStatus> {
+    await this.#parts.saved.checkChangeable()
     this.#forgetOld()
     if (this.#named(request.name)?.state === 'completed') throw tokenizerErrors.tokenizer_exists(request.name)
     this.#requireRoots(request)

@@ -76,6 +76,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
           202: { description: 'Accepted; poll the status.', schema: TokenizerStatusSchema },
           400: { description: 'The path is not allowed: plugins.tokenizers.roots is empty.' },
           409: { description: 'A tokenizer with this name is loaded.' },
+          503: { description: 'The limit of tokenizers is reached, or the mesh cannot be changed now.' },
         },
       },
     },

@@ -24,6 +24,8 @@ const validator = defineValidator(SavedTokenizerSchema)
 export interface TokenizerStore {
   /** Other gateways use it too. */
   readonly isShared: boolean
+  /** Call before work whose result is saved. @throws mesh_unavailable, mesh_diverged (503) */
+  checkChangeable(): Promise<void>
   /** In the order in which they were added, which is that of the ids. */
   list(): Promise<readonly SavedTokenizer[]>
   /** @returns false if another gateway has added one of that name. @throws mesh_unavailable (503) */
@@ -41,6 +43,8 @@ export class SavedTokenizers implements TokenizerStore {
   constructor(store: StoreService | undefined) {
     this.#collection = store?.collection<SavedTokenizer>('tokenizers') ?? null
   }
+
+  async checkChangeable(): Promise<void> {}
 
   async save(tokenizer: SavedTokenizer): Promise<true> {
     await this.#collection?.put(GATEWAY_TENANT, tokenizer.id, tokenizer)
@@ -61,12 +65,18 @@ export class SavedTokenizers implements TokenizerStore {
 /** In the records of the mesh, by hash of the name, so that a name is given once. */
 export class SharedTokenizers implements TokenizerStore {
   readonly isShared = true
+  readonly #mesh: MeshService
   readonly #records: SharedRecords<SavedTokenizer>
   /** Ids by hash of the name. */
   readonly #ids = new Map<string, string>()
 
   constructor(mesh: MeshService) {
+    this.#mesh = mesh
     this.#records = mesh.records<SavedTokenizer>('tokenizers')
+  }
+
+  checkChangeable(): Promise<void> {
+    return this.#mesh.checkChangeable()
   }
 
   async list(): Promise<SavedTokenizer[]> {

@@ -45,7 +45,8 @@ export interface JobLimits {
   readonly sweepMs: number
 }
 
-const JOB_LIMITS: JobLimits = Object.freeze({
+/** Defaults. */
+export const JOB_LIMITS: JobLimits = Object.freeze({
   maxQueued: 1000,
   maxRunning: 200,
   failedLifeMs: 300_000,

@@ -14,7 +14,7 @@ import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { defaultConfig } from '../../../test/support/workers-config.ts'
 import { ConfiguredWorkers } from './configured-workers.ts'
 import type { ControlParts } from './control-parts.ts'
-import { JobRunner } from './jobs.ts'
+import { JOB_LIMITS, JobRunner } from './jobs.ts'
 import { WorkerManager } from './manager.ts'
 import { pairDisagreements, Registrations } from './registrations.ts'
 import { Registry } from './registry.ts'
@@ -125,6 +125,25 @@ async function register(): Promise<string> {
   await vi.waitFor(() => expect(statuses.get(registry.byId(id)?.entry.slot ?? -1)).toBe('ready'))
   return id
 }
+
+test('changes that another gateway has accepted do not wait for room in the queue', async () => {
+  const id = await register()
+  const blocked = Promise.withResolvers<void>()
+  const { maxRunning, maxQueued } = JOB_LIMITS
+  for (let n = 0; n < maxRunning + maxQueued; n++)
+    jobs.submit(
+      { kind: 'AddWorker', url: `http://other:${n}`, budgetMs: Number.POSITIVE_INFINITY },
+      () => blocked.promise,
+    )
+  const changed = toWorkerSpec({ url: URL, priority: 7 })
+  expect(() => manager.replace(id, changed)).toThrow(/queue/)
+  expect(() => manager.remove(id)).toThrow(/queue/)
+  manager.adopt(changed, 'mesh', true)
+  manager.drop(URL)
+  expect(statuses.get(registry.byId(id)?.entry.slot ?? -1)).toBe('draining')
+  blocked.resolve()
+  await isGone(id)
+})
 
 test('a worker removed while its registration is published does not return after a restart', async () => {
   const tables = holdTables()

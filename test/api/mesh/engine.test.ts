@@ -129,7 +129,7 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
       expect((await write(one, 'key-7', '0b')).body.error.message).toMatch(/weir mesh restore/)
     }
     const restored = await all[1].call('POST', '/ha/restore')
-    expect(restored.body).toEqual({ status: 'restored', records: 21 })
+    expect(restored.body).toEqual({ status: 'restored', records: 21, modules: 0 })
     for (const one of all) await eventually(5_000, async () => (await stateOf(one)) === 'connected')
     expect((await write(all[2], 'key-7', '0b')).status).toBe(200)
     for (const one of all) {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../../support/scripted-worker.ts'
 import { valkeySkipReason } from '../../support/valkey-server.ts'
-import { eventually, type MeshGateway, openMesh, type Reply, useValkey } from './mesh-fleet.ts'
+import { eventually, type MeshGateway, openGateway, openMesh, type Reply, useValkey } from './mesh-fleet.ts'
 
 const API = { authorization: 'Bearer api-key' }
 const CHAT = { model: 'llama', messages: [{ role: 'user', content: 'Hello' }] }
@@ -155,5 +155,38 @@ describe.skipIf(valkeySkipReason !== null).each(engines)('the global limit, $eng
     for (const path of ['/workers', '/ha/status', '/liveness', '/readiness', '/ha/rate-limit'])
       for (let count = 0; count < 10; count += 1)
         expect([path, (await one.call('GET', path)).status]).not.toEqual([path, 429])
+  })
+
+  it('Without the plugin limits the routes of the global limit are 503, and all others work', async () => {
+    const server = isShared ? valkey.server : null
+    const one = await openGateway('gw-1', server, { plugins: { limits: false } })
+    for (const reply of [
+      await setLimit(one, 5),
+      await one.call('GET', '/ha/rate-limit'),
+      await one.call('GET', '/ha/rate-limit/stats'),
+    ]) {
+      const message = 'this gateway enforces no global rate limit, since plugins.limits is false'
+      expect([reply.status, reply.body]).toEqual([503, { error: { message, type: 'service_unavailable' } }])
+    }
+    expect((await one.call('GET', '/ha/status')).status).toBe(200)
+  })
+})
+
+describe.skipIf(valkeySkipReason !== null)('burst in a mesh', () => {
+  const valkey = useValkey()
+
+  it('is refused at the start and by PATCH /limits if gateways share limits', async () => {
+    const open = (burst: number, shares = {}) =>
+      openGateway('gw-1', valkey.server, {
+        plugins: { limits: { requestsPerSecond: 10, burst } },
+        settings: { shares },
+      })
+    await expect(open(5)).rejects.toThrow(/'burst' of plugins.limits must be 0 \(got 5\)/)
+    const shared = await open(0)
+    const { status, body } = await shared.call('PATCH', '/limits', { burst: 3 })
+    expect([status, body.error.param]).toEqual([400, 'burst'])
+    expect((await shared.call('GET', '/limits')).body.limits.burst).toBe(0)
+    const own = await open(5, { limits: false })
+    expect((await own.call('PATCH', '/limits', { burst: 3 })).status).toBe(200)
   })
 })

@@ -1,5 +1,8 @@
 /** Gateways beside those of other releases: what they publish and write is untrusted, and is kept. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { MESH_INTAKE } from '#kernel'
 import type { valkeyConfig } from '../../../plugins/mesh/valkey/config.ts'
 import { ValkeyEngine } from '../../../plugins/mesh/valkey/valkey-engine.ts'
 import { startValkey, valkeySkipReason } from '../../support/valkey-server.ts'
@@ -15,6 +18,15 @@ import {
 } from './mesh-fleet.ts'
 
 const GONE_MS = 5_000
+
+/** Runs a script on a server as an operator does, beside all gateways. */
+async function runLua(port: number, script: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`*3\r\n$4\r\nEVAL\r\n$${script.length}\r\n${script}\r\n$1\r\n0\r\n`)
+  const [reply] = await once(socket, 'data')
+  socket.destroy()
+  expect(String(reply)).toBe(':1\r\n')
+}
 
 describe.skipIf(valkeySkipReason !== null)('another release', () => {
   const valkey = useValkey()
@@ -108,6 +120,38 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
       await eventually(2_000, async () => (await readKey(late, 'odd')) === '04')
     },
   )
+
+  it('more kinds than a gateway keeps do not stop the changes after them', async () => {
+    const mesh = newMesh()
+    const one = await openGateway('gw-1', valkey.server, { mesh })
+    const other = await openOther(mesh)
+    for (let n = 0; n < 100; n += 1)
+      await other.write({ kind: `kind-${n}`, id: 'x', expected: 0, value: '1' }, false)
+    await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' }, false)
+    await eventually(2_000, async () => (await readKey(one, 'after')) === '03')
+  })
+
+  it('more records than a gateway takes are not read: a running gateway serves on, another does not start', async () => {
+    const server = await startValkey()
+    const mesh = newMesh()
+    const one = await openGateway('gw-1', server, { mesh })
+    expect((await one.call('POST', '/ha/config', { key: 'a', value: '01' })).status).toBe(200)
+    const prefix = `weir:{${mesh}}:`
+    const { allRecords } = MESH_INTAKE
+    await runLua(
+      server.port,
+      `for i = 1, ${allRecords} do redis.call('HSET', '${prefix}records:config-keys', 'k' .. i, '1 "01"') end
+redis.call('INCR', '${prefix}revision')
+redis.call('XADD', '${prefix}log', '*', 'kind', '', 'id', '', 'revision', 2) return 1`,
+    )
+    await expect(openGateway('gw-2', server, { mesh })).rejects.toThrow(
+      /the mesh has more than 262144 records or 268435456 bytes/,
+    )
+    expect(await readKey(one, 'a')).toBe('01')
+    expect((await one.status()).stores.app_count).toBe(1)
+    await stopMesh()
+    await server.remove()
+  })
 
   it('a gateway does not join one that reads none of its record formats', async () => {
     const mesh = newMesh()

@@ -73,11 +73,12 @@ export class AllowanceMemory {
   }
 
   /**
-   * Takes tokens if the stock has them.
+   * Takes tokens if the stock has them; none can be taken unless there was an overrun.
    * @returns 0 if taken; milliseconds until the window ends if no more are granted; ASK otherwise
    */
   take(row: number, tokens: number, nowMs: number): number {
     const cells = this.#cells
+    if (tokens === 0 && Atomics.load(cells, row + TOKENS) >= 0) return 0
     const now = nowMs | 0
     const restMs = (Atomics.load(cells, row + ENDS_AT) - now) | 0
     if (restMs > 0) {
@@ -161,8 +162,10 @@ export class AllowanceMemory {
     }
   }
 
-  /** Empties the stock of a bucket that is no longer used. */
+  /** Empties the stock of a bucket that is no longer used. The row has no key then, so that nothing is charged to it. */
   clear(row: number): void {
+    Atomics.store(this.#cells, row + KEY_LOW, 0)
+    Atomics.store(this.#cells, row + KEY_HIGH, 0)
     Atomics.store(this.#cells, row + TOKENS, 0)
     Atomics.store(this.#cells, row + ENDS_AT, 0)
     Atomics.store(this.#cells, row + REFUSED_UNTIL, 0)

@@ -29,13 +29,16 @@ export class Allowance {
   /** @returns 0 if taken; milliseconds until more may be granted; ASK if control must be asked with `wait` */
   take(bucket: SharedBucket, tokens: number, nowMs: number): number {
     const row = this.#rowOf(bucket)
-    return row < 0 ? ASK : this.#memory.take(row, tokens, nowMs)
+    if (row >= 0) return this.#memory.take(row, tokens, nowMs)
+    return tokens === 0 ? 0 : ASK
   }
 
   /** Takes tokens unconditionally. */
   charge(bucket: SharedBucket, tokens: number): void {
     const row = this.#rowOf(bucket)
     if (row >= 0) this.#memory.charge(row, tokens)
+    // A bucket that was not used for a while has no stock: control makes one.
+    else void this.wait(bucket, tokens).then(() => this.#chargeRow(bucket, tokens))
   }
 
   /** @param window of the tokens; they are lost if it is over */
@@ -56,6 +59,11 @@ export class Allowance {
     if (known === undefined) this.#needs.set(facts.name, { bucket: facts, tokens })
     else known.tokens += tokens
     return this.#asking.run()
+  }
+
+  #chargeRow(bucket: SharedBucket, tokens: number): void {
+    const row = this.#rowOf(bucket)
+    if (row >= 0) this.#memory.charge(row, tokens)
   }
 
   async #ask(): Promise<void> {

@@ -5,11 +5,10 @@ import {
   type Host,
   isObject,
   type MeshService,
-  ReadGlobalRate,
-  SetGlobalRate,
   type SharedRecords,
 } from '#kernel'
 import type { LimitsConfig } from '../config.ts'
+import { limitsErrors } from '../errors.ts'
 import { declareGrantMetrics, type GrantMetrics } from '../limits-metrics.ts'
 import { changedLimits, type LimitsChange, LimitsReplica, readLimits } from '../limits-settings.ts'
 import { AskTokens, LimitSharingReplica, ReadTokens } from './allowance-commands.ts'
@@ -60,18 +59,25 @@ export class MeshLimits {
       const found = await this.#grants.left(buckets).catch(() => null)
       return found?.map(({ left, held }) => left + held) ?? null
     })
-    host.onCommand(ReadGlobalRate, async () => {
-      const limitPerSecond = this.#globalPerSecond()
-      return { limitPerSecond, count: await this.#count(limitPerSecond ?? 0) }
-    })
-    host.onCommand(SetGlobalRate, async (perSecond) => {
-      await this.#records.change(GLOBAL, () => ({ perSecond }))
-      await this.#publishing
+    mesh.limitGlobalRate({
+      read: async () => {
+        const limitPerSecond = this.#globalPerSecond()
+        return { limitPerSecond, count: await this.#count(limitPerSecond ?? 0) }
+      },
+      set: async (perSecond) => {
+        await this.#records.change(GLOBAL, () => ({ perSecond }))
+        await this.#publishing
+      },
     })
   }
 
   get isShared(): boolean {
     return this.#mesh.shares('limits')
+  }
+
+  /** @throws burst_not_shared (400) for settings that have no effect on shared limits */
+  check({ burst }: LimitsConfig): void {
+    if (this.isShared && burst > 0) throw limitsErrors.burst_not_shared.with({ param: 'burst' }, burst)
   }
 
   async start(): Promise<void> {
@@ -83,11 +89,13 @@ export class MeshLimits {
     return this.#grants.stop()
   }
 
-  /** Changes the settings of all gateways. @throws invalid_limits (400), mesh_unavailable (503) */
+  /** Changes the settings of all gateways. @throws invalid_limits, burst_not_shared (400), mesh_unavailable (503) */
   async change(change: LimitsChange): Promise<void> {
-    await this.#records.change(SETTINGS, (current) =>
-      changedLimits(this.#readSettings(current) ?? this.#settings(), change),
-    )
+    await this.#records.change(SETTINGS, (current) => {
+      const next = changedLimits(this.#readSettings(current) ?? this.#settings(), change)
+      this.check(next)
+      return next
+    })
     await this.#publishing
   }
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
 import { printable, renderTable } from '../../../cli/table.ts'
-import type { HealthWire, StatusWire, WorkerStateWire } from '../wire.ts'
+import type { HealthWire, RestoredWire, StatusWire, WorkerStateWire } from '../wire.ts'
 
 const EXAMPLES = `
 Examples:
@@ -118,13 +118,13 @@ async function restore(command: Command, { json }: Options): Promise<void> {
   if (json === true) console.log(JSON.stringify(restored, null, 2))
   else
     console.log(
-      `${restored.records} records are in the engine again; the other gateways take them within a second`,
+      `${restored.records} records are in the engine again, and ${restored.modules} module files; the other gateways take them within a second`,
     )
 }
 
-async function callRestore(client: GatewayClient): Promise<{ records: number }> {
+async function callRestore(client: GatewayClient): Promise<RestoredWire> {
   try {
-    return (await client.call('POST', '/ha/restore')) as { records: number }
+    return (await client.call('POST', '/ha/restore')) as RestoredWire
   } catch (error) {
     if (!(error instanceof GatewayRefusal) || error.status !== 503) throw error
     throw new GatewayRefusal(503, error.message.split('\n')[0], error.body)

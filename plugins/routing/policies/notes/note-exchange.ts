@@ -8,8 +8,9 @@ import type { WorkerCounters } from '../worker-counters.ts'
 import { NoteBatch, NoteBatchReader } from './note-batch.ts'
 import type { NoteRing, TakeNote } from './note-ring.ts'
 
-/** Between messages. */
+/** Between messages; while there are none, the time doubles up to the longest one. */
 const TICK_MS = 100
+const MAX_TICK_MS = 400
 /** Notes of a tick that are sent, and of other gateways that are applied. */
 const MAX_SENT = 5_000
 const MAX_APPLIED = 5_000
@@ -34,6 +35,8 @@ export class NoteExchange {
   readonly #collect: TakeNote = (low, high, value, name) => this.#add(low, high, value, name)
   /** Notes that may be applied before the next tick. */
   #left = MAX_APPLIED
+  #tickMs = TICK_MS
+  #isBusy = false
 
   constructor(parts: NoteExchangeParts) {
     this.#parts = parts
@@ -42,18 +45,23 @@ export class NoteExchange {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref()
+    this.#timer = setTimeout(() => {
+      this.#tick()
+      this.start()
+    }, this.#tickMs).unref()
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
   }
 
   #tick(): void {
+    this.#isBusy = this.#left < MAX_APPLIED
     this.#left = MAX_APPLIED
     const lost = this.#parts.ring.drain(MAX_SENT, this.#collect)
     if (lost > 0) this.#parts.count.dropped.inc(lost)
     this.#batch.flush()
+    this.#tickMs = this.#isBusy ? TICK_MS : Math.min(MAX_TICK_MS, this.#tickMs * 2)
   }
 
   /** The worker may have been removed meanwhile. */
@@ -63,6 +71,7 @@ export class NoteExchange {
     const hash = worker !== undefined && counters.nameOf(worker) === name ? hashes.of(worker) : undefined
     if (hash === undefined) return
     this.#batch.add(low, high, value, hash)
+    this.#isBusy = true
     count.sent.inc()
   }
 
