@@ -47,10 +47,13 @@ const PARALLEL_FLOWS = [
 ].map((name) => `test/flows/${name}.test.ts`)
 
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
-/** Unit tests with fake timers, which must not see timers that other files have left. */
-const FAKE_TIMERS = globSync(UNIT_TESTS).filter((file) =>
-  readFileSync(file, 'utf8').includes('useFakeTimers'),
-)
+const API_TESTS = ['test/api/**/*.test.ts']
+
+/** Tests with fake timers, and tests that measure their process: what other files have left in it would disturb them. */
+const needsOwnProcess = (file: string) =>
+  /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd/.test(readFileSync(file, 'utf8'))
+const ISOLATED_UNIT_TESTS = globSync(UNIT_TESTS).filter(needsOwnProcess)
+const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
 
 export default defineConfig({
   test: {
@@ -67,14 +70,14 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 180_000,
           include: UNIT_TESTS,
-          exclude: FAKE_TIMERS,
+          exclude: ISOLATED_UNIT_TESTS,
         },
       },
       {
         ...source,
         test: {
-          name: 'unit-timers',
-          include: FAKE_TIMERS,
+          name: 'unit-isolated',
+          include: ISOLATED_UNIT_TESTS,
           expect: expectation,
           testTimeout: 180_000,
           hookTimeout: 180_000,
@@ -104,7 +107,21 @@ export default defineConfig({
         ...source,
         test: {
           name: 'api',
-          include: ['test/api/**/*.test.ts'],
+          // Importing the gateway and compiling its schemas once per process is a fifth of the whole.
+          isolate: false,
+          include: API_TESTS,
+          exclude: ISOLATED_API_TESTS,
+          pool: 'forks',
+          expect: expectation,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+        },
+      },
+      {
+        ...source,
+        test: {
+          name: 'api-isolated',
+          include: ISOLATED_API_TESTS,
           pool: 'forks',
           expect: expectation,
           testTimeout: 180_000,
