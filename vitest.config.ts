@@ -28,22 +28,16 @@ const source = {
   ssr: { resolve: { conditions: ['weir-source'] } },
 }
 
-/** Flows that neither measure time nor count processes or files: they run beside others. */
-const PARALLEL_FLOWS = [
-  'access-log',
-  'background-restart',
-  'config-history',
-  'container',
-  'fuzz',
-  'keys',
-  'mesh-command',
-  'mesh-modules',
-  'mesh-tokenizers',
-  'package',
-  'policy-threads',
-  'reload-modules',
-  'slow-discovery',
-  'wasm-pick',
+/** Flows that measure time in seconds or less, or load the whole machine: they run one by one, after everything else. */
+const FLOWS_ALONE = [
+  'chaos',
+  'faults',
+  'mesh-membership',
+  'mesh-routing',
+  'mesh-serving',
+  'mesh-signals',
+  'mesh-writes',
+  'shared-limits',
 ].map((name) => `test/flows/${name}.test.ts`)
 
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
@@ -143,7 +137,8 @@ export default defineConfig({
         test: {
           // The built command with real clients; no test depends on speed.
           name: 'usage',
-          include: ['test/usage/**/*.test.ts', ...PARALLEL_FLOWS],
+          include: ['test/usage/**/*.test.ts', 'test/flows/**/*.test.ts'],
+          exclude: FLOWS_ALONE,
           pool: 'forks',
           expect: expectation,
           testTimeout: 600_000,
@@ -153,9 +148,7 @@ export default defineConfig({
       {
         test: {
           name: 'flows',
-          include: ['test/flows/**/*.test.ts'],
-          exclude: PARALLEL_FLOWS,
-          // Gateways with several threads under load and faults: one file at a time, after the other projects.
+          include: FLOWS_ALONE,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           pool: 'forks',
