@@ -28,7 +28,7 @@ const source = {
   ssr: { resolve: { conditions: ['weir-source'] } },
 }
 
-/** Flows that measure time in seconds or less, or load the whole machine: they run one by one, after everything else. */
+/** Flows that measure seconds or less, or load the whole machine: they run one by one, after everything else. */
 const FLOWS_ALONE = [
   'chaos',
   'faults',
@@ -38,6 +38,7 @@ const FLOWS_ALONE = [
   'mesh-signals',
   'mesh-writes',
   'shared-limits',
+  'wasm-versions-load',
 ].map((name) => `test/flows/${name}.test.ts`)
 
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)

@@ -51,6 +51,7 @@ function speak(stream: ServerHttp2Stream, manner: EngineManner): void {
 }
 
 async function openEngine(manner: EngineManner): Promise<ContractEngine> {
+  const received = Promise.withResolvers<void>()
   const left = Promise.withResolvers<void>()
   const sessions = new Set<ServerHttp2Session>()
   const server = createServer()
@@ -63,6 +64,7 @@ async function openEngine(manner: EngineManner): Promise<ContractEngine> {
     stream.on('error', () => {})
     stream.resume()
     if (path === Generate) {
+      received.resolve()
       stream.on('close', () => left.resolve())
       speak(stream, manner)
     } else if (manner === 'silent') return
@@ -76,6 +78,7 @@ async function openEngine(manner: EngineManner): Promise<ContractEngine> {
   await once(server, 'listening')
   return {
     url: `grpc://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received: received.promise,
     left: left.promise,
     async close() {
       for (const session of sessions) session.destroy()

@@ -31,6 +31,7 @@ async function openEngine(
   protocol: LineProtocol,
   manner: EngineManner,
 ): Promise<ContractEngine> {
+  const received = Promise.withResolvers<void>()
   const left = Promise.withResolvers<void>()
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -46,6 +47,7 @@ async function openEngine(
       text += chunk.toString()
       if (!protocol.isComplete(text)) return
       hasRequest = true
+      received.resolve()
       const request = text
       text = ''
       if (manner !== 'silent') respond(socket, protocol, manner, request)
@@ -54,6 +56,7 @@ async function openEngine(
   const port = await listen(server)
   return {
     url: `${scheme}://127.0.0.1:${port}`,
+    received: received.promise,
     left: left.promise,
     async close() {
       for (const socket of sockets) socket.destroy()
