@@ -44,9 +44,9 @@ const FLOWS_ALONE = [
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
 const API_TESTS = ['test/api/**/*.test.ts']
 
-/** Tests with fake timers, and tests that measure their process: what other files have left in it would disturb them. */
+/** Tests with fake timers, and tests of their process, such as its memory: what other files have left in it would disturb them. */
 const needsOwnProcess = (file: string) =>
-  /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd/.test(readFileSync(file, 'utf8'))
+  /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd|errorsPage/.test(readFileSync(file, 'utf8'))
 const ISOLATED_UNIT_TESTS = globSync(UNIT_TESTS).filter(needsOwnProcess)
 const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
 
