@@ -28,29 +28,27 @@ const source = {
   ssr: { resolve: { conditions: ['weir-source'] } },
 }
 
-/** Flows that neither measure time nor count processes or files: they run beside others. */
-const PARALLEL_FLOWS = [
-  'access-log',
-  'background-restart',
-  'config-history',
-  'container',
-  'fuzz',
-  'keys',
-  'mesh-command',
-  'mesh-modules',
-  'mesh-tokenizers',
-  'package',
-  'policy-threads',
-  'reload-modules',
-  'slow-discovery',
-  'wasm-pick',
+/** Flows that measure seconds or less, or load the whole machine: they run one by one, after everything else. */
+const FLOWS_ALONE = [
+  'chaos',
+  'faults',
+  'mesh-membership',
+  'mesh-routing',
+  'mesh-serving',
+  'mesh-signals',
+  'mesh-writes',
+  'shared-limits',
+  'wasm-versions-load',
 ].map((name) => `test/flows/${name}.test.ts`)
 
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
-/** Unit tests with fake timers, which must not see timers that other files have left. */
-const FAKE_TIMERS = globSync(UNIT_TESTS).filter((file) =>
-  readFileSync(file, 'utf8').includes('useFakeTimers'),
-)
+const API_TESTS = ['test/api/**/*.test.ts']
+
+/** Tests with fake timers, and tests of their process, such as its memory: what other files have left in it would disturb them. */
+const needsOwnProcess = (file: string) =>
+  /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd|errorsPage/.test(readFileSync(file, 'utf8'))
+const ISOLATED_UNIT_TESTS = globSync(UNIT_TESTS).filter(needsOwnProcess)
+const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
 
 export default defineConfig({
   test: {
@@ -67,14 +65,14 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 180_000,
           include: UNIT_TESTS,
-          exclude: FAKE_TIMERS,
+          exclude: ISOLATED_UNIT_TESTS,
         },
       },
       {
         ...source,
         test: {
-          name: 'unit-timers',
-          include: FAKE_TIMERS,
+          name: 'unit-isolated',
+          include: ISOLATED_UNIT_TESTS,
           expect: expectation,
           testTimeout: 180_000,
           hookTimeout: 180_000,
@@ -104,7 +102,21 @@ export default defineConfig({
         ...source,
         test: {
           name: 'api',
-          include: ['test/api/**/*.test.ts'],
+          // Importing the gateway and compiling its schemas once per process is a fifth of the whole.
+          isolate: false,
+          include: API_TESTS,
+          exclude: ISOLATED_API_TESTS,
+          pool: 'forks',
+          expect: expectation,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+        },
+      },
+      {
+        ...source,
+        test: {
+          name: 'api-isolated',
+          include: ISOLATED_API_TESTS,
           pool: 'forks',
           expect: expectation,
           testTimeout: 180_000,
@@ -126,7 +138,8 @@ export default defineConfig({
         test: {
           // The built command with real clients; no test depends on speed.
           name: 'usage',
-          include: ['test/usage/**/*.test.ts', ...PARALLEL_FLOWS],
+          include: ['test/usage/**/*.test.ts', 'test/flows/**/*.test.ts'],
+          exclude: FLOWS_ALONE,
           pool: 'forks',
           expect: expectation,
           testTimeout: 600_000,
@@ -136,9 +149,7 @@ export default defineConfig({
       {
         test: {
           name: 'flows',
-          include: ['test/flows/**/*.test.ts'],
-          exclude: PARALLEL_FLOWS,
-          // Gateways with several threads under load and faults: one file at a time, after the other projects.
+          include: FLOWS_ALONE,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           pool: 'forks',

@@ -21,6 +21,9 @@ export interface BinaryCheck {
   readonly platform?: string
 }
 
+/** By path: a process loads the library once, so later gateways in it need no further check. */
+const digests = new Map<string, string>()
+
 const THIS_PLATFORM = `${process.platform}-${process.arch}-${process.versions.modules}`
 
 /**
@@ -37,7 +40,8 @@ export function checkServerBinary({
 }: BinaryCheck): void {
   if (path === null) return
   const required = expected ?? KNOWN_BINARIES.get(platform)
-  const sha256 = digestOf(path)
+  const sha256 = digests.get(path) ?? digestOf(path)
+  digests.set(path, sha256)
   if (required === undefined)
     log.warn({ path, platform, sha256 }, 'HTTP server binary not verified: no known digest for this platform')
   else if (sha256 !== required)

@@ -20,6 +20,7 @@ import type { Cors } from './cors.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { HttpResponseSink } from './http-response-sink.ts'
+import { LibraryCallbacks } from './library-callbacks.ts'
 import { LongBodies } from './long-bodies.ts'
 import { openDetached } from './memory-request.ts'
 import { OpenRequests } from './open-requests.ts'
@@ -30,7 +31,7 @@ import { makeRequestId } from './request-id.ts'
 import { runRequest } from './run-request.ts'
 import { ServerApp } from './server-app.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
-import { type Handshake, SocketServer } from './socket-server.ts'
+import { type Handshake, type OnUpgrade, readHandshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
 
 export interface HttpServerOptions {
@@ -62,6 +63,15 @@ export interface HttpServerOptions {
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
+type LibraryMethod = 'get' | 'post' | 'put' | 'patch' | 'del' | 'head' | 'options' | 'any'
+const METHODS: Readonly<Record<Method, LibraryMethod>> = {
+  GET: 'get',
+  POST: 'post',
+  PUT: 'put',
+  PATCH: 'patch',
+  DELETE: 'del',
+}
+
 export class HttpServer implements ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
@@ -79,6 +89,7 @@ export class HttpServer implements ServerParts {
   readonly #connections: ConnectionLimit | null
   readonly #sockets: SocketServer
   readonly #detached = new Set<Detached>()
+  readonly #callbacks = new LibraryCallbacks()
   #onIdle: (() => void) | null = null
 
   constructor(options: HttpServerOptions) {
@@ -137,6 +148,7 @@ export class HttpServer implements ServerParts {
     this.#clientTimeouts.close()
     for (const work of this.#detached) work.cancel()
     this.#app.close()
+    this.#callbacks.release()
   }
 
   requestEnded(request: ServedRequest): void {
@@ -172,12 +184,15 @@ export class HttpServer implements ServerParts {
   }
 
   #addRoutes(app: TemplatedApp): void {
-    if (this.#connections !== null) app.filter((_res, change) => this.#countConnection(Number(change) > 0))
+    if (this.#connections !== null)
+      app.filter(this.#callbacks.add((_res, change) => this.#countConnection(Number(change) > 0)))
     const byPath = Map.groupBy(this.#options.routes, ({ definition }) => definition.path)
     for (const [path, routes] of byPath) this.#addPath(app, path, routes)
     for (const socket of this.#options.sockets ?? []) this.#addSocket(app, socket)
     const { unmatched } = this.#options
-    app.any('/*', (res, req) => this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())))
+    this.#addRoute(app, 'any', '/*', (res, req) =>
+      this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())),
+    )
   }
 
   #countConnection(isNew: boolean): void {
@@ -187,21 +202,23 @@ export class HttpServer implements ServerParts {
 
   #addSocket(app: TemplatedApp, socket: CompiledSocket): void {
     const route = upgradeRoute(socket, (ctx) => this.#sockets.accept(ctx as HttpContext))
-    const onUpgrade = (res: HttpResponse, req: HttpRequest, handshake: Handshake) =>
-      this.#onMatch(res, req, route, handshake)
-    app.ws(route.definition.path, this.#sockets.behavior(socket, onUpgrade))
+    const onUpgrade: OnUpgrade = (res, req, context) =>
+      this.#onMatch(res, req, route, readHandshake(socket, req, context))
+    const { path, bounds } = socket.definition
+    app.ws(path, this.#sockets.behavior(bounds, this.#callbacks.add(onUpgrade)))
   }
 
   #addPath(app: TemplatedApp, path: string, routes: readonly CompiledRoute[]): void {
     const methods = routes.map((route) => route.definition.method)
     for (const route of routes) {
-      addRoute(app, route.definition.method, path, (res, req) => this.#onMatch(res, req, route))
-      if (route.definition.method === 'GET') app.head(path, (res, req) => this.#onMatch(res, req, route))
+      const onMatch: Handler = (res, req) => this.#onMatch(res, req, route)
+      this.#addRoute(app, METHODS[route.definition.method], path, onMatch)
+      if (route.definition.method === 'GET') this.#addRoute(app, 'head', path, onMatch)
     }
-    app.options(path, (res, req) => this.#preflight(res, req, routes[0]))
+    this.#addRoute(app, 'options', path, (res, req) => this.#preflight(res, req, routes[0]))
     const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
     const anyMethod = asRefusal(routes[0])
-    app.any(path, (res, req) => {
+    this.#addRoute(app, 'any', path, (res, req) => {
       const method = req.getCaseSensitiveMethod()
       const error = httpErrors.method_not_allowed.with(
         { headers: ['allow', allow] },
@@ -211,6 +228,10 @@ export class HttpServer implements ServerParts {
       )
       this.#refuse(res, req, anyMethod, error)
     })
+  }
+
+  #addRoute(app: TemplatedApp, method: LibraryMethod, path: string, handler: Handler): void {
+    app[method](path, this.#callbacks.add(handler))
   }
 
   #openSink(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpResponseSink {
@@ -298,14 +319,6 @@ export class HttpServer implements ServerParts {
 function showsCertificate(res: HttpResponse): boolean {
   const { getX509Certificate } = res as Partial<{ getX509Certificate(): string }>
   return getX509Certificate !== undefined && getX509Certificate.call(res).length > 0
-}
-
-function addRoute(app: TemplatedApp, method: Method, path: string, handler: Handler): void {
-  if (method === 'GET') app.get(path, handler)
-  else if (method === 'POST') app.post(path, handler)
-  else if (method === 'PUT') app.put(path, handler)
-  else if (method === 'PATCH') app.patch(path, handler)
-  else app.del(path, handler)
 }
 
 /** The same path and error format without hooks, for responses sent before the handler. */

@@ -1,6 +1,7 @@
 /** The WebSockets of one listener: opens them after the checks and closes them at shutdown. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import { ANONYMOUS_TENANT, tenantOf } from '../contracts/auth.ts'
+import type { SocketBounds } from '../contracts/socket.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
@@ -19,6 +20,8 @@ export interface Handshake {
   readonly offered: readonly string[]
   readonly context: us_socket_context_t
 }
+
+export type OnUpgrade = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => void
 
 /** User data of each socket in the library. */
 interface Held {
@@ -45,12 +48,9 @@ export class SocketServer {
     return count
   }
 
-  /** @param onUpgrade runs the upgrade request, whose handler calls `accept` */
-  behavior(
-    socket: CompiledSocket,
-    onUpgrade: (res: HttpResponse, req: HttpRequest, handshake: Handshake) => void,
-  ): WebSocketBehavior<Held> {
-    const { maxMessageBytes, maxBufferedBytes } = socket.definition.bounds
+  /** @param upgrade runs the upgrade request, whose handler calls `accept` */
+  behavior(bounds: SocketBounds, upgrade: OnUpgrade): WebSocketBehavior<Held> {
+    const { maxMessageBytes, maxBufferedBytes } = bounds
     return {
       compression: 0,
       // A message somewhat too large is closed with 1009; the library itself disconnects without a code.
@@ -59,7 +59,7 @@ export class SocketServer {
       closeOnBackpressureLimit: true,
       idleTimeout: PING_LIMIT_SECS,
       sendPingsAutomatically: true,
-      upgrade: (res, req, context) => onUpgrade(res, req, readHandshake(socket, req, context)),
+      upgrade,
       open: (ws) => ws.getUserData().connection.opened(ws),
       message: (ws, data, isBinary) => ws.getUserData().connection.received(data, isBinary),
       drain: (ws) => ws.getUserData().connection.drained(),
@@ -118,7 +118,11 @@ function countOf(sockets: ReadonlySet<OpenSocket>, tenant: string): number {
   return count
 }
 
-function readHandshake(socket: CompiledSocket, req: HttpRequest, context: us_socket_context_t): Handshake {
+export function readHandshake(
+  socket: CompiledSocket,
+  req: HttpRequest,
+  context: us_socket_context_t,
+): Handshake {
   const offered = req.getHeader('sec-websocket-protocol').split(',')
   return {
     socket,

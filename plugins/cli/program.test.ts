@@ -11,6 +11,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { TestAuthority } from '../../test/support/certificates.ts'
+import { SOURCE_CACHES } from '../../test/support/source-caches.ts'
 
 // Each test starts processes, which is slow on a loaded machine.
 vi.setConfig({ testTimeout: 30_000 })
@@ -19,10 +20,10 @@ const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'weir-cli-'))
 afterAll(() => rmSync(dir, { recursive: true }))
 
-/** Runs the real command in a separate process, with an empty environment. */
+/** Runs the real command in a separate process, with no environment of its own. */
 async function weir(args: readonly string[], env: Record<string, string> = {}) {
   const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
-    env: { PATH: process.env.PATH ?? '', ...env },
+    env: { PATH: process.env.PATH ?? '', ...SOURCE_CACHES, ...env },
     cwd: dir,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -1,5 +1,5 @@
 /** A gateway in front of scripted workers, all of them registered and ready; closed together. */
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts'
 import {
   type ScriptedWorker,
@@ -20,15 +20,6 @@ export interface Fleet {
   get(path: string, headers?: Record<string, string>): Promise<Response>
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>
 }
-
-const open: { gateway: TestGateway; workers: readonly ScriptedWorker[] }[] = []
-
-afterEach(async () => {
-  for (const { gateway, workers } of open.splice(0)) {
-    await gateway.stop()
-    for (const worker of workers) await worker.close()
-  }
-})
 
 /** Ended after the test by itself. */
 export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
@@ -52,7 +43,10 @@ export async function openFleet(options: FleetOptions = {}): Promise<Fleet> {
     workers: { workers: specs, health: { disable_health_check: true }, ...options.workersSection },
   }
   const gateway = await startGateway({ ...options, plugins })
-  open.push({ gateway, workers })
+  onTestFinished(async () => {
+    await gateway.stop()
+    for (const worker of workers) await worker.close()
+  })
   await allReady(gateway.url, workers.length)
   for (const worker of workers) worker.requests.length = 0
   return {

@@ -1,12 +1,8 @@
 /** A gateway in front of scripted gRPC engines, registered and ready, with their tokenizer loaded. */
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import {
-  type ScriptedEngine,
-  type ScriptedEngineOptions,
-  startScriptedEngine,
-} from '../support/scripted-engine.ts'
+import { startGateway } from '../support/gateway.ts'
+import { type ScriptedEngineOptions, startScriptedEngine } from '../support/scripted-engine.ts'
 
 export interface GrpcFleetOptions {
   readonly engines?: readonly (ScriptedEngineOptions & { readonly spec?: Record<string, unknown> })[]
@@ -19,15 +15,6 @@ export interface GrpcFleetOptions {
   /** Number of workers to wait for; default: all engines. */
   readonly ready?: number
 }
-
-const open: { gateway: TestGateway; engines: readonly ScriptedEngine[] }[] = []
-
-afterEach(async () => {
-  for (const { gateway, engines } of open.splice(0)) {
-    await gateway.stop()
-    for (const engine of engines) await engine.close()
-  }
-})
 
 export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
   const given = options.engines ?? [{}]
@@ -59,7 +46,10 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
     },
     own: options.own,
   })
-  open.push({ gateway, engines })
+  onTestFinished(async () => {
+    await gateway.stop()
+    for (const engine of engines) await engine.close()
+  })
   const get = (path: string) => fetch(gateway.url + path)
   const post = (path: string, body: unknown, headers?: Record<string, string>, signal?: AbortSignal) =>
     fetch(gateway.url + path, {

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type TokenizerService, Tokenizers } from '#kernel'
@@ -70,6 +70,7 @@ async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
       const { body } = await call('GET', `/v1/tokenizers/${id}/status`)
       const { status } = body as { status: string }
       if (status !== 'pending' && status !== 'processing') return body
+      await sleep(10)
     }
   }
   const add: Fleet['add'] = async (name, source = SAMPLE, more = {}) => {

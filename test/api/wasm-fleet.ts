@@ -1,5 +1,5 @@
 /** A gateway with the wasm plugin before scripted workers, and what tests do with its modules. */
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { AddResult, ModuleDescriptor, ModuleList } from '../../plugins/wasm/wire.ts'
 import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
@@ -8,11 +8,6 @@ type Point = ModuleDescriptor['attach_points'][number]['Middleware']
 
 /** Waiting for a thread counts, also while the machine does something else. */
 const PATIENT = { timeoutMs: 20_000 }
-
-const folders: GuestFolder[] = []
-afterEach(() => {
-  for (const folder of folders.splice(0)) folder.remove()
-})
 
 export interface WasmFleet extends Fleet {
   readonly folder: GuestFolder
@@ -41,7 +36,7 @@ export async function openWasmFleet(
 ): Promise<WasmFleet> {
   const admin: Record<string, string> = adminKey === undefined ? {} : { authorization: `Bearer ${adminKey}` }
   const folder = new GuestFolder()
-  folders.push(folder)
+  onTestFinished(() => folder.remove())
   const fleet = await openFleet({
     ...options,
     plugins: { wasm: { ...PATIENT, roots: [folder.path], ...config }, ...options.plugins },

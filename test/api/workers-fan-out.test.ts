@@ -33,6 +33,7 @@ async function openGateway(workers: readonly ScriptedWorker[], spec: object = {}
     const readyCount = list.workers.filter(({ status }) => status === 'ready').length
     if (readyCount === workers.length) return gateway.url
     if (performance.now() > endsAtMs) throw new Error(`${readyCount} of ${workers.length} workers are ready`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
 

@@ -1,5 +1,5 @@
 /** The simulated engine behind a gateway with responses, for each kind of worker. */
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { freePort } from '../../support/free-port.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { newDirectory } from './responses-fleet.ts'
@@ -7,12 +7,6 @@ import { newDirectory } from './responses-fleet.ts'
 /** A chat worker, a gRPC worker with token ids, and a Responses worker. */
 export const WORKER_KINDS = ['chat', 'grpc', 'native'] as const
 export type WorkerKind = (typeof WORKER_KINDS)[number]
-
-const open: TestGateway[] = []
-
-afterEach(async () => {
-  for (const gateway of open.splice(0)) await gateway.stop()
-})
 
 /** Stopped after the test. The API of the worker is discovered. */
 export async function openSimulated(kind: WorkerKind): Promise<TestGateway> {
@@ -36,7 +30,7 @@ export async function openSimulated(kind: WorkerKind): Promise<TestGateway> {
       workers: { urls: [`${protocol}://127.0.0.1:${port}`] },
     },
   })
-  open.push(gateway)
+  onTestFinished(() => gateway.stop())
   await answers(gateway.url)
   return gateway
 }

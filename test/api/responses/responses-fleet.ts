@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { definePlugin, History, type HistoryService, Type } from '#kernel'
 import { CHAT } from '../../support/chat-script.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
@@ -34,16 +34,10 @@ export interface ResponsesFleet extends Fleet {
   ): Promise<ResponseJson>
 }
 
-const directories: string[] = []
-
-// After the gateways of the fleet have been stopped: hooks run in reverse order.
-afterEach(() => {
-  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
-})
-
+/** Removed after the test, and after gateways that the test starts later: vitest calls these functions in reverse order. */
 export function newDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'weir-responses-'))
-  directories.push(directory)
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   return directory
 }
 

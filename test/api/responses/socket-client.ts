@@ -1,13 +1,8 @@
 /** A WebSocket client for responses, closed after its test. */
-import { afterEach, expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import type { Json, ResponseJson } from './responses-fleet.ts'
-
-const closers: (() => void)[] = []
-afterEach(() => {
-  for (const close of closers.splice(0)) close()
-})
 
 const TERMINAL = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 
@@ -15,7 +10,7 @@ export async function connect(url: string, model = 'test-model', key = 'x') {
   const ws = new WebSocket(`${url.replace('http', 'ws')}/v1/responses`, {
     headers: { authorization: `Bearer ${key}` },
   })
-  closers.push(() => ws.terminate())
+  onTestFinished(() => ws.terminate())
   const messages: ResponseJson[] = []
   ws.on('message', (data) => messages.push(JSON.parse(String(data))))
   await new Promise((resolve, reject) => {

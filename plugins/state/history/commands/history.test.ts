@@ -12,6 +12,7 @@ import {
   postgresSkipReason,
   startPostgres,
 } from '../../../../test/support/postgres-server.ts'
+import { SOURCE_CACHES } from '../../../../test/support/source-caches.ts'
 import { LevelStore } from '../../storage/level-store.ts'
 
 const CLI = fileURLToPath(new URL('../../../cli.ts', import.meta.url))
@@ -20,7 +21,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
 async function weir(...args: readonly string[]) {
   const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, 'history', ...args], {
-    env: { PATH: process.env.PATH ?? '' },
+    env: { PATH: process.env.PATH ?? '', ...SOURCE_CACHES },
     cwd: dir,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
