@@ -1,5 +1,6 @@
 /** Indices and offsets of what the rewriter adds, always after the module's own, so that no index changes. */
 import type { FunctionType, ModuleParts } from './module-parts.ts'
+import { VALUE } from './opcodes.ts'
 
 /** Size of the chunks in which memory is restored, as a shift of addresses. */
 export const CHUNK_SHIFT = 12
@@ -184,8 +185,6 @@ export function makePlan(
   return { plan, added }
 }
 
-const I32 = 0x7f
-
 function keptGlobals(
   { globals }: ModuleParts,
   own: Readonly<Record<OwnGlobal, number>>,
@@ -194,7 +193,7 @@ function keptGlobals(
 ): Plan['kept'] {
   const mutable = globals.flatMap(({ type, isMutable }, global) => (isMutable ? [{ global, type }] : []))
   const ownKept = [own.pagesLeft, own.placesLeft, ...memories.map(({ size }) => size)]
-  return [...mutable, ...ownKept.map((global) => ({ global, type: I32 }))].map((one, place) => ({
+  return [...mutable, ...ownKept.map((global) => ({ global, type: VALUE.i32 }))].map((one, place) => ({
     ...one,
     shadow: firstShadow + place,
   }))
