@@ -7,10 +7,8 @@ import {
   EXPORT_OF_ATTACH_POINT,
 } from '../../../wasm-sdk/abi.ts'
 import { type Signature, signatureOf } from '../instances/host-imports.ts'
-import { KIND, type ModuleParts, readParts } from '../rewrite/module-parts.ts'
+import { type ExternKind, KIND, kindName, type ModuleParts, readParts } from '../rewrite/module-parts.ts'
 import { formatOf, type ModuleFormat } from '../rewrite/sections.ts'
-
-type ExternKind = keyof typeof KIND
 
 interface ModuleExport {
   readonly name: string
@@ -19,7 +17,7 @@ interface ModuleExport {
   readonly signature: Signature | null
 }
 
-export interface ModuleImport extends ModuleExport {
+interface ModuleImport extends ModuleExport {
   readonly module: string
 }
 
@@ -87,12 +85,4 @@ function toContent({ types, imports, functions, exports, memories }: ModuleParts
     })),
     memories: memories.map(({ minimum, maximum }) => ({ minPages: minimum, maxPages: maximum })),
   }
-}
-
-const KINDS = Object.keys(KIND) as ExternKind[]
-
-function kindName(kind: number): ExternKind {
-  const name = KINDS.at(kind)
-  if (name === undefined) throw new Error(`invalid module: unknown kind ${kind} of an import or export`)
-  return name
 }
