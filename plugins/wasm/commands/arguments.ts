@@ -157,7 +157,6 @@ export interface LimitOptions {
   readonly wasi?: boolean
 }
 
-export const PAGE_BYTES = 65_536
 const DEFAULT_CONFIG = JSON.stringify({ kernel: { auth: 'off' }, plugins: { wasm: {} } })
 
 /**

@@ -2,6 +2,7 @@
 import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { printable } from '../../cli/table.ts'
 import type { WasmConfig } from '../config.ts'
+import { PAGE_BYTES } from '../rewrite/plan.ts'
 import { checkModule } from '../testing/conformance.ts'
 import type { Finding } from '../testing/conformance-trial.ts'
 import type { ModuleReport } from '../testing/inspect.ts'
@@ -9,7 +10,6 @@ import {
   fileProblem,
   type LimitOptions,
   moduleFileOf,
-  PAGE_BYTES,
   readAttachPoints,
   readLimits,
   readModuleBytes,

@@ -144,9 +144,7 @@ function defineTrials(command: Command): void {
     .option('--wasi', 'the module will be registered with WASI')
     .option('--json', 'print JSON')
     .addHelpText('after', BENCH_EXAMPLES)
-    .action(async (file, options) =>
-      (await importQuietly(() => import('./bench.ts'))).benchModule(file, options),
-    )
+    .action(async (file, options) => (await import('./bench.ts')).benchModule(file, options))
 }
 
 /** Options for the limits of a gateway. */
@@ -276,10 +274,4 @@ function defineRegistered(command: Command): void {
   ).action(async (nameOrUuid, options, self) =>
     (await import('./registered.ts')).removeModule(self, nameOrUuid, options),
   )
-}
-
-/** Suppresses Node's warning about WASI, which the Extism host imports. */
-async function importQuietly<T>(load: () => Promise<T>): Promise<T> {
-  process.removeAllListeners('warning')
-  return load()
 }

@@ -1,18 +1,19 @@
 /** The plugin on data threads: hooks that are enabled only while a module needs them. */
 import { threadId } from 'node:worker_threads'
-import type {
-  GatewayError,
-  HookSwitch,
-  Host,
-  IncomingResponse,
-  Policy,
-  PolicyParts,
-  RequestContext,
-  RouteDefinition,
-  TargetChooser,
-  TextEditor,
-  TextStream,
-  ToolCallGuardsService,
+import {
+  type GatewayError,
+  type HookSwitch,
+  type Host,
+  type IncomingResponse,
+  isPlainEventStream,
+  type Policy,
+  type PolicyParts,
+  type RequestContext,
+  type RouteDefinition,
+  type TargetChooser,
+  type TextEditor,
+  type TextStream,
+  type ToolCallGuardsService,
 } from '#kernel'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
@@ -39,7 +40,7 @@ import { Placements } from '../threads/placements.ts'
 import { ActiveModules } from './active-modules.ts'
 import { mayMatch, selectModules } from './matcher.ts'
 import { runOnRequest } from './on-request.ts'
-import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
@@ -227,7 +228,7 @@ export class ModuleHooks {
   /** Rejects streams that a fail-closed module cannot read. @throws wasm_module_failed (500) */
   #checkReadable(ctx: RequestContext, response: IncomingResponse): void {
     const { modules, isSelective } = this.#active.chain('OnStreamEvent')
-    if (modules.length === 0 || isReadableStream(response)) return
+    if (modules.length === 0 || isPlainEventStream(response.headers)) return
     for (const module of selectModules(modules, isSelective, ctx)) {
       this.#responses.statistics.skip(module, 'unreadable_stream')
       if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()

@@ -5,7 +5,6 @@
 import {
   type GatewayError,
   type IncomingResponse,
-  isPlainEventStream,
   type RequestContext,
   renderError,
   type WholeResponse,
@@ -47,11 +46,6 @@ export interface ResponseParts {
 export function isStream({ headers }: IncomingResponse): boolean {
   const type = headerOf(headers, 'content-type')
   return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
-}
-
-/** Returns true for an uncompressed event stream, which OnStreamEvent modules can read. */
-export function isReadableStream({ headers }: IncomingResponse): boolean {
-  return isPlainEventStream(headers)
 }
 
 /** Returns true for the gateway's own response to a failed access check. */

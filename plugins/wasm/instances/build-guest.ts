@@ -1,10 +1,10 @@
 /** Rewrites a module for the limits of the gateway and compiles it. */
 import type { WasmConfig } from '../config.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
+import { PAGE_BYTES } from '../rewrite/plan.ts'
 import { rewriteModule } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 
-const PAGE_BYTES = 65_536
 /** Settings that limit a guest. */
 export type GuestLimits = Pick<
   WasmConfig,

@@ -204,7 +204,7 @@ async function tryModule(
   // No request waits for it, and thread starts are slow on a busy machine; fuel bounds the guest.
   const limitMs = Math.max(module.timeoutMs, TRY_MS)
   const end = await pool.run({
-    draft: { kind: 'describe', chain: [uuid], hasDescribe },
+    draft: () => ({ task: { kind: 'describe', chain: [uuid], hasDescribe }, transfer: [] }),
     modules: [{ ...module, row: 0 }],
     limitMs: () => limitMs,
     shortestMs: limitMs,
