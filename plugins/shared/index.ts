@@ -14,6 +14,7 @@ export {
   type WorkerMessage,
   workerMessage,
 } from './answers/worker-message.ts'
+export { foldersFrom } from './files/folders-from.ts'
 export { FileError, readRootedFile, resolveInRoots } from './files/read-rooted-file.ts'
 export { extraContentOf, isShortExtraContent, withExtraContent } from './formats/extra-content.ts'
 export { imageNote } from './formats/image-note.ts'

@@ -6,10 +6,7 @@ import { rewriteModule } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 
 /** Settings that limit a guest. */
-export type GuestLimits = Pick<
-  WasmConfig,
-  'memoryPages' | 'tablePlaces' | 'stackKiB' | 'maxBodyBytes' | 'fuel'
->
+type GuestLimits = Pick<WasmConfig, 'memoryPages' | 'tablePlaces' | 'stackKiB' | 'maxBodyBytes' | 'fuel'>
 
 /** Size of the exchange memory as a multiple of the largest body, with room for heads and the guest's own blocks. */
 const EXCHANGE_OF_BODY = 8

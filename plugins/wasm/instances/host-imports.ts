@@ -5,7 +5,7 @@ import type { FunctionType } from '../rewrite/module-parts.ts'
 import { VALUE } from '../rewrite/opcodes.ts'
 import { KERNEL_NAMESPACE } from '../rewrite/rewrite-module.ts'
 
-export type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
+type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
 
 export interface Signature {
   readonly parameters: readonly ValueType[]

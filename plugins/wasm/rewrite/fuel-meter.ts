@@ -18,7 +18,7 @@ export interface Region {
 const DEAD: Region = { places: [], around: null, cost: 0 }
 
 /** Index of an additional local variable. */
-export type LocalOf = (name: string, type: number) => number
+type LocalOf = (name: string, type: number) => number
 
 export class FuelMeter {
   /** Region of the current code; null if a new one must be opened. */

@@ -50,9 +50,9 @@ const OWN_GLOBALS = [
   'outputBytes',
   'errorAt',
 ] as const
-export type OwnGlobal = (typeof OWN_GLOBALS)[number]
+type OwnGlobal = (typeof OWN_GLOBALS)[number]
 
-export interface MemoryPlan {
+interface MemoryPlan {
   readonly minimum: number
   readonly maximum: number
   /** Offset of its chunks in the exchange memory, one byte each. */
@@ -64,7 +64,7 @@ export interface MemoryPlan {
   readonly grow: number
 }
 
-export interface TablePlan {
+interface TablePlan {
   readonly type: number
   readonly minimum: number
   readonly maximum: number
@@ -95,7 +95,7 @@ export interface Plan {
 }
 
 /** The types of the module and added types. */
-export class TypeList {
+class TypeList {
   readonly all: FunctionType[]
   readonly #known = new Map<string, number>()
 

@@ -22,7 +22,7 @@ export class ShadowBatcher extends StreamBatcher {
   }
 }
 
-export interface WatchParts {
+interface WatchParts {
   readonly batcher: StreamBatcher
   readonly shadowBatcher: ShadowBatcher
   readonly statistics: Pick<CallStatistics, 'compared' | 'isSuspended'>

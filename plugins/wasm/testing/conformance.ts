@@ -6,7 +6,7 @@ import { type ConformanceOptions, type Finding, tryModule, unsupported } from '.
 import { inspectModule, type ModuleReport } from './inspect.ts'
 import { withDefaultLimits } from './trial-module.ts'
 
-export interface ConformanceReport {
+interface ConformanceReport {
   readonly isOk: boolean
   readonly module: ModuleReport
   readonly findings: readonly Finding[]

@@ -29,7 +29,7 @@ export type TaskEnd =
   | { readonly kind: 'refused' }
 
 /** A task without the members that the pool adds. */
-export type TaskDraft = GuestTask extends infer Task
+type TaskDraft = GuestTask extends infer Task
   ? Task extends GuestTask
     ? Omit<Task, 'cell' | 'modules' | 'live'>
     : never
@@ -41,7 +41,7 @@ export interface TaskRequest extends CallLimits {
   draft(): { task: TaskDraft; transfer: ArrayBuffer[] }
 }
 
-export interface GuestPoolOptions {
+interface GuestPoolOptions {
   readonly host: Host
   readonly config: WasmConfig
   readonly state: SharedArrayBuffer
