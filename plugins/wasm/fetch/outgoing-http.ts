@@ -12,6 +12,7 @@ import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import { isPrivateAddress, isWithin, pinnedLookup, readNetworks } from '#shared'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
+import { toWire } from '../hooks/header-edits.ts'
 import { type FetchRequest, type FetchResult, failedFetch } from './fetch-order.ts'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
 
@@ -160,11 +161,6 @@ function headersOf(flat: readonly string[], bodyBytes: number): Record<string, s
   return Object.fromEntries(
     [...headers].map(([name, values]) => [name, values.length === 1 ? values[0] : values]),
   )
-}
-
-/** Node writes headers as one byte per character. */
-function toWire(value: string): string {
-  return Buffer.from(value, 'utf8').toString('latin1')
 }
 
 function toResult(message: IncomingMessage, chunks: readonly Buffer[]): FetchResult {

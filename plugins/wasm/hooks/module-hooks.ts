@@ -28,11 +28,12 @@ import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording
 import { CallStatistics } from '../statistics/call-statistics.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
+import { RequestModules } from '../streams/request-modules.ts'
 import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/shadow-streams.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
 import { StreamBatcher } from '../streams/stream-batcher.ts'
 import { StreamSession } from '../streams/stream-session.ts'
-import { TextModules, TextSession } from '../streams/text-session.ts'
+import { TextSession } from '../streams/text-session.ts'
 import { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import { InlineGuests } from '../threads/inline-guests.ts'
@@ -53,7 +54,7 @@ interface RequestNote {
   /** Headers of a streamed response. */
   responseHeaders: readonly string[]
   session: StreamEventSink | null
-  texts: TextModules | null
+  texts: RequestModules | null
 }
 
 export class ModuleHooks {
@@ -265,9 +266,9 @@ export class ModuleHooks {
     return new TextSession(this.#textBatcher, this.#responses.statistics, note.texts, stream)
   }
 
-  #textModules(ctx: RequestContext): TextModules {
+  #textModules(ctx: RequestContext): RequestModules {
     const { modules, isSelective } = this.#active.chain('OnText')
-    return new TextModules(selectModules(modules, isSelective, ctx), ctx)
+    return new RequestModules(selectModules(modules, isSelective, ctx), ctx)
   }
 
   #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {
@@ -288,7 +289,8 @@ export class ModuleHooks {
     responseHeaders: readonly string[],
   ): StreamEventSink {
     const watching = shadows.filter(({ shadowOf }) => selected.some(({ uuid }) => uuid === shadowOf))
-    if (watching.length === 0) return new StreamSession(this.#batcher, selected, ctx, responseHeaders)
+    if (watching.length === 0)
+      return new StreamSession(this.#batcher, new RequestModules(selected, ctx), responseHeaders)
     const [batcher, shadowBatcher] = [this.#batcher, this.#shadowBatcher]
     const parts = { batcher, shadowBatcher, statistics: this.#responses.statistics }
     return new ShadowedStream(parts, selected, watching, ctx, responseHeaders)

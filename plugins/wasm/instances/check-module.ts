@@ -1,6 +1,12 @@
 /** Checks the imports and exports of a module against the interface. */
 import { type AttachPoint, DESCRIBE_EXPORT, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
-import { KIND, kindName, type ModuleImport, type ModuleParts } from '../rewrite/module-parts.ts'
+import {
+  functionTypes,
+  KIND,
+  kindName,
+  type ModuleImport,
+  type ModuleParts,
+} from '../rewrite/module-parts.ts'
 import { KERNEL_NAMESPACE } from '../rewrite/rewrite-module.ts'
 import {
   nearestName,
@@ -89,14 +95,11 @@ function exportProblem(parts: ModuleParts, point: AttachPoint): ModuleProblem | 
 }
 
 /** Handlers take no parameters and return an i32 or nothing. */
-function handlerProblems({ types, imports, functions, exports }: ModuleParts): ModuleProblem[] {
-  const typeOf = [
-    ...imports.filter(({ kind }) => kind === KIND.function).map(({ type }) => type),
-    ...functions,
-  ]
-  return exports
+function handlerProblems(parts: ModuleParts): ModuleProblem[] {
+  const types = functionTypes(parts)
+  return parts.exports
     .filter(({ name, kind }) => kind === KIND.function && HANDLERS.has(name))
-    .map(({ name, index }) => ({ name, signature: signatureOf(types[typeOf[index]]) }))
+    .map(({ name, index }) => ({ name, signature: signatureOf(types[index]) }))
     .filter(({ signature }) => !isHandler(signature))
     .map(({ name, signature }) => ({
       code: 'export_signature',

@@ -86,6 +86,12 @@ export interface ModuleParts {
   readonly referenced: ReadonlySet<number>
 }
 
+/** Types of all functions by index: imported ones first. */
+export function functionTypes({ types, imports, functions }: ModuleParts): FunctionType[] {
+  const imported = imports.filter(({ kind }) => kind === KIND.function).map(({ type }) => type)
+  return [...imported, ...functions].map((type) => types[type])
+}
+
 /** @throws BadModule for an invalid file or an unsupported feature */
 export function readParts(bytes: Uint8Array): ModuleParts {
   return new PartsReader(bytes).read()

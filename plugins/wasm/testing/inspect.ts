@@ -7,7 +7,14 @@ import {
   EXPORT_OF_ATTACH_POINT,
 } from '../../../wasm-sdk/abi.ts'
 import { type Signature, signatureOf } from '../instances/host-imports.ts'
-import { type ExternKind, KIND, kindName, type ModuleParts, readParts } from '../rewrite/module-parts.ts'
+import {
+  type ExternKind,
+  functionTypes,
+  KIND,
+  kindName,
+  type ModuleParts,
+  readParts,
+} from '../rewrite/module-parts.ts'
 import { formatOf, type ModuleFormat } from '../rewrite/sections.ts'
 
 interface ModuleExport {
@@ -68,9 +75,9 @@ function formatProblem(bytes: Uint8Array, format: ModuleFormat): string {
   return bytes.length === 0 ? 'the file is empty' : 'the file is not a WebAssembly module'
 }
 
-function toContent({ types, imports, functions, exports, memories }: ModuleParts): Content {
-  const importedTypes = imports.filter(({ kind }) => kind === KIND.function).map(({ type }) => type)
-  const functionTypes = [...importedTypes, ...functions]
+function toContent(parts: ModuleParts): Content {
+  const { types, imports, exports, memories } = parts
+  const ofFunctions = functionTypes(parts)
   return {
     imports: imports.map(({ module, name, kind, type }) => ({
       module,
@@ -81,7 +88,7 @@ function toContent({ types, imports, functions, exports, memories }: ModuleParts
     exports: exports.map(({ name, kind, index }) => ({
       name,
       kind: kindName(kind),
-      signature: kind === KIND.function ? signatureOf(types[functionTypes[index]]) : null,
+      signature: kind === KIND.function ? signatureOf(ofFunctions[index]) : null,
     })),
     memories: memories.map(({ minimum, maximum }) => ({ minPages: minimum, maxPages: maximum })),
   }
