@@ -1,2 +1,2 @@
-/** Version of the interface that this library speaks; `wasm-sdk/abi.ts` is where it is defined. */
+/** Version of the interface, as in `wasm-sdk/abi.ts`. */
 export const ABI_VERSION: i32 = 1
