@@ -1,10 +1,9 @@
 /** The input of one call; head and body are read on demand. */
+import { FRAME_HEAD_BYTES } from './abi'
 import * as host from './extism'
 import { Headers } from './headers'
 import { Json } from './json'
 import { readInput } from './memory'
-
-const FRAME_HEAD_BYTES = 4
 
 export class Input {
   private json: Json | null = null

@@ -1,10 +1,9 @@
 /** Writes the output frame of the call: head and body. */
+import { FRAME_HEAD_BYTES } from './abi'
 import { ByteBuffer } from './byte-buffer'
 import * as host from './extism'
 import { JsonWriter } from './json-writer'
 import { copyToBlock, toBlock } from './memory'
-
-const FRAME_HEAD_BYTES = 4
 
 /** Created with the instance, so that short heads allocate nothing. */
 const headWriter = new JsonWriter()
