@@ -17,7 +17,6 @@ declare namespace WebAssembly {
     constructor(bytes: NodeJS.ArrayBufferView | ArrayBuffer)
     static exports(module: Module): ModuleExportDescriptor[]
     static imports(module: Module): ModuleImportDescriptor[]
-    static customSections(module: Module, name: string): ArrayBuffer[]
   }
 
   class Instance {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isForeignPage } from './foreign-page.ts'
+import { isForeignPage, isLoopback } from './foreign-page.ts'
 
 const isListed = (origin: string) => origin === 'https://console.example'
 
@@ -31,4 +31,9 @@ test.each([
   [undefined, false],
 ])('a read at host %s, of a gateway for this machine: foreign %s', (host, expected) => {
   expect(isForeignPage(undefined, host, isListed, true)).toBe(expected)
+})
+
+test('loopback addresses are recognised', () => {
+  expect(['127.0.0.1', '127.8.0.1', '::1', 'localhost'].every(isLoopback)).toBe(true)
+  expect(['0.0.0.0', '::', '10.0.0.1', '127.evil.example'].some(isLoopback)).toBe(false)
 })

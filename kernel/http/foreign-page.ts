@@ -34,7 +34,7 @@ function isForeignName(host: string | undefined, isNamed: (origin: string) => bo
 
 /** An address of this machine alone. */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 function isAddress(host: string): boolean {

@@ -1,10 +1,10 @@
 /** Caches compiled code between starts in a folder of the user, so that threads start faster. */
 import { mkdirSync } from 'node:fs'
-import { constants, enableCompileCache, flushCompileCache } from 'node:module'
+import { constants, enableCompileCache } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-export interface CacheEnvironment {
+interface CacheEnvironment {
   readonly NODE_COMPILE_CACHE?: string
   readonly NODE_DISABLE_COMPILE_CACHE?: string
   readonly XDG_CACHE_HOME?: string
@@ -33,9 +33,4 @@ export function useCompileCache(): void {
   // Read by threads when they start.
   if (enableCompileCache(folder).status === constants.compileCacheStatus.ENABLED)
     process.env.NODE_COMPILE_CACHE = folder
-}
-
-/** Writes the code compiled so far, so that the next start has it even if this process is killed. */
-export function keepCompiled(): void {
-  flushCompileCache()
 }

@@ -1,6 +1,7 @@
 /** The version of the gateway that new projects depend on. */
 import { readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
+import { foldersFrom } from '#shared'
 
 /** Name of the gateway's package. */
 const GATEWAY = 'weir-gateway'
@@ -12,15 +13,15 @@ const FILE = 'file:'
  * @returns dependencies for a `package.json`, with the path of a file relative to the project; empty if none depends on it
  */
 export function gatewayDependency(directory: string): Readonly<Record<string, string>> {
-  for (let folder = dirname(directory); ; folder = dirname(folder)) {
+  for (const folder of foldersFrom(dirname(directory))) {
     const version = dependencyIn(join(folder, 'package.json'))
     if (version?.startsWith(FILE)) {
       const path = relative(directory, resolve(folder, version.slice(FILE.length)))
       return { [GATEWAY]: `${FILE}${path.replaceAll('\\', '/')}` }
     }
     if (version !== null) return { [GATEWAY]: version }
-    if (dirname(folder) === folder) return {}
   }
+  return {}
 }
 
 function dependencyIn(file: string): string | null {

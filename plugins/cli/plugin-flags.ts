@@ -25,7 +25,7 @@ export const CATALOG_FLAGS: readonly ConfigFlag[] = [
 ]
 
 /** Where a command line names third-party plugins. */
-export interface PluginSources {
+interface PluginSources {
   readonly file?: string
   readonly plugins?: readonly string[]
 }

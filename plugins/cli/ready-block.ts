@@ -1,5 +1,6 @@
 /** Output of `weir serve` when it is ready: addresses, and with `--quick-start` example requests. */
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import { isLoopback } from '../../kernel/http/foreign-page.ts'
 import type { ServeInfo } from '../../kernel/serve.ts'
 
 export function readyBlock(config: LoadedConfig, info: ServeInfo, version: string): string {
@@ -97,8 +98,4 @@ export function exposureWarning(config: LoadedConfig): string | null {
   return hasKey
     ? null
     : `no key is configured and ${host} is reachable from other machines: requests need no key. Set WEIR_API_KEY`
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

@@ -1,6 +1,6 @@
 /** `weir serve`: runs the gateway until a signal stops it. */
+import { flushCompileCache } from 'node:module'
 import type { Command } from 'commander'
-import { keepCompiled } from './compile-cache.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import { reportToWatcher } from './report-to-watcher.ts'
 
@@ -64,7 +64,8 @@ async function runServe(
     onReady(info) {
       process.stderr.write(readyBlock(config, info, readVersion()))
       if (showQuickStart && info.url !== null) process.stderr.write(quickStart(config, info.url))
-      keepCompiled()
+      // The next start has the code compiled so far even if this process is killed.
+      flushCompileCache()
       reportToWatcher(config, info)
     },
   })

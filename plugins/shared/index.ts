@@ -13,6 +13,7 @@ export {
   readAnswerObject,
   readStreamEvent,
 } from './answers/worker-message.ts'
+export { foldersFrom } from './files/folders-from.ts'
 export { FileError, readRootedFile, resolveInRoots } from './files/read-rooted-file.ts'
 export { extraContentOf, isShortExtraContent, withExtraContent } from './formats/extra-content.ts'
 export { imageNote } from './formats/image-note.ts'

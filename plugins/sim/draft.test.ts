@@ -1,8 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { draftGiven, draftProse, NO_LIMITS, writeProse } from './draft.ts'
+import { draftGiven, draftProse, writeProse } from './draft.ts'
+import { limitsOf } from './generation.ts'
 import { Random, seedOf } from './random.ts'
 import { splitTokens } from './tokens.ts'
+
+const NO_LIMITS = limitsOf({}, null)
 
 const prose = (limits: Partial<typeof NO_LIMITS> = {}, natural = 20, room = 1000) =>
   draftProse(new Random(1), natural, room, { ...NO_LIMITS, ...limits })

@@ -58,14 +58,6 @@ export interface Draft {
   readonly matchedStop: string | null
 }
 
-export const NO_LIMITS: Limits = {
-  maxTokens: null,
-  minTokens: 0,
-  ignoreEos: false,
-  stop: [],
-  keepStop: false,
-}
-
 /**
  * An answer in prose.
  * @param naturalTokens length without limits

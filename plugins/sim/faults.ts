@@ -87,7 +87,7 @@ function parseWord(word: string): Partial<Fault> {
 }
 
 /** A rule that applies to further requests. */
-export interface ActiveFault extends FaultRule {
+interface ActiveFault extends FaultRule {
   /** Requests left. */
   count: number
   readonly parsed: Fault

@@ -29,7 +29,7 @@ export interface Generation {
 }
 
 /** Prompt tokens found in the cache, set when the request is admitted. */
-export interface CachedTokens {
+interface CachedTokens {
   /** Null without a cache. */
   tokens: number | null
 }
@@ -155,7 +155,7 @@ export function wholeOnly(prompts: readonly PromptText[], value: unknown): Gener
 }
 
 /** Generates the answer that is then cached. */
-export type PrepareAnswer = (model: string) => Generation
+type PrepareAnswer = (model: string) => Generation
 
 /** Cached models per route, since clients can invent names. */
 const KEPT_MODELS = 64

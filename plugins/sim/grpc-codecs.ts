@@ -50,6 +50,26 @@ const pathsOf = (service: Service) => ({
   tokenizer: service.GetTokenizer,
 })
 
+interface GenerateMessage {
+  readonly requestId: string
+  readonly tokenized?: { readonly inputIds: readonly number[] }
+  readonly samplingParams?: { readonly ignoreEos: boolean }
+  readonly stream: boolean
+}
+
+function toCall(
+  { requestId, tokenized, samplingParams, stream }: GenerateMessage,
+  maxTokens = 0,
+): GenerateCall {
+  return {
+    id: requestId,
+    promptIds: tokenized?.inputIds ?? [],
+    maxTokens,
+    isStream: stream,
+    ignoresEos: samplingParams?.ignoreEos ?? false,
+  }
+}
+
 export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
   sglang: {
     paths: pathsOf(sglang.SglangScheduler),
@@ -57,14 +77,8 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
     modelInfo: (servedModelName, tokenizerPath) =>
       sglang.encodeGetModelInfoResponse({ servedModelName, tokenizerPath, isGeneration: true }),
     readGenerate(message) {
-      const { requestId, tokenized, samplingParams, stream } = sglang.decodeGenerateRequest(message)
-      return {
-        id: requestId,
-        promptIds: tokenized?.inputIds ?? [],
-        maxTokens: samplingParams?.maxNewTokens ?? 0,
-        isStream: stream,
-        ignoresEos: samplingParams?.ignoreEos ?? false,
-      }
+      const request = sglang.decodeGenerateRequest(message)
+      return toCall(request, request.samplingParams?.maxNewTokens)
     },
     readAbort: (message) => [sglang.decodeAbortRequest(message).requestId],
     chunk: (tokenIds, completionTokens, { promptTokens }) =>
@@ -80,14 +94,8 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
     modelInfo: (servedModelName, tokenizerPath) =>
       vllm.encodeGetModelInfoResponse({ servedModelName, tokenizerPath, isGeneration: true }),
     readGenerate(message) {
-      const { requestId, tokenized, samplingParams, stream } = vllm.decodeGenerateRequest(message)
-      return {
-        id: requestId,
-        promptIds: tokenized?.inputIds ?? [],
-        maxTokens: samplingParams?.maxTokens ?? 0,
-        isStream: stream,
-        ignoresEos: samplingParams?.ignoreEos ?? false,
-      }
+      const request = vllm.decodeGenerateRequest(message)
+      return toCall(request, request.samplingParams?.maxTokens)
     },
     readAbort: (message) => vllm.decodeAbortRequest(message).requestIds,
     chunk: (tokenIds, _total, { promptTokens }) =>
@@ -130,14 +138,8 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
     modelInfo: (servedModelName, modelPath) =>
       mlx.encodeGetModelInfoResponse({ servedModelName, modelPath, isGeneration: true }),
     readGenerate(message) {
-      const { requestId, tokenized, samplingParams, stream } = mlx.decodeGenerateRequest(message)
-      return {
-        id: requestId,
-        promptIds: tokenized?.inputIds ?? [],
-        maxTokens: samplingParams?.maxTokens ?? 0,
-        isStream: stream,
-        ignoresEos: samplingParams?.ignoreEos ?? false,
-      }
+      const request = mlx.decodeGenerateRequest(message)
+      return toCall(request, request.samplingParams?.maxTokens)
     },
     readAbort: (message) => mlx.decodeAbortRequest(message).requestIds,
     chunk: (tokenIds, completionTokens, { promptTokens }) =>

@@ -13,7 +13,7 @@ export interface Pace {
 /** Tokens are paced by calls of `release`. */
 export const STEPPED = 'stepped'
 
-export interface StreamListener {
+interface StreamListener {
   onTokens(count: number): void
   /** All events were written. */
   onEnd(): void

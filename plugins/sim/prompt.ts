@@ -10,7 +10,7 @@ export interface PromptText {
 }
 
 /** A message, a text, or token ids. */
-export interface PromptSegment {
+interface PromptSegment {
   /** Tells messages of the same text apart; costs no token. */
   readonly role: string
   readonly content: string | readonly number[]

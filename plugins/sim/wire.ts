@@ -32,14 +32,14 @@ const common = {
   sim_fault: maybe(Type.String({ description: 'A fault for this request only.' })),
 }
 
-export const ContentPartSchema = Type.Object({ type: Type.String(), text: maybe(Type.String()) }, open)
+const ContentPartSchema = Type.Object({ type: Type.String(), text: maybe(Type.String()) }, open)
 
-export const ToolCallSchema = Type.Object(
+const ToolCallSchema = Type.Object(
   { function: Type.Object({ name: Type.String(), arguments: Type.String() }, open) },
   open,
 )
 
-export const ChatMessageSchema = Type.Object(
+const ChatMessageSchema = Type.Object(
   {
     role: Type.String(),
     content: maybe(Type.Union([Type.String(), Type.Array(ContentPartSchema)])),
@@ -58,7 +58,7 @@ export const ToolSchema = Type.Object(
   open,
 )
 
-export const ChatRequestSchema = Type.Object(
+const ChatRequestSchema = Type.Object(
   {
     ...common,
     ...sampling,
@@ -81,7 +81,7 @@ export const ChatRequestSchema = Type.Object(
   open,
 )
 
-export const ResponsesRequestSchema = Type.Object(
+const ResponsesRequestSchema = Type.Object(
   {
     ...common,
     stream: maybe(Type.Boolean()),
@@ -102,7 +102,7 @@ const TokenIds = Type.Array(Type.Integer())
 /** Text or token ids, one or many. */
 const PromptSchema = Type.Union([Type.String(), Type.Array(Type.String()), TokenIds, Type.Array(TokenIds)])
 
-export const CompletionRequestSchema = Type.Object(
+const CompletionRequestSchema = Type.Object(
   {
     ...common,
     ...sampling,
@@ -115,7 +115,7 @@ export const CompletionRequestSchema = Type.Object(
   open,
 )
 
-export const GenerateRequestSchema = Type.Object(
+const GenerateRequestSchema = Type.Object(
   {
     ...common,
     stream: maybe(Type.Boolean()),
@@ -128,7 +128,7 @@ export const GenerateRequestSchema = Type.Object(
   open,
 )
 
-export const EmbeddingRequestSchema = Type.Object(
+const EmbeddingRequestSchema = Type.Object(
   {
     ...common,
     input: PromptSchema,
@@ -138,12 +138,12 @@ export const EmbeddingRequestSchema = Type.Object(
   open,
 )
 
-export const RerankRequestSchema = Type.Object(
+const RerankRequestSchema = Type.Object(
   { ...common, query: Type.String(), documents: Type.Array(Type.String(), { minItems: 1 }) },
   open,
 )
 
-export const ClassifyRequestSchema = Type.Object({ ...common, input: PromptSchema }, open)
+const ClassifyRequestSchema = Type.Object({ ...common, input: PromptSchema }, open)
 
 const matching = {
   count: integer({ default: 1, min: 1 }, 'Number of matching requests it applies to.'),
@@ -156,7 +156,7 @@ const matching = {
 }
 
 /** Body of POST /sim/faults. */
-export const FaultRuleSchema = Type.Object(
+const FaultRuleSchema = Type.Object(
   {
     fault: Type.String({ minLength: 1, description: 'Such as `status=503`; see faults.ts.' }),
     ...matching,
@@ -169,7 +169,7 @@ export const FaultRuleSchema = Type.Object(
 )
 
 /** Body of POST /sim/answers: parts of the answer, or the whole body. */
-export const ScriptedAnswerSchema = Type.Object(
+const ScriptedAnswerSchema = Type.Object(
   {
     reasoning: Type.Optional(Type.String({ description: 'Reasoning text; chat only.' })),
     text: Type.Optional(Type.String({ description: 'Answer text.' })),

@@ -165,9 +165,9 @@ function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings 
   const recordings = new Recordings((recording) => host.publish(RecordingReplica, recording))
   host.onCommand(KeepExchange, (kept) => recordings.keep(kept))
   host.onCommand(RecordExchanges, (body) => {
-    const { count = 10, seconds = 20, bodies = false } = recordingValidator.parse(body)
+    const order = recordingValidator.parse(body)
     if (!allowRecording) return { refusal: 'recording is disabled (plugins.wasm.allowRecording)' }
-    return recordings.record({ count, seconds, bodies })
+    return recordings.record(order)
   })
   return recordings
 }

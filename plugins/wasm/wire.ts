@@ -266,7 +266,7 @@ const ModuleStateSchema = Type.Object(
   { description: 'Only with detail=full.' },
 )
 
-export const ModuleRecordSchema = Type.Object({
+const ModuleRecordSchema = Type.Object({
   module_uuid: Type.String({ format: 'uuid' }),
   module_meta: Type.Object({
     name: Type.String(),
@@ -281,7 +281,7 @@ export const ModuleRecordSchema = Type.Object({
   module_state: Type.Optional(ModuleStateSchema),
 })
 
-export const ExecutionMetricsSchema = Type.Object({
+const ExecutionMetricsSchema = Type.Object({
   total_executions: Type.Integer(),
   successful_executions: Type.Integer(),
   failed_executions: Type.Integer(),

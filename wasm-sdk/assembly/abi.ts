@@ -1,2 +1,5 @@
-/** Version of the interface that this library speaks; `wasm-sdk/abi.ts` is where it is defined. */
+/** Version of the interface, as in `wasm-sdk/abi.ts`. */
 export const ABI_VERSION: i32 = 1
+
+/** Length field in front of the head of a frame, bytes. */
+export const FRAME_HEAD_BYTES: i32 = 4

@@ -1,4 +1,4 @@
-/** What a handler answers with: go on, reject, or modify. */
+/** Result of a handler: continue, reject, modify or fetch. */
 import { JsonWriter } from './json-writer'
 import { toUtf8 } from './memory'
 import { outputHead, outputWithBody } from './output'
@@ -16,7 +16,7 @@ enum Edit {
   Remove,
 }
 
-/** They hang together in the order in which they were asked for: a list would be three more objects for a single one. */
+/** A linked list in the order of the calls, since an array needs three objects more. */
 class HeaderEdit {
   next: HeaderEdit | null = null
 
@@ -39,24 +39,24 @@ export class Action {
 
   private constructor(readonly kind: ActionKind) {}
 
-  /** Goes on with everything as it is. */
+  /** Continues without changes. */
   static pass(): Action {
     return new Action(ActionKind.Pass)
   }
 
-  /** Answers at once; no later module and no handler sees the request. */
+  /** Responds at once; later modules and the handler do not run. */
   static reject(status: i32): Action {
     return new Action(ActionKind.Reject).withStatus(status)
   }
 
-  /** Goes on with what is changed by the calls that follow. */
+  /** Continues with the changes of the following calls. */
   static modify(): Action {
     return new Action(ActionKind.Modify)
   }
 
   /**
-   * Fetches something: the handler is called again and finds what came of it in `request.fetched`. Headers and a body are
-   * those of the request that is sent. The operator lists where modules may fetch from.
+   * Sends a request with the headers and the body of this action; the handler is called again with the result in
+   * `request.fetched`. The operator lists the origins that modules may fetch from.
    */
   static fetch(url: string, method: string = 'GET'): Action {
     const action = new Action(ActionKind.Fetch)
@@ -65,30 +65,30 @@ export class Action {
     return action
   }
 
-  /** Text that the handler finds in `request.state` when it is called again, 64 KiB at most. */
+  /** Sets `request.state` of the next call, at most 64 KiB. */
   keep(state: string): Action {
     this.state = state
     return this
   }
 
-  /** Of a fetch: shorter than what the gateway allows. */
+  /** Shortens the timeout of a fetch. */
   within(timeoutMs: i32): Action {
     this.timeoutMs = timeoutMs
     return this
   }
 
-  /** In the request phase a modification has no status: it is ignored. */
+  /** Ignored for a modification in the request phase. */
   withStatus(status: i32): Action {
     this.status = status
     return this
   }
 
-  /** Replaces every value of a name. */
+  /** Replaces all values of a name. */
   setHeader(name: string, value: string): Action {
     return this.edit(new HeaderEdit(Edit.Set, name, value))
   }
 
-  /** Adds a value beside those that are there. A rejection only has headers of this kind. */
+  /** Adds a value to those of a name. Rejections and fetches set the header. */
   addHeader(name: string, value: string): Action {
     if (this.kind != ActionKind.Modify) return this.setHeader(name, value)
     return this.edit(new HeaderEdit(Edit.Add, name, value))
@@ -120,7 +120,7 @@ export class Action {
     return this.setHeader('content-type', 'application/json').withBody(writer.toBytes())
   }
 
-  /** Hands the action to the host. */
+  /** Writes the output of the call. */
   send(): void {
     if (this.kind == ActionKind.Pass) return
     if (this.kind == ActionKind.Fetch) return this.sendFetch()
@@ -145,7 +145,7 @@ export class Action {
     outputWithBody(head.endObject(), this.body)
   }
 
-  /** Those of one kind; none leaves the member out. */
+  /** Writes the edits of one kind; without any, omits the member. */
   private writeHeaders(head: JsonWriter, key: string, kind: Edit): void {
     let isOpen = false
     let edit: HeaderEdit | null = this.first

@@ -1,4 +1,4 @@
-/** Lower case of ASCII letters only: header names need no tables of the world's alphabets. */
+/** Lower case of ASCII letters, which is enough for header names. */
 
 // @ts-ignore: decorator
 @inline
@@ -19,7 +19,7 @@ function lowered(text: string): string {
   return String.fromCharCodes(units)
 }
 
-/** Whether the UTF-8 text between two places is `expected`, a name in lower case, but for the case of its letters. */
+/** Returns true if the UTF-8 text is `expected`, a name in lower case, ignoring case. */
 export function equalsIgnoringCase(at: usize, end: usize, expected: string): bool {
   const length = <usize>expected.length
   if (end - at != length) return false

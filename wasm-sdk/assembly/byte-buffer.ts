@@ -1,17 +1,17 @@
-/** Bytes that grow at the end; what writers write into. */
+/** A growing buffer of bytes. */
 import { decodeUtf8, encodeUtf8 } from './memory'
 
-/** UTF-16 units of a text that are written at a time, and bytes that one of them becomes at most. */
+/** UTF-16 units that are written at once, and the maximum number of bytes per unit. */
 const PART_UNITS = 64
 const MAX_UNIT_BYTES = 6
-/** The same outside of JSON. */
+/** Maximum number of bytes per unit outside of JSON. */
 const MAX_TEXT_UNIT_BYTES = 3
-/** A buffer that is used again keeps so many bytes. */
+/** Maximum size of a cleared buffer, bytes. */
 const MAX_KEPT_BYTES = 65_536
 
 export class ByteBuffer {
   private block: ArrayBuffer
-  /** Where the next byte goes. */
+  /** Address of the next byte. */
   private at: usize
   private limit: usize
 
@@ -26,18 +26,18 @@ export class ByteBuffer {
     return <i32>(this.at - this.start)
   }
 
-  /** Where the bytes lie, until more are written. */
+  /** Address of the bytes, valid until the next write. */
   get start(): usize {
     return changetype<usize>(this.block)
   }
 
-  /** Forgets what was written. */
+  /** Discards the content. */
   clear(): void {
     if (this.block.byteLength > MAX_KEPT_BYTES) this.moveTo(emptyBlock(MAX_KEPT_BYTES), 0)
     else this.at = this.start
   }
 
-  /** @returns where the next `count` bytes may be written; set `at` behind what was */
+  /** Makes room for `count` bytes. @returns their address; set `at` to the end of what is written */
   private reserve(count: i32): usize {
     const length = this.length
     if (this.at + count > this.limit) {
@@ -145,14 +145,14 @@ export class ByteBuffer {
         i++
       }
       this.at = to
-      // For the next part, which a pair may reach one unit beyond, and the quote behind it.
+      // For the next part, which a surrogate pair may exceed by one unit, and the closing quote.
       if (i < length) to = this.reserve((min(length - i, PART_UNITS) + 1) * MAX_UNIT_BYTES)
     }
     store<u8>(to, 0x22)
     this.at = to + 1
   }
 
-  /** What was written, as a copy of exactly its length. */
+  /** A copy of the content. */
   toBytes(): Uint8Array {
     const length = this.length
     const bytes = new Uint8Array(length)
@@ -160,20 +160,20 @@ export class ByteBuffer {
     return bytes
   }
 
-  /** What was written, read as UTF-8. */
+  /** The content as text. */
   toText(): string {
     return decodeUtf8(this.start, this.length)
   }
 }
 
-/** Its bytes are whatever was there. */
+/** Without clearing the bytes. */
 // @ts-ignore: decorator
 @inline
 function emptyBlock(bytes: i32): ArrayBuffer {
   return changetype<ArrayBuffer>(__new(bytes, idof<ArrayBuffer>()))
 }
 
-/** The five that have a letter get it: line ends are frequent. @returns behind what was written */
+/** Writes a control character, with the short escape if there is one. @returns address of the next byte */
 function control(to: usize, unit: u32): usize {
   let letter: u8 = 0
   if (unit == 0x0a) letter = 0x6e
@@ -197,14 +197,14 @@ function escape(to: usize, unit: u32): usize {
   return to + 6
 }
 
-/** Four UTF-16 units of ASCII, none of which is written as an escape: neither controls nor quotes nor backslashes. */
+/** Returns true for four ASCII units that need no escape. */
 // @ts-ignore: decorator
 @inline
 function isPlain(four: u64): bool {
   if ((four & 0xff80_ff80_ff80_ff80) != 0) return false
   const quote = four ^ 0x0022_0022_0022_0022
   const backslash = four ^ 0x005c_005c_005c_005c
-  // A unit below the number borrows from its highest bit, which ASCII leaves empty.
+  // A unit below the subtrahend borrows from its highest bit, which is 0 in ASCII.
   const borrowed =
     (four - 0x0020_0020_0020_0020) | (quote - 0x0001_0001_0001_0001) | (backslash - 0x0001_0001_0001_0001)
   return (borrowed & 0x8000_8000_8000_8000) == 0

@@ -1,9 +1,9 @@
-/** The settings that the operator gave the module: names and texts. */
+/** The settings with which the module was registered. */
 import * as host from './extism'
 import { fromUtf8, takeBlock, toTextBlock } from './memory'
 
 export namespace config {
-  /** Null when the name is not set. */
+  /** Null if the setting is absent. */
   export function get(name: string): string | null {
     const key = toTextBlock(name)
     const value = takeBlock(host.config_get(key))
@@ -16,17 +16,17 @@ export namespace config {
     return value === null ? fallback : value
   }
 
-  /** Fails the call when the setting is there and no whole number: a typing error must not become a default. */
+  /** Fails the call if the setting is not an integer, so that a typing error does not become the default. */
   export function integer(name: string, fallback: i64): i64 {
     const value = get(name)
     if (value === null) return fallback
     const trimmed = value.trim()
     const number = I64.parseInt(trimmed)
-    assert(number.toString() == trimmed, `setting ${name} is no whole number`)
+    assert(number.toString() == trimmed, `setting ${name} is not an integer`)
     return number
   }
 
-  /** `true` or `false`; anything else fails the call. */
+  /** `true` or `false`; other values fail the call. */
   export function bool(name: string, fallback: boolean): boolean {
     const value = get(name)
     if (value === null) return fallback
@@ -34,7 +34,7 @@ export namespace config {
     return value == 'true'
   }
 
-  /** Parts between commas, without the spaces around them; empty when the name is not set. */
+  /** Comma-separated parts, trimmed; empty if the setting is absent. */
   export function list(name: string): string[] {
     const parts = text(name, '').split(',')
     const found: string[] = []

@@ -1,4 +1,4 @@
-/** Randomness, hashes and comparisons that tell an attacker nothing by the time they take. */
+/** Random bytes, hashes and comparison in constant time. */
 import * as host from './extism'
 import { takeBlock, toBlock } from './memory'
 
@@ -24,7 +24,7 @@ export namespace crypto {
     return required(digest, 'hmac_sha256')
   }
 
-  /** Takes the same time wherever two arrays of one length differ. */
+  /** Compares in constant time for arrays of the same length. */
   export function equals(a: Uint8Array, b: Uint8Array): bool {
     let difference = a.length ^ b.length
     for (let i = 0, shared = min(a.length, b.length); i < shared; i++) difference |= a[i] ^ b[i]
@@ -33,6 +33,6 @@ export namespace crypto {
 }
 
 function required(bytes: Uint8Array | null, name: string): Uint8Array {
-  if (bytes === null) throw new Error(`the host gave nothing for ${name}`)
+  if (bytes === null) throw new Error(`the host returned nothing for ${name}`)
   return bytes
 }

@@ -1,4 +1,4 @@
-/** What a module says about itself in its `describe` export. */
+/** Output of the export `describe`. */
 import { ABI_VERSION } from './abi'
 import { toLowerAscii } from './ascii'
 import { Json } from './json'
@@ -22,56 +22,56 @@ export class Description {
     return this
   }
 
-  /** With all headers, also `authorization`, `cookie` and the like; named ones are given anyway. */
+  /** Includes `authorization`, `cookie` and other credentials if all headers are needed. Listed headers are always passed. */
   needsCredentials(): Description {
     this.credentials = true
     return this
   }
 
-  /** The module does without the caller's address, which may then be empty: spares a look at the connection. */
+  /** The client address is not used and may be empty, which saves reading it from the connection. */
   needsNoClientIp(): Description {
     this.clientIp = false
     return this
   }
 
-  /** Bodies of unstreamed answers. */
+  /** Bodies of responses that are not streams. */
   needsResponseBody(): Description {
     this.responseBody = true
     return this
   }
 
-  /** Only these headers of the request are given; none for an empty list. Left out, all are. */
+  /** Request headers to pass; none for an empty list. Default: all. */
   needsHeaders(names: string[]): Description {
     this.requestHeaders = names
     return this
   }
 
-  /** Only these headers of the answer are given; none for an empty list. Left out, all are. */
+  /** Response headers to pass; none for an empty list. Default: all. */
   needsResponseHeaders(names: string[]): Description {
     this.responseHeaders = names
     return this
   }
 
-  /** One instance serves many calls: faster, for modules that keep nothing between calls. Build with `minimal`. */
+  /** Warm instances, one per tenant and thread: faster, for modules that keep no state between calls. Build with `minimal`. */
   reusesInstance(): Description {
     this.instance = 'reuse'
     return this
   }
 
-  /** Warm instances that serve every tenant: for modules that keep only what everybody may see. */
+  /** Warm instances for all tenants, for modules that keep only public state. */
   sharesInstance(): Description {
     this.instance = 'shared'
     return this
   }
 
-  /** A request is refused when the module fails; left out, it goes on as if the module were not there. */
+  /** Rejects requests if the module fails. Default: continues without the module. */
   failsClosed(): Description {
     this.closed = true
     return this
   }
 
   /**
-   * A setting of the module: from then on registration refuses settings that it does not name, and values that do not fit.
+   * Declares a setting. With declared settings, registration rejects unknown settings and invalid values.
    * @param type text, integer, number, boolean or list (parts between commas)
    */
   setting(name: string, type: string = 'text', isRequired: bool = false, description: string = ''): Description {

@@ -1,4 +1,4 @@
-/** Bytes as hexadecimal or URL-safe base64 text, and back. */
+/** Hexadecimal and URL-safe base64. */
 
 const URL_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
@@ -26,7 +26,7 @@ export function toBase64Url(bytes: Uint8Array): string {
   return text
 }
 
-/** Null for what is no unpadded URL-safe base64, also when unused bits are set. */
+/** Null unless the text is unpadded URL-safe base64 without unused bits. */
 export function fromBase64Url(text: string): Uint8Array | null {
   const length = text.length
   if (length % 4 == 1) return null

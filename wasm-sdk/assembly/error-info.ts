@@ -1,22 +1,13 @@
-/** What went wrong, in the error phase. */
+/** The error, in the error phase. */
 import { Input } from './input'
-import { Json } from './json'
+import { Section } from './section'
 
-export class ErrorInfo {
-  private found: Json | null = null
-
-  constructor(private input: Input) {}
-
-  private get section(): Json {
-    let found = this.found
-    if (found === null) {
-      found = this.input.section('error')
-      this.found = found
-    }
-    return found
+export class ErrorInfo extends Section {
+  constructor(input: Input) {
+    super(input, 'error')
   }
 
-  /** What is wrong, such as `no_healthy_worker`. */
+  /** Such as `no_healthy_worker`. */
   get code(): string {
     return this.section.find('code').text()
   }

@@ -1,4 +1,4 @@
-/** What the Extism host lends to a module, declared as it is imported; everything else is built on these. */
+/** Imports of the library: functions of the Extism kernel and of the gateway. */
 
 // @ts-ignore: decorator
 @external("extism:host/env", "alloc")

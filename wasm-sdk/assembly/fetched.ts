@@ -1,4 +1,4 @@
-/** What came of a fetch that the module asked for in the call before. */
+/** Result of the fetch that the previous call requested. */
 import { Headers } from './headers'
 import { Input } from './input'
 import { Json } from './json'
@@ -12,14 +12,14 @@ export class Fetched {
   }
 
   /**
-   * Null when there is an answer; otherwise `invalid`, `not_allowed`, `unreachable`, `timeout`, `too_large` or `busy`.
+   * Null for a response; otherwise `invalid`, `not_allowed`, `unreachable`, `timeout`, `too_large` or `busy`.
    */
   get error(): string | null {
     const error = this.section.find('error')
     return error.isString ? error.text() : null
   }
 
-  /** 0 without an answer; a redirect is an answer as any other. */
+  /** 0 without a response. Redirects are not followed. */
   get status(): i32 {
     return <i32>this.section.find('status').integer()
   }
@@ -36,7 +36,7 @@ export class Fetched {
     return fromUtf8(this.body)
   }
 
-  /** The body as JSON; null when it is none, or nests deeper than 256 levels. */
+  /** The body as JSON; null if it is invalid or nested deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.body)
   }

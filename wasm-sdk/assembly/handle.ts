@@ -1,4 +1,4 @@
-/** Runs a handler in the body of an export: reads the input, calls it, hands its action to the host. */
+/** Runs handlers in exports: reads the input, calls the handler and writes its action. */
 import { Action } from './action'
 import { ErrorInfo } from './error-info'
 import { Input } from './input'
@@ -41,33 +41,33 @@ export function handleText(handler: (request: Request, piece: TextPiece) => Text
   return end()
 }
 
-/** Of the request only its id and its tenant are known. */
+/** The request has only id and tenant. */
 export function handleToolCall(handler: (request: Request, call: ToolCall) => ToolAction): i32 {
   const input = new Input()
   handler(new Request(input), new ToolCall(input)).send()
   return end()
 }
 
-/** The handler gives the place of a candidate, or -1: the default policy chooses. Of the request only headers are known. */
+/** The handler returns the index of a candidate, or -1 for the default policy. The request has only headers. */
 export function handlePick(handler: (request: Request, pick: Pick) => i32): i32 {
   const input = new Input()
   sendChoice(handler(new Request(input), new Pick(input)))
   return end(PICKS_PER_COLLECTION)
 }
 
-/** Calls after which a used instance frees what they left behind. */
+/** Calls between two garbage collections of a warm instance. */
 const CALLS_PER_COLLECTION = 32
-/** Fewer for OnPick: its fuel does not allow to free what many calls left behind. */
+/** Fewer for OnPick, whose fuel does not cover a larger collection. */
 const PICKS_PER_COLLECTION = 2
-/** Memory, in pages of 64 KiB, from which on it does so after each call. */
+/** With more memory, it collects after each call, pages of 64 KiB. */
 const LARGE_PAGES = 32
 
 let calls = 0
 
-// The heap is made when the module is instantiated: an instance that is put back after each call keeps it.
+// Creates the heap at instantiation, so that restored instances keep it.
 heap.free(heap.alloc(8))
 
-/** An instance that serves one call never pays for this. */
+/** Instances that serve one call never collect. */
 function end(period: i32 = CALLS_PER_COLLECTION): i32 {
   if (++calls % period == 0 || memory.size() > LARGE_PAGES) __collect()
   return 0

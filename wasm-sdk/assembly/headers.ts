@@ -1,4 +1,4 @@
-/** Headers as the gateway gives them, looked up without regard to case; edits go through an action. */
+/** Headers of the input; lookups ignore case. Actions change headers. */
 import { toLowerAscii } from './ascii'
 import { Json } from './json'
 
@@ -16,7 +16,7 @@ export class Headers {
     return null
   }
 
-  /** Every value of a name, in the order they came. */
+  /** All values of a name, in order. */
   all(name: string): string[] {
     const lower = toLowerAscii(name)
     const values: string[] = []
@@ -32,7 +32,7 @@ export class Headers {
     return this.get(name) !== null
   }
 
-  /** Every name and value, in the order they came. */
+  /** All names and values, in order. */
   list(): Header[] {
     const headers: Header[] = []
     const pairs = this.pairs.elements()

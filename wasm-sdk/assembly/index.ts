@@ -1,4 +1,4 @@
-/** Everything a module author uses: `import { Action, handleRequest } from 'weir-gateway/wasm-sdk/assembly'`. */
+/** The library for module authors: `import { Action, handleRequest } from 'weir-gateway/wasm-sdk/assembly'`. */
 export { Action, ActionKind } from './action'
 export { toLowerAscii } from './ascii'
 export { config } from './config'

@@ -1,10 +1,9 @@
-/** The input of one call: head and body are read when somebody asks for them. */
+/** The input of one call; head and body are read on demand. */
+import { FRAME_HEAD_BYTES } from './abi'
 import * as host from './extism'
 import { Headers } from './headers'
 import { Json } from './json'
 import { readInput } from './memory'
-
-const FRAME_HEAD_BYTES = 4
 
 export class Input {
   private json: Json | null = null
@@ -22,10 +21,10 @@ export class Input {
 
   private get bodyStart(): i32 {
     const end = this.end
-    assert(end >= FRAME_HEAD_BYTES, 'the input is no frame')
+    assert(end >= FRAME_HEAD_BYTES, 'the input is not a frame')
     let headBytes: u32 = 0
     for (let i = 0; i < FRAME_HEAD_BYTES; i++) headBytes |= (<u32>host.input_load_u8(i)) << (i << 3)
-    assert(headBytes <= <u32>(end - FRAME_HEAD_BYTES), 'the input is no frame')
+    assert(headBytes <= <u32>(end - FRAME_HEAD_BYTES), 'the input is not a frame')
     return FRAME_HEAD_BYTES + <i32>headBytes
   }
 
@@ -33,7 +32,7 @@ export class Input {
     return <i32>host.input_length()
   }
 
-  /** Empty when there is none, or when the module does not say in `describe` that it needs it. */
+  /** Empty without a body, or if `describe` does not require it. */
   get body(): Uint8Array {
     let bytes = this.bytes
     if (bytes === null) {
@@ -43,12 +42,12 @@ export class Input {
     return bytes
   }
 
-  /** Like `body`, in a phase that waits for no fetch. */
+  /** Like `body`, for phases without fetches. */
   get rest(): Uint8Array {
     return readInput(this.bodyStart, this.end)
   }
 
-  /** Of the answer that was fetched: it is behind the body. */
+  /** Body of the fetched response, which follows the body of the phase. */
   get fetchedBody(): Uint8Array {
     return readInput(this.end - this.fetchedBytes, this.end)
   }

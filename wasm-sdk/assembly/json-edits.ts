@@ -1,9 +1,9 @@
-/** Changes values of a JSON document and leaves every other byte as it was: numbers, order of members, spaces. */
+/** Replaces values of a JSON document; all other bytes are unchanged. */
 import { ByteBuffer } from './byte-buffer'
 import { Json } from './json'
 import { fromUtf8 } from './memory'
 
-/** Edits are made from front to back, as a walk over the document meets the values. */
+/** Values must be replaced in document order. */
 export class JsonEdits {
   private source: Uint8Array
   private buffer: ByteBuffer
@@ -19,13 +19,13 @@ export class JsonEdits {
     return this.edits
   }
 
-  /** Puts a string in place of a value. */
+  /** Replaces a value by a string. */
   setText(value: Json, text: string): void {
     this.copyUpTo(value)
     this.buffer.jsonString(text)
   }
 
-  /** Puts JSON text in place of a value; it must be valid. */
+  /** Replaces a value by JSON text, which must be valid. */
   setRaw(value: Json, json: string): void {
     this.copyUpTo(value)
     this.buffer.text(json)
@@ -43,7 +43,7 @@ export class JsonEdits {
   }
 
   private copyUpTo(value: Json): void {
-    assert(value.exists && value.start >= this.copied, 'edits of a JSON document go from front to back')
+    assert(value.exists && value.start >= this.copied, 'values of a JSON document must be replaced in document order')
     this.buffer.slice(this.source, this.copied, value.start)
     this.copied = value.end
     this.edits++

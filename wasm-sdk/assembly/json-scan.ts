@@ -1,7 +1,7 @@
-/** Moves over JSON text byte by byte: where values end, whether a document is one, what a string says. */
+/** Scans JSON text: ends of values, validity of documents, content of strings. */
 import { decodeUtf8 } from './memory'
 
-/** Deeper documents are refused: checking calls itself for each level. */
+/** Deeper documents are rejected, since the check is recursive. */
 const MAX_DEPTH = 256
 
 // @ts-ignore: decorator
@@ -15,7 +15,7 @@ export function skipSpace(at: usize, end: usize): usize {
   return at
 }
 
-/** @param at the opening quote @returns behind the closing one */
+/** @param at the opening quote @returns address after the closing one */
 export function skipString(at: usize, end: usize): usize {
   at++
   while (at < end) {
@@ -30,7 +30,7 @@ export function skipString(at: usize, end: usize): usize {
   return end
 }
 
-/** Eight bytes without a quote or a backslash; a few others may be taken for one of them. */
+/** Returns true for eight bytes without quote and backslash; may return false for a few others. */
 // @ts-ignore: decorator
 @inline
 function isPlain(eight: u64): bool {
@@ -41,7 +41,7 @@ function isPlain(eight: u64): bool {
   return (found & 0x8080_8080_8080_8080) == 0
 }
 
-/** Behind a value of a document that was checked before. */
+/** Address after a value of a valid document. */
 export function skipValue(at: usize, end: usize): usize {
   const first = load<u8>(at)
   if (first == 0x22) return skipString(at, end)
@@ -67,7 +67,7 @@ export function skipValue(at: usize, end: usize): usize {
   return end
 }
 
-/** @returns behind the value; 0 when it is none */
+/** @returns address after the value; 0 if it is invalid */
 export function checkValue(at: usize, end: usize, depth: i32): usize {
   if (at >= end || depth > MAX_DEPTH) return 0
   const first = load<u8>(at)
@@ -80,7 +80,7 @@ export function checkValue(at: usize, end: usize, depth: i32): usize {
   return checkNumber(at, end)
 }
 
-/** @param word four letters as they lie in memory */
+/** @param word four letters in memory order */
 function checkWord(at: usize, end: usize, word: u32): usize {
   return at + 4 <= end && load<u32>(at) == word ? at + 4 : 0
 }
@@ -172,12 +172,12 @@ function hexDigit(byte: u8): i32 {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
 }
 
-/** Text between the quotes of a string that was checked before. */
+/** Text between the quotes of a valid string. */
 export function decodeString(at: usize, end: usize): string {
   let plain = at
   while (plain < end && load<u8>(plain) != 0x5c) plain++
   if (plain == end) return decodeUtf8(at, <i32>(end - at))
-  // No byte becomes more than one unit, and no escape more than two.
+  // A byte becomes at most one unit, and an escape at most two.
   const units = new StaticArray<u16>(<i32>(end - at))
   const first = changetype<usize>(units)
   let target = first
@@ -218,7 +218,7 @@ function unescape(byte: u8): i32 {
   }
 }
 
-/** Whether the text between two quotes says `expected`; no string is made unless it has escapes or is not ASCII. */
+/** Returns true if the text between two quotes is `expected`; creates no string for ASCII without escapes. */
 export function stringEquals(at: usize, end: usize, expected: string): bool {
   const length = expected.length
   for (let i = 0; at < end; i++, at++) {

@@ -1,4 +1,4 @@
-/** Writes JSON from left to right into UTF-8; commas are its own business, correct nesting the caller's. */
+/** Writes JSON as UTF-8 with commas; the caller is responsible for correct nesting. */
 import { ByteBuffer } from './byte-buffer'
 import { Json } from './json'
 
@@ -11,7 +11,7 @@ export class JsonWriter {
     return this.open(0x7b)
   }
 
-  /** An object that begins with members given as JSON; what was written before is of no matter. */
+  /** Begins an object with members given as JSON, independent of what was written before. */
   beginDocument(members: string): JsonWriter {
     this.buffer.byte(0x7b)
     this.buffer.text(members)
@@ -43,7 +43,7 @@ export class JsonWriter {
     return this
   }
 
-  /** Text, or null when there is none. */
+  /** A string or null. */
   textOrNull(value: string | null): JsonWriter {
     return value === null ? this.word('null') : this.text(value)
   }
@@ -52,7 +52,7 @@ export class JsonWriter {
     return this.word(value.toString())
   }
 
-  /** JSON has no infinities and no NaN: these are written as null. */
+  /** Infinities and NaN, which JSON lacks, are written as null. */
   number(value: f64): JsonWriter {
     return this.word(isFinite(value) ? value.toString() : 'null')
   }
@@ -65,7 +65,7 @@ export class JsonWriter {
     return this.word('null')
   }
 
-  /** A value as it stands in another document, byte for byte; null when it is not there. */
+  /** Copies the bytes of a value of another document; writes null if it does not exist. */
   copy(value: Json): JsonWriter {
     if (!value.exists) return this.nil()
     this.separate()

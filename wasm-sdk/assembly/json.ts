@@ -1,16 +1,16 @@
-/** Reads JSON where it lies: a value is a place in the text, and nothing is decoded before it is asked for. */
+/** Reads JSON in place: a value is a range of the text that is decoded on demand. */
 import { equalsIgnoringCase } from './ascii'
 import { checkValue, decodeString, skipSpace, skipString, skipValue, stringEquals } from './json-scan'
 
 export class Json {
-  /** @param start first byte of the value in `source`; equal to `end` for a value that is not there */
+  /** @param start first byte of the value in `source`; equal to `end` if the value does not exist */
   constructor(
     readonly source: Uint8Array,
     readonly start: i32,
     readonly end: i32,
   ) {}
 
-  /** A whole document, or null when the bytes are no JSON or nest deeper than 256 levels. */
+  /** A whole document; null if it is invalid or nested deeper than 256 levels. */
   static parse(bytes: Uint8Array): Json | null {
     const base = bytes.dataStart
     const last = base + bytes.length
@@ -49,7 +49,7 @@ export class Json {
     return this.first == 0x6e
   }
 
-  /** The member of that name, the last when it is there twice, as every parser of the gateway accepts the module. */
+  /** The member of that name; of several the last, as in the parsers of the gateway. */
   get(key: string): Json {
     let found = this.missing()
     const members = this.members()
@@ -57,14 +57,14 @@ export class Json {
     return found
   }
 
-  /** The first member of that name: faster, for documents that have each name once. */
+  /** The first member of that name: faster, for documents with unique names. */
   find(key: string): Json {
     const members = this.members()
     while (members.next()) if (members.hasKey(key)) return members.value
     return this.missing()
   }
 
-  /** Like `find`, but an object or array is not walked to its end: only for walks that stop where it closes. */
+  /** Like `find`, but does not search the end of an object or array: only for callers that stop there themselves. */
   findOpen(key: string): Json {
     const members = this.members()
     while (members.nextKey()) {
@@ -80,43 +80,43 @@ export class Json {
     return this.missing()
   }
 
-  /** Name and value of each member; nothing for a value that is no object. */
+  /** Name and value of each member; empty unless the value is an object. */
   members(): JsonMembers {
     return new JsonMembers(this)
   }
 
-  /** Each element; nothing for a value that is no array. */
+  /** The elements; empty unless the value is an array. */
   elements(): JsonElements {
     return new JsonElements(this)
   }
 
-  /** Text of a string, otherwise empty. */
+  /** Text of a string; empty for other values. */
   text(): string {
     if (!this.isString) return ''
     const base = this.source.dataStart
     return decodeString(base + this.start + 1, base + this.end - 1)
   }
 
-  /** Whether this is a string that says exactly that. */
+  /** Returns true for a string with that text. */
   is(text: string): bool {
     if (!this.isString) return false
     const base = this.source.dataStart
     return stringEquals(base + this.start + 1, base + this.end - 1, text)
   }
 
-  /** Like `is`, for ASCII names in lower case, whatever the case of the string. */
+  /** Like `is`, ignoring case. @param lowerName ASCII in lower case */
   isNamed(lowerName: string): bool {
     if (!this.isString) return false
     const base = this.source.dataStart
     return equalsIgnoringCase(base + this.start + 1, base + this.end - 1, lowerName)
   }
 
-  /** NaN for what is no number. The last digit may be off: copy numbers with `JsonWriter.copy` or leave them alone. */
+  /** NaN unless it is a number. The last digit may differ: use `JsonWriter.copy` to copy numbers. */
   number(): f64 {
     return this.isNumber ? parseFloat(this.raw()) : NaN
   }
 
-  /** Whole part of a number; 0 for what is none. Exact up to 64 bits when there is no fraction and no exponent. */
+  /** Integer part of a number; 0 for other values. Exact up to 64 bits without fraction and exponent. */
   integer(): i64 {
     if (!this.isNumber) return 0
     const text = this.raw()
@@ -127,7 +127,7 @@ export class Json {
     return this.first == 0x74
   }
 
-  /** The JSON text of the value, as it stands. */
+  /** The JSON text of the value. */
   raw(): string {
     return String.UTF8.decodeUnsafe(this.source.dataStart + this.start, this.end - this.start)
   }
@@ -163,7 +163,7 @@ export class JsonMembers {
     return true
   }
 
-  /** Only with `skipValue` after it. */
+  /** Must be followed by `skipValue`. */
   nextKey(): bool {
     let at = this.at
     while (at < this.last && load<u8>(at) != 0x22) at++
@@ -180,7 +180,7 @@ export class JsonMembers {
     this.at = skipValue(this.valueStart, this.last)
   }
 
-  /** The value and everything behind it. */
+  /** The value and everything after it. */
   get open(): Json {
     const base = this.source.dataStart
     return new Json(this.source, <i32>(this.valueStart - base), <i32>(this.last - base))

@@ -1,9 +1,9 @@
-/** Small values and counters that outlive the call; they belong to the module and the tenant. */
+/** Values and counters of the module and the tenant, which outlive the call. */
 import * as host from './extism'
 import { fromUtf8, takeBlock, toBlock, toTextBlock, toUtf8 } from './memory'
 
 export namespace kv {
-  /** Null when absent or expired. */
+  /** Null if absent or expired. */
   export function get(key: string): Uint8Array | null {
     const block = toTextBlock(key)
     const value = takeBlock(host.kv_get(block))
@@ -16,7 +16,7 @@ export namespace kv {
     return value === null ? null : fromUtf8(value)
   }
 
-  /** @param ttlMs 0 for the longest allowed @returns false when it was not stored */
+  /** @param ttlMs 0 for the longest allowed @returns false if it was not stored */
   export function set(key: string, value: Uint8Array, ttlMs: i64 = 0): bool {
     const keyBlock = toTextBlock(key)
     const valueBlock = toBlock(value)
@@ -30,7 +30,7 @@ export namespace kv {
     return set(key, toUtf8(value), ttlMs)
   }
 
-  /** @returns whether there was one */
+  /** @returns true if there was a value */
   export function remove(key: string): bool {
     const block = toTextBlock(key)
     const removed = host.kv_delete(block)
@@ -41,7 +41,7 @@ export namespace kv {
   /**
    * Adds to a counter, atomic over all threads.
    * @param ttlMs counted from the first increment
-   * @returns the new value; the smallest i64 when the host could not count
+   * @returns the new value; the smallest i64 on failure
    */
   export function increment(key: string, delta: i64, ttlMs: i64): i64 {
     const block = toTextBlock(key)

@@ -1,4 +1,4 @@
-/** Lines in the gateway's log, under the module's name and the request's id. Never log what a user wrote. */
+/** Lines of the gateway's log, with the name of the module and the request id. Never log user content. */
 import * as host from './extism'
 import { toTextBlock } from './memory'
 

@@ -1,4 +1,4 @@
-/** Bytes between the module's memory and the blocks of the host, eight at a time. */
+/** Copies bytes between the module's memory and blocks of the host, eight at a time. */
 import * as host from './extism'
 
 /** Bytes `from` up to `to` of the call's input. */
@@ -11,7 +11,7 @@ export function readInput(from: i32, to: i32): Uint8Array {
   return bytes
 }
 
-/** The bytes of a host block, which is given back; null for offset 0. */
+/** Copies and frees a host block; null for offset 0. */
 export function takeBlock(offset: u64): Uint8Array | null {
   if (offset == 0) return null
   const length = <i32>host.length(offset)
@@ -24,14 +24,14 @@ export function takeBlock(offset: u64): Uint8Array | null {
   return bytes
 }
 
-/** A host block of exactly these bytes: the host reads whole blocks, whatever length it is told. */
+/** A host block with these bytes; the host reads whole blocks. */
 export function toBlock(bytes: Uint8Array): u64 {
   const offset = host.alloc(bytes.length)
   copyToBlock(bytes.dataStart, bytes.length, offset)
   return offset
 }
 
-/** Copies that many bytes of the module's memory to an offset of the host's. */
+/** Copies from the module's memory to a host block. */
 export function copyToBlock(source: usize, length: i32, offset: u64): void {
   let at = 0
   for (; at + 8 <= length; at += 8, source += 8) host.store_u64(offset + at, load<u64>(source))
@@ -49,7 +49,7 @@ export function toUtf8(text: string): Uint8Array {
   return bytes
 }
 
-/** UTF-8 of that many UTF-16 units; a lone surrogate becomes the replacement character. @returns bytes written */
+/** Writes UTF-16 units as UTF-8; a lone surrogate becomes the replacement character. @returns bytes written */
 export function encodeUtf8(from: usize, length: i32, to: usize): i32 {
   return <i32>String.UTF8.encodeUnsafe(from, length, to, false, String.UTF8.ErrorMode.REPLACE)
 }
@@ -58,7 +58,7 @@ export function fromUtf8(bytes: Uint8Array): string {
   return decodeUtf8(bytes.dataStart, bytes.length)
 }
 
-/** Text of that many bytes from there on. */
+/** Decodes UTF-8. */
 export function decodeUtf8(from: usize, length: i32): string {
   let at = 0
   while (at + 8 <= length && (load<u64>(from + at) & 0x8080_8080_8080_8080) == 0) at += 8

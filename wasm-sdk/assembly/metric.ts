@@ -3,7 +3,7 @@ import * as host from './extism'
 import { toTextBlock } from './memory'
 
 export namespace metric {
-  /** Adds to a Prometheus series of the module. Few names only: none made of what a request holds. */
+  /** Adds to a Prometheus series of the module. The number of names is limited: do not derive them from requests. */
   export function increment(name: string, delta: i64 = 1): bool {
     const block = toTextBlock(name)
     const counted = host.metric_inc(block, delta)
@@ -12,7 +12,7 @@ export namespace metric {
   }
 }
 
-/** Milliseconds since 1970, now; `request.nowMs` is when the call began and costs nothing. */
+/** Current time, milliseconds since 1970. `request.nowMs` is the start of the call and needs no host call. */
 export function nowMs(): i64 {
   return host.now_ms()
 }

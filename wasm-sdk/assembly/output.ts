@@ -1,16 +1,15 @@
-/** Packs a head and a body into the frame that the host takes as the call's output. */
+/** Writes the output frame of the call: head and body. */
+import { FRAME_HEAD_BYTES } from './abi'
 import { ByteBuffer } from './byte-buffer'
 import * as host from './extism'
 import { JsonWriter } from './json-writer'
 import { copyToBlock, toBlock } from './memory'
 
-const FRAME_HEAD_BYTES = 4
-
-/** Made with the instance: a call that puts out a short head takes no memory for it. */
+/** Created with the instance, so that short heads allocate nothing. */
 const headWriter = new JsonWriter()
 
 /**
- * The head of the call's output, its length in front still open: `output` fills it in.
+ * Begins the head of the output; `output` fills in its length.
  *
  * @param members JSON of its first members, written at once
  */
@@ -21,7 +20,7 @@ export function outputHead(members: string = ''): JsonWriter {
   return headWriter.beginDocument(members)
 }
 
-/** @param head begun by `outputHead`, its object ended @param body bytes from there on */
+/** @param head begun by `outputHead`, with its object ended @param body address of the body */
 export function output(head: JsonWriter, body: usize = 0, bodyBytes: i32 = 0): void {
   const buffer = head.buffer
   const length = buffer.length

@@ -1,10 +1,10 @@
-/** The choice of a worker for a request: who may take it, and what is known of them. */
+/** The choice of a worker: the request and the candidates. */
 import { Input } from './input'
 import { Json } from './json'
 import { skipString, skipValue } from './json-scan'
 import { output, outputHead } from './output'
 
-/** A worker that may take the request. Its members were found once; they are decoded when they are asked for. */
+/** A worker that may take the request, or a target of a virtual model. Members are decoded on demand. */
 export class Candidate {
   constructor(
     private section: Json,
@@ -25,13 +25,13 @@ export class Candidate {
     return this.places[WEIGHT] == 0 ? -1 : this.member(WEIGHT).number()
   }
 
-  /** Null when the worker has no such label. */
+  /** Null without such a label. */
   label(name: string): string | null {
     const label = this.member(LABELS).find(name)
     return label.isString ? label.text() : null
   }
 
-  /** Whether the worker has this label with this value: no text is made of it. */
+  /** Returns true if the label has this value; creates no string. */
   isLabelled(name: string, value: string): bool {
     return this.member(LABELS).find(name).is(value)
   }
@@ -41,12 +41,12 @@ export class Candidate {
     return this.member(COST).number()
   }
 
-  /** Requests under way there, over all threads. */
+  /** Running requests of all threads. */
   get inFlight(): i32 {
     return <i32>this.member(IN_FLIGHT).integer()
   }
 
-  /** False when its engine has reported nothing fresh; what follows is -1 then, or when it is not told. */
+  /** False without a recent report of its engine; the members below are -1 then, or if they are unknown. */
   get hasLoad(): bool {
     return this.member(LOAD).isObject
   }
@@ -59,7 +59,7 @@ export class Candidate {
     return this.load('used_tokens')
   }
 
-  /** Part of the KV memory in use, 0 to 1. */
+  /** Share of the KV cache in use, 0 to 1. */
   get kvUsage(): f64 {
     return this.load('kv_usage')
   }
@@ -78,7 +78,7 @@ export class Candidate {
   }
 }
 
-/** Where a candidate keeps the places of its members. */
+/** Indices of the members in the places of a candidate: start and end. */
 const IN_FLIGHT = 0
 const COST = 2
 const LABELS = 4
@@ -88,7 +88,7 @@ const MODEL = 10
 const WEIGHT = 12
 const PLACES = 14
 
-/** Tells known names apart by their first letters; -1 for others. */
+/** Identifies known names by their first letters; -1 for others. */
 function placeOf(at: usize): i32 {
   switch (load<u8>(at)) {
     case 0x69: return load<u8>(at, 1) == 0x6e ? IN_FLIGHT : -1
@@ -117,12 +117,12 @@ export class Pick {
     return this.section.find('leg').text()
   }
 
-  /** Of the request; the body itself is there where the module needs it and it is not too long. */
+  /** Size of the request body, even if it is not passed. */
   get bodyBytes(): i32 {
     return <i32>this.section.find('body_bytes').integer()
   }
 
-  /** One walk over them all, each time: keep the list. */
+  /** Parsed at each access: keep the list. */
   get candidates(): Candidate[] {
     const list: Candidate[] = []
     const open = this.section.findOpen('candidates')
@@ -154,7 +154,7 @@ export class Pick {
   }
 }
 
-/** @param choice place of a candidate; below 0 the default policy chooses */
+/** @param choice index of a candidate; negative for the default policy */
 export function sendChoice(choice: i32): void {
   if (choice < 0) return
   output(outputHead().key('choice').integer(choice).endObject())

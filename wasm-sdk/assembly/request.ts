@@ -1,22 +1,14 @@
-/** The request as a module sees it. Members are decoded each time they are asked for: keep what is used often. */
+/** The request. Members are decoded at each access: keep those that are used often. */
 import { Fetched } from './fetched'
 import { Headers } from './headers'
 import { Input } from './input'
 import { Json } from './json'
 import { fromUtf8 } from './memory'
+import { Section } from './section'
 
-export class Request {
-  private found: Json | null = null
-
-  constructor(private input: Input) {}
-
-  private get section(): Json {
-    let found = this.found
-    if (found === null) {
-      found = this.input.section('request')
-      this.found = found
-    }
-    return found
+export class Request extends Section {
+  constructor(input: Input) {
+    super(input, 'request')
   }
 
   get id(): string {
@@ -31,12 +23,12 @@ export class Request {
     return this.section.find('path').text()
   }
 
-  /** Without the question mark; empty when there is none. */
+  /** Without the question mark; empty if there is none. */
   get query(): string {
     return this.section.find('query').text()
   }
 
-  /** Path as the route declares it, such as `/v1/responses/:response_id`. */
+  /** Declared path of the route, such as `/v1/responses/:response_id`. */
   get route(): string {
     return this.section.find('route').text()
   }
@@ -51,7 +43,7 @@ export class Request {
     return this.section.find('client_ip').text()
   }
 
-  /** When the call began, in milliseconds since 1970. */
+  /** Start of the call, milliseconds since 1970. */
   get nowMs(): i64 {
     return this.input.section('now_ms').integer()
   }
@@ -60,18 +52,18 @@ export class Request {
     return this.input.headersOf(this.section)
   }
 
-  /** What came of the fetch that the module asked for; null when it has not asked yet. */
+  /** Result of the requested fetch; null before. */
   get fetched(): Fetched | null {
     return this.input.section('fetched').isObject ? new Fetched(this.input) : null
   }
 
-  /** What was kept with the fetch; empty before. */
+  /** State of the requested fetch; empty before. */
   get state(): string {
     const state = this.input.section('state')
     return state.isString ? state.text() : ''
   }
 
-  /** Bytes of the body in the request phase; empty unless `describe` says that the module needs it. */
+  /** Body in the request phase; empty unless `describe` requires it. */
   get body(): Uint8Array {
     return this.input.body
   }
@@ -80,7 +72,7 @@ export class Request {
     return fromUtf8(this.input.body)
   }
 
-  /** The body as JSON; null when it is none, or nests deeper than 256 levels. */
+  /** The body as JSON; null if it is invalid or nested deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.input.body)
   }

@@ -1,21 +1,13 @@
-/** The answer as a module sees it, in the response and error phases and for each event of a stream. */
+/** The response, in the response and error phases. */
 import { Headers } from './headers'
 import { Input } from './input'
 import { Json } from './json'
 import { fromUtf8 } from './memory'
+import { Section } from './section'
 
-export class Response {
-  private found: Json | null = null
-
-  constructor(private input: Input) {}
-
-  private get section(): Json {
-    let found = this.found
-    if (found === null) {
-      found = this.input.section('response')
-      this.found = found
-    }
-    return found
+export class Response extends Section {
+  constructor(input: Input) {
+    super(input, 'response')
   }
 
   get status(): i32 {
@@ -26,12 +18,12 @@ export class Response {
     return this.input.headersOf(this.section)
   }
 
-  /** True when the answer is an event stream; its body is not given. */
+  /** True for an event stream, whose body is not passed. */
   get isStream(): bool {
     return this.section.find('is_stream').bool()
   }
 
-  /** Bytes of an unstreamed answer; empty unless `describe` says that the module needs it. */
+  /** Body of a response that is not a stream; empty unless `describe` requires it. */
   get body(): Uint8Array {
     return this.input.body
   }
@@ -40,7 +32,7 @@ export class Response {
     return fromUtf8(this.input.body)
   }
 
-  /** The body as JSON; null when it is none, or nests deeper than 256 levels. */
+  /** The body as JSON; null if it is invalid or nested deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.input.body)
   }

@@ -1,34 +1,34 @@
-/** What a handler of stream events answers with: which events go on, and what to keep for the next call. */
+/** Result of a handler of stream events: outgoing events, and the state for the next call. */
 import { ByteBuffer } from './byte-buffer'
 import { output, outputHead } from './output'
 
 class OutgoingEvent {
   constructor(
     readonly name: string | null,
-    /** Bytes of its data in the body. */
+    /** Length of its data in the body, bytes. */
     readonly length: i32,
   ) {}
 }
 
 export class StreamAction {
   private events: OutgoingEvent[] | null = null
-  /** Data of the events, one behind the other. */
+  /** Data of the events, concatenated. */
   private body: ByteBuffer | null = null
   private state: string | null = null
 
-  /** The event goes on byte for byte. */
+  /** Passes the event unchanged. */
   static pass(): StreamAction {
     return new StreamAction()
   }
 
-  /** The event does not go on; `emit` may put others in its place. */
+  /** Drops the event; `emit` may replace it. */
   static drop(): StreamAction {
     const action = new StreamAction()
     action.events = []
     return action
   }
 
-  /** Sends an event in place of the one that came; call it again for more. */
+  /** Sends an event instead; may be called several times. */
   emit(data: string, name: string | null = null): StreamAction {
     let events = this.events
     if (events === null) {
@@ -46,13 +46,13 @@ export class StreamAction {
     return this
   }
 
-  /** Text that the next call of this stream finds in `event.state`, 64 KiB at most; without it the text stays. */
+  /** Sets `event.state` of the next call of this stream, at most 64 KiB. Default: the state is kept. */
   keep(state: string): StreamAction {
     this.state = state
     return this
   }
 
-  /** Hands the action to the host. */
+  /** Writes the output of the call. */
   send(): void {
     const events = this.events
     const state = this.state

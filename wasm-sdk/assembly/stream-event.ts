@@ -1,20 +1,12 @@
-/** One server-sent event of a streamed answer. */
+/** One server-sent event of a streamed response. */
 import { Input } from './input'
 import { Json } from './json'
 import { fromUtf8 } from './memory'
+import { Section } from './section'
 
-export class StreamEvent {
-  private found: Json | null = null
-
-  constructor(private input: Input) {}
-
-  private get section(): Json {
-    let found = this.found
-    if (found === null) {
-      found = this.input.section('event')
-      this.found = found
-    }
-    return found
+export class StreamEvent extends Section {
+  constructor(input: Input) {
+    super(input, 'event')
   }
 
   /** 0-based in the stream. */
@@ -22,18 +14,18 @@ export class StreamEvent {
     return <i32>this.section.find('index').integer()
   }
 
-  /** Value of the `event:` field, or null. */
+  /** Value of the `event:` field; null if there is none. */
   get name(): string | null {
     const name = this.section.find('name')
     return name.isString ? name.text() : null
   }
 
-  /** The stream has ended: there is no data, but events may still be added. */
+  /** The stream has ended: there is no data, but events may be added. */
   get isEnd(): bool {
     return this.section.find('is_end').bool()
   }
 
-  /** What the action of the event before kept; empty at first. */
+  /** State of the previous call of this stream; empty at first. */
   get state(): string {
     return this.input.section('state').text()
   }
@@ -42,7 +34,7 @@ export class StreamEvent {
     return fromUtf8(this.input.rest)
   }
 
-  /** The data as JSON; null when it is none, or nests deeper than 256 levels. */
+  /** The data as JSON; null if it is invalid or nested deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.input.rest)
   }

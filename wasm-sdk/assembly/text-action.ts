@@ -1,4 +1,4 @@
-/** What a handler of text returns: the text to pass on now, and the text to hold back. */
+/** Result of a handler of text: the text to pass on now, and the text to hold back. */
 import { ByteBuffer } from './byte-buffer'
 import { output, outputHead } from './output'
 
@@ -14,14 +14,14 @@ export class TextAction {
   }
 
   /**
-   * @param text goes to the client now, in place of the piece's text
+   * @param text sent to the client now, instead of the piece's text
    * @param held at most 64 KiB: the next piece of this text begins with it
    */
   static pass(text: string, held: string = ''): TextAction {
     return new TextAction(text, held)
   }
 
-  /** Hands the action to the host. */
+  /** Writes the output of the call. */
   send(): void {
     const passed = this.passed
     if (passed === null) return

@@ -1,27 +1,19 @@
 /** One piece of a text of an answer, the same for every client format. */
 import { Input } from './input'
-import { Json } from './json'
 import { JsonWriter } from './json-writer'
 import { fromUtf8 } from './memory'
+import { Section } from './section'
 import { TextAction } from './text-action'
 import { WordReplacer } from './word-replacer'
 
-export class TextPiece {
-  private found: Json | null = null
+export class TextPiece extends Section {
   private whole: string | null = null
 
-  constructor(private input: Input) {}
-
-  private get section(): Json {
-    let found = this.found
-    if (found === null) {
-      found = this.input.section('text')
-      this.found = found
-    }
-    return found
+  constructor(input: Input) {
+    super(input, 'text')
   }
 
-  /** What the last call of this text held back, followed by the new text. Tool arguments are JSON text as the model wrote it. */
+  /** The held-back text of the previous call, followed by the new text. Tool arguments are JSON text as the model wrote it. */
   get text(): string {
     let whole = this.whole
     if (whole === null) {
@@ -79,7 +71,7 @@ function withQuoted(words: string[]): string[] {
   return all
 }
 
-/** A text as it stands within a JSON string. */
+/** A text as the content of a JSON string. */
 function quoted(text: string): string {
   const json = new JsonWriter().text(text).toString()
   return json.substring(1, json.length - 1)

@@ -1,4 +1,4 @@
-/** What a handler of tool calls answers with: let it run, let it run with other arguments, or refuse it. */
+/** Result of a handler of tool calls: run the tool, run it with other arguments, or reject the call. */
 import { Action } from './action'
 import { toUtf8 } from './memory'
 import { outputHead, outputWithBody } from './output'
@@ -10,27 +10,27 @@ export class ToolAction {
     private readonly fetched: Action | null = null,
   ) {}
 
-  /** The tool runs as the model asked. */
+  /** Runs the tool unchanged. */
   static pass(): ToolAction {
     return new ToolAction('continue', null)
   }
 
-  /** The tool does not run; the model reads the text in place of a result. */
+  /** Rejects the call; the text is the result for the model. */
   static reject(text: string): ToolAction {
     return new ToolAction('reject', toUtf8(text))
   }
 
-  /** The tool runs with these arguments, a JSON object; the client is shown what the model wrote. */
+  /** Runs the tool with these arguments, a JSON object; the client still sees those of the model. */
   static withArguments(json: string): ToolAction {
     return new ToolAction('modify', toUtf8(json))
   }
 
-  /** Fetches something before it decides, see `Action.fetch`: the handler is called again. */
+  /** Fetches before the decision, see `Action.fetch`: the handler is called again. */
   static fetch(action: Action): ToolAction {
     return new ToolAction('fetch', null, action)
   }
 
-  /** Hands the action to the host. */
+  /** Writes the output of the call. */
   send(): void {
     const fetched = this.fetched
     if (fetched !== null) return fetched.send()

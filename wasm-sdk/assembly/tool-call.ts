@@ -1,55 +1,47 @@
-/** The call of a tool that the gateway is about to run. */
+/** A tool call that the gateway is about to run. */
 import { Input } from './input'
 import { Json } from './json'
 import { fromUtf8 } from './memory'
+import { Section } from './section'
 
-export class ToolCall {
-  private found: Json | null = null
-
-  constructor(private input: Input) {}
-
-  private get section(): Json {
-    let found = this.found
-    if (found === null) {
-      found = this.input.section('tool')
-      this.found = found
-    }
-    return found
+export class ToolCall extends Section {
+  constructor(input: Input) {
+    super(input, 'tool')
   }
 
-  /** As its server knows it; the type of a built-in tool. */
+  /** Name on the server; the type of a built-in tool. */
   get name(): string {
     return this.section.find('name').text()
   }
 
-  /** Whether the model asks for a tool of a kind that the operator has mapped onto a server. */
+  /** Returns true for a built-in tool that the operator mapped to a server. */
   get isBuiltIn(): bool {
     return this.section.find('kind').text() == 'built_in'
   }
 
-  /** Of the server in the request; null for built-in tools. */
+  /** Label of the server in the request; null for built-in tools. */
   get label(): string | null {
     const label = this.section.find('label')
     return label.isString ? label.text() : null
   }
 
-  /** Address of the server, or its label again where it stands in the configuration. */
+  /** Address of the server, or its label if it is configured in the gateway. */
   get server(): string {
     return this.section.find('server').text()
   }
 
-  /** Null where the request names none. */
+  /** Null if the request has none. */
   get model(): string | null {
     const model = this.section.find('model')
     return model.isString ? model.text() : null
   }
 
-  /** The arguments, a JSON object, as text. */
+  /** The arguments as JSON text, an object. */
   text(): string {
     return fromUtf8(this.input.body)
   }
 
-  /** The arguments; null when they nest deeper than 256 levels: a guard refuses what it cannot read. */
+  /** The arguments; null if they are nested deeper than 256 levels: a guard should reject what it cannot read. */
   json(): Json | null {
     return Json.parse(this.input.body)
   }

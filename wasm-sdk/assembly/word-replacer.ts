@@ -1,7 +1,7 @@
 /** Replaces words in text that arrives in pieces. */
 
 export class WordReplacer {
-  /** End of the last text that may be the beginning of a word. */
+  /** End of the last text, which may be the beginning of a word. */
   tail: string = ''
 
   /** @param words empty ones are ignored */
@@ -11,10 +11,10 @@ export class WordReplacer {
   ) {}
 
   /**
-   * Replaces the first word, and of those that begin at one place the longest, also when its end is still to come.
+   * Replaces words from left to right, at each position the longest, even if its end is in a later piece.
    *
    * @param isLast nothing follows that could complete a word
-   * @returns what is decided of the text; the rest is in `tail`
+   * @returns the text that is decided; the rest is in `tail`
    */
   replace(text: string, isLast: bool): string {
     let decided = ''
@@ -35,7 +35,7 @@ export class WordReplacer {
     return decided + text.substring(copied, at)
   }
 
-  /** Length of the longest word that stands there; 0 for none. */
+  /** Length of the longest word at that position; 0 if there is none. */
   private wordAt(text: string, at: i32): i32 {
     let length = 0
     for (let i = 0; i < this.words.length; i++) {
@@ -45,7 +45,7 @@ export class WordReplacer {
     return length
   }
 
-  /** Whether all that follows is the beginning of a word. */
+  /** Returns true if the rest of the text is the beginning of a word. */
   private mayBeginAt(text: string, at: i32): bool {
     const left = text.length - at
     for (let i = 0; i < this.words.length; i++) {
@@ -56,7 +56,7 @@ export class WordReplacer {
   }
 }
 
-/** Whether the first `length` units of a word stand there; makes no strings, since it runs for every letter. */
+/** Returns true if the first `length` units of a word are at that position; creates no strings, since it runs for every letter. */
 function isAt(text: string, at: i32, word: string, length: i32): bool {
   if (text.length - at < length) return false
   for (let i = 0; i < length; i++) if (text.charCodeAt(at + i) != word.charCodeAt(i)) return false

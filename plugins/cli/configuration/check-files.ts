@@ -4,7 +4,7 @@ import { isObject } from '../../../kernel/wire/is-object.ts'
 import type { Finding } from './check-section.ts'
 import { branches, childAt, itemsOf, type SchemaNode } from './schema-node.ts'
 
-export interface FileFinding extends Finding {
+interface FileFinding extends Finding {
   /** True if the gateway does not start without the file. */
   readonly isFatal: boolean
 }

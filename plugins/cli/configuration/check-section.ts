@@ -22,7 +22,7 @@ export interface Finding {
   readonly got?: string
 }
 
-export interface CheckedSection {
+interface CheckedSection {
   /** A copy with every default filled in; valid only without findings. */
   readonly value: Record<string, unknown>
   readonly findings: readonly Finding[]

@@ -1,7 +1,8 @@
 /** Finds the file of a third-party plugin: a path (`$path`) or an installed package (`$package`). */
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { foldersFrom } from '#shared'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
 
@@ -32,15 +33,14 @@ function toPath(path: string, baseDir: string): string {
  * Entry module of a package, searched from the operator's folder; `import()` would search from this file.
  */
 function findPackageEntry(name: string, baseDir: string): string | null {
-  for (let dir = resolve(baseDir); ; dir = dirname(dir)) {
-    const root = join(dir, 'node_modules', name)
+  for (const folder of foldersFrom(resolve(baseDir))) {
+    const root = join(folder, 'node_modules', name)
     const manifestPath = join(root, 'package.json')
-    if (existsSync(manifestPath)) {
-      const manifest = JSON.parse(readFileSync(manifestPath, 'utf8')) as Record<string, unknown>
-      return join(root, entryOf(manifest))
-    }
-    if (dir === dirname(dir)) return null
+    if (!existsSync(manifestPath)) continue
+    const manifest = JSON.parse(readFileSync(manifestPath, 'utf8')) as Record<string, unknown>
+    return join(root, entryOf(manifest))
   }
+  return null
 }
 
 function entryOf(manifest: Record<string, unknown>): string {

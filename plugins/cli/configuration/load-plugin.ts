@@ -12,7 +12,7 @@ import { resolveReferences } from './references.ts'
 import { toNode } from './schema-node.ts'
 import type { Environment } from './settings.ts'
 
-export interface PluginLoad {
+interface PluginLoad {
   readonly env: Environment
   readonly overrides?: PluginOverrides
   readonly pluginSchemas: PluginSchemas

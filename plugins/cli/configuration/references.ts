@@ -6,7 +6,7 @@ import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
 import { readSecretFile } from './secret-file.ts'
 import type { Environment } from './settings.ts'
 
-export interface ResolvedReferences {
+interface ResolvedReferences {
   readonly value: unknown
   /** Paths with values from the environment or a file, which are shown as `***`. */
   readonly secretPaths: readonly (readonly string[])[]

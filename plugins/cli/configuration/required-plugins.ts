@@ -2,7 +2,7 @@
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import type { PluginFacts } from './plugin-facts.ts'
 
-export interface RequiredPluginsInput {
+interface RequiredPluginsInput {
   /** Plugins that are enabled so far, by name. */
   readonly enabled: ReadonlyMap<string, PluginFacts>
   /** Plugins that the configuration or the command line disables. */

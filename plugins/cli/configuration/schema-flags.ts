@@ -3,7 +3,7 @@ import type { ConfigFlag, TSchema } from '#kernel'
 import { branches, isSecret, nodeAt, type SchemaNode, toNode } from './schema-node.ts'
 
 /** `path` is that of the setting in its section. */
-export type SchemaFlag = Pick<ConfigFlag, 'flag' | 'env' | 'placeholder' | 'path'>
+type SchemaFlag = Pick<ConfigFlag, 'flag' | 'env' | 'placeholder' | 'path'>
 
 const KIND_OF_TYPE: ReadonlyMap<unknown, ConfigFlag['kind']> = new Map([
   ['integer', 'integer'],

@@ -1,7 +1,6 @@
 /** Single settings from the command line and the environment. */
 import type { ConfigFlag } from '#kernel'
 import type { ConfigProblem } from './config-error.ts'
-import { CONFIG_FLAGS } from './flags.ts'
 
 export interface Setting {
   readonly path: readonly string[]
@@ -51,7 +50,7 @@ export function readEnvironment(env: Environment, table: readonly ConfigFlag[]):
  */
 export function readFlags(
   given: Readonly<Record<string, unknown>>,
-  table: readonly ConfigFlag[] = CONFIG_FLAGS,
+  table: readonly ConfigFlag[],
 ): SettingsResult {
   return collect(table, (flag) => {
     const raw = flag.flag === undefined ? undefined : given[flag.flag]

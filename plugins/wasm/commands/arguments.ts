@@ -7,11 +7,9 @@ import { CliError } from '../../cli/cli-error.ts'
 import type { WasmConfig } from '../config.ts'
 import { ModuleRejected } from '../errors.ts'
 import { languageOf } from '../project/build.ts'
+import { BUILT_MODULE } from '../project/build-result.ts'
 import { readModule } from '../registry/load-module.ts'
 import type { ModuleDescriptor } from '../wire.ts'
-
-/** Path of the module below a project. */
-const BUILT = join('build', 'module.wasm')
 
 /** @returns null if the option is absent @throws CliError for an unknown attach point */
 export function readAttachPoints(text: string | undefined): AttachPoint[] | null {
@@ -87,13 +85,13 @@ export function isProject(place: string): boolean {
 export function moduleFileOf(place: string): string {
   const path = resolve(place)
   const isFolder = existsSync(path) && statSync(path).isDirectory()
-  return isFolder ? join(path, BUILT) : path
+  return isFolder ? join(path, BUILT_MODULE) : path
 }
 
 /** The project that a module was built from; null for other files. */
 export function projectOfBuild(file: string): string | null {
   const project = dirname(dirname(file))
-  return file === join(project, BUILT) && isProject(project) ? project : null
+  return file === join(project, BUILT_MODULE) && isProject(project) ? project : null
 }
 
 /** Folder `cases` beside the module or one level above; it may not exist. */
@@ -157,7 +155,6 @@ export interface LimitOptions {
   readonly wasi?: boolean
 }
 
-export const PAGE_BYTES = 65_536
 const DEFAULT_CONFIG = JSON.stringify({ kernel: { auth: 'off' }, plugins: { wasm: {} } })
 
 /**

@@ -1,10 +1,12 @@
-/** `weir wasm build`: compiles a project and prints the result or the errors of the compiler. */
-import { relative } from 'node:path'
+/** `weir wasm build`: compiles a project and prints the result or the errors of the compiler; other commands build stale projects. */
+import { existsSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { CliError } from '../../cli/cli-error.ts'
 import { buildModule } from '../project/build.ts'
 import type { BuildResult, BuiltModule, FailedBuild } from '../project/build-result.ts'
 import { inspectModule } from '../testing/inspect.ts'
-import { readModuleBytes } from './arguments.ts'
+import { isProject, moduleFileOf, projectOfBuild, readModuleBytes } from './arguments.ts'
 import { readCompilerErrors } from './compiler-errors.ts'
 import { showBytes } from './units.ts'
 
@@ -46,4 +48,37 @@ async function toJson(folder: string, built: BuildResult): Promise<unknown> {
   if (!built.isOk) return { ...built, errors: readCompilerErrors(built.output, relative('.', folder)) }
   const { exports, attachPoints, sha256 } = inspectModule(await readModuleBytes(built.file))
   return { ...built, sha256, attachPoints, exports: exports.map(({ name }) => name) }
+}
+
+/** Builds a project whose module is older than its sources. @throws CliError for a file that is older */
+export async function buildWhenStale(place: string): Promise<void> {
+  const file = moduleFileOf(place)
+  const project = isProject(place) ? place : projectOfBuild(file)
+  if (project === null || !(await isStale(project, file))) return
+  if (project !== place) {
+    // The file may exist on the machine of the gateway only.
+    if (!existsSync(file)) return
+    const where = relative('.', project) || '.'
+    throw new CliError(`${relative('.', file)} is older than its sources\n  weir wasm build ${where}`)
+  }
+  throwIfFailed(place, await buildModule({ directory: place }))
+}
+
+/** Folders of a project without sources. */
+const NO_SOURCES = new Set(['build', 'cases', 'node_modules', 'target'])
+
+/** Returns true if the module is missing or older than a source. */
+async function isStale(project: string, file: string): Promise<boolean> {
+  const built = await stat(file).catch(() => null)
+  return built === null || (await newestMs(project)) > built.mtimeMs
+}
+
+async function newestMs(folder: string): Promise<number> {
+  let newest = 0
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (NO_SOURCES.has(entry.name)) continue
+    const path = join(folder, entry.name)
+    newest = Math.max(newest, entry.isDirectory() ? await newestMs(path) : (await stat(path)).mtimeMs)
+  }
+  return newest
 }

@@ -2,6 +2,7 @@
 import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { printable } from '../../cli/table.ts'
 import type { WasmConfig } from '../config.ts'
+import { PAGE_BYTES } from '../rewrite/plan.ts'
 import { checkModule } from '../testing/conformance.ts'
 import type { Finding } from '../testing/conformance-trial.ts'
 import type { ModuleReport } from '../testing/inspect.ts'
@@ -9,7 +10,6 @@ import {
   fileProblem,
   type LimitOptions,
   moduleFileOf,
-  PAGE_BYTES,
   readAttachPoints,
   readLimits,
   readModuleBytes,
@@ -35,9 +35,10 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
   )
   const isOk = findings.every(({ level }) => level === 'warning')
   const description = isOk ? report.description : null
-  if (options.json === true)
-    console.log(JSON.stringify(toJson(file, isOk, report.module, description, findings), null, 2))
-  else console.log(render(place, isOk, report.module, description, findings, limits))
+  if (options.json === true) {
+    const { problem: _problem, hasDescription: _hasDescription, ...module } = report.module
+    console.log(JSON.stringify({ isOk, file, ...module, description, findings }, null, 2))
+  } else console.log(render(place, isOk, report.module, description, findings, limits))
   if (!isOk) process.exitCode = 1
 }
 
@@ -46,29 +47,6 @@ function fileFindings(file: string, limits: WasmConfig): Finding[] {
   const message = fileProblem(file, limits)
   if (message === null) return []
   return [{ level: 'problem', code: 'rejected', message, next: 'the gateway does not read such a file' }]
-}
-
-function toJson(
-  file: string,
-  isOk: boolean,
-  module: ModuleReport,
-  description: ModuleDescription | null,
-  findings: readonly Finding[],
-) {
-  const { format, bytes, sha256, attachPoints, exports, imports, memories } = module
-  return {
-    isOk,
-    file,
-    format,
-    bytes,
-    sha256,
-    attachPoints,
-    description,
-    exports,
-    imports,
-    memories,
-    findings,
-  }
 }
 
 function render(

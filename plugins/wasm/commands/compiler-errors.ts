@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 
-export interface CompilerError {
+interface CompilerError {
   /** Relative to the working directory. */
   readonly file: string
   /** Both 1-based. */

@@ -2,9 +2,8 @@
 import { relative, resolve } from 'node:path'
 import { CliError } from '../../cli/cli-error.ts'
 import { gatewayDependency } from '../../cli/gateway-dependency.ts'
-import type { Language } from '../project/build-result.ts'
+import { type Language, REQUIREMENTS } from '../project/build-result.ts'
 import { moduleExamples, newProject } from '../project/new-project.ts'
-import { REQUIREMENTS } from '../project/requirements.ts'
 import { readAttachPoints } from './arguments.ts'
 
 interface NewOptions {

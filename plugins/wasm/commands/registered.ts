@@ -1,7 +1,6 @@
 /** `weir wasm add`, `list`, `replace`, `promote`, `rollback` and `remove`: the modules of a running gateway. */
 import { existsSync } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { isUuid } from '#shared'
 import { CliError } from '../../cli/cli-error.ts'
@@ -13,13 +12,13 @@ import {
   isProject,
   moduleFileOf,
   nameOfModule,
-  projectOfBuild,
   readAttachPoints,
   readCount,
   readMatch,
   readModuleBytes,
   readSettings,
 } from './arguments.ts'
+import { buildWhenStale } from './build.ts'
 import { plural, showBytes } from './units.ts'
 
 export interface AddOptions {
@@ -253,22 +252,6 @@ async function change(
   )
 }
 
-/** Builds a project whose module is older than its sources. @throws CliError for a file that is older */
-async function buildWhenStale(place: string): Promise<void> {
-  const file = moduleFileOf(place)
-  const project = isProject(place) ? place : projectOfBuild(file)
-  if (project === null || !(await isStale(project, file))) return
-  if (project !== place) {
-    // The file may exist on the machine of the gateway only.
-    if (!existsSync(file)) return
-    const where = relative('.', project) || '.'
-    throw new CliError(`${relative('.', file)} is older than its sources\n  weir wasm build ${where}`)
-  }
-  const { buildModule } = await import('../project/build.ts')
-  const { throwIfFailed } = await import('./build.ts')
-  throwIfFailed(place, await buildModule({ directory: place }))
-}
-
 export async function removeModule(
   command: Command,
   nameOrUuid: string,
@@ -296,23 +279,4 @@ async function findByName(client: GatewayClient, name: string, isOnTrial: boolea
   if (found.length > 1) throw new CliError(`${found.length} modules are named ${name}; use a uuid: ${uuids}`)
   const known = modules.map(({ module_meta }) => module_meta.name).join(', ')
   throw new CliError(`no module is named ${name}${known === '' ? '' : `; known: ${known}`}`)
-}
-
-/** Folders of a project without sources. */
-const NO_SOURCES = new Set(['build', 'cases', 'node_modules', 'target'])
-
-/** Returns true if the module is missing or older than a source. */
-async function isStale(project: string, file: string): Promise<boolean> {
-  const built = await stat(file).catch(() => null)
-  return built === null || (await newestMs(project)) > built.mtimeMs
-}
-
-async function newestMs(folder: string): Promise<number> {
-  let newest = 0
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (NO_SOURCES.has(entry.name)) continue
-    const path = join(folder, entry.name)
-    newest = Math.max(newest, entry.isDirectory() ? await newestMs(path) : (await stat(path)).mtimeMs)
-  }
-  return newest
 }

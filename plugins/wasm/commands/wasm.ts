@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import { repeatable } from '../../cli/config-options.ts'
 import { withGateway } from '../../cli/gateway-client.ts'
+import { LANGUAGES } from '../project/build-result.ts'
 
 const EXAMPLES = `
 Examples:
@@ -74,7 +75,7 @@ function defineProject(command: Command): void {
   command
     .command('new <name>')
     .description('Create a module project from a template.')
-    .addOption(language())
+    .addOption(new Option('--lang <language>', 'language (default: assemblyscript)').choices(LANGUAGES))
     .option('--attach <points>', 'initial handlers, comma-separated (default: OnRequest)')
     .option('--example <name>', 'start from an example of the package, such as wasm-auth, instead')
     .option('--dir <folder>', 'target folder (default: the name)')
@@ -89,16 +90,6 @@ function defineProject(command: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', BUILD_EXAMPLES)
     .action(async (folder, options) => (await import('./build.ts')).buildProject(folder ?? '.', options))
-}
-
-function language(): Option {
-  return new Option('--lang <language>', 'language (default: assemblyscript)').choices([
-    'assemblyscript',
-    'rust',
-    'go',
-    'c',
-    'wat',
-  ])
 }
 
 function defineTrials(command: Command): void {
@@ -120,13 +111,7 @@ function defineTrials(command: Command): void {
       .description('Run test cases against a module, without a gateway; exit code 1 if one fails.'),
   )
     .option('--cases <dir>', 'folder or file of cases (default: cases beside the module or above it)')
-    .addOption(
-      new Option('--instance <kind>', 'instance kind (default: from the description of the module)').choices([
-        'fresh',
-        'reuse',
-        'shared',
-      ]),
-    )
+    .addOption(instanceKind())
     .option('--wasi', 'the module will be registered with WASI')
     .option('--update', 'write the results into the cases where they differ')
     .option('--json', 'print JSON')
@@ -144,9 +129,14 @@ function defineTrials(command: Command): void {
     .option('--wasi', 'the module will be registered with WASI')
     .option('--json', 'print JSON')
     .addHelpText('after', BENCH_EXAMPLES)
-    .action(async (file, options) =>
-      (await importQuietly(() => import('./bench.ts'))).benchModule(file, options),
-    )
+    .action(async (file, options) => (await import('./bench.ts')).benchModule(file, options))
+}
+
+function instanceKind(): Option {
+  return new Option(
+    '--instance <kind>',
+    'instance kind (default: from the description of the module)',
+  ).choices(['fresh', 'reuse', 'shared'])
 }
 
 /** Options for the limits of a gateway. */
@@ -175,13 +165,7 @@ function withDescriptor(command: Command): Command {
         'effect of a failed call (default: from the description of the module)',
       ).choices(['open', 'closed']),
     )
-    .addOption(
-      new Option('--instance <kind>', 'instance kind (default: from the description of the module)').choices([
-        'fresh',
-        'reuse',
-        'shared',
-      ]),
-    )
+    .addOption(instanceKind())
     .addOption(
       new Option('--placement <place>', 'where it runs (default: plugins.wasm.placement)').choices([
         'pool',
@@ -276,10 +260,4 @@ function defineRegistered(command: Command): void {
   ).action(async (nameOrUuid, options, self) =>
     (await import('./registered.ts')).removeModule(self, nameOrUuid, options),
   )
-}
-
-/** Suppresses Node's warning about WASI, which the Extism host imports. */
-async function importQuietly<T>(load: () => Promise<T>): Promise<T> {
-  process.removeAllListeners('warning')
-  return load()
 }

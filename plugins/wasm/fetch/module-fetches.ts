@@ -13,7 +13,7 @@ import {
   failedFetch,
 } from './fetch-order.ts'
 
-export interface FetchLimits {
+interface FetchLimits {
   /** All fetches of a module in one phase of one request, milliseconds. */
   readonly timeoutMs: number
   /** Their number. */

@@ -12,7 +12,7 @@ import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import { isPrivateAddress, isWithin, pinnedLookup, readNetworks } from '#shared'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
-import { wasmErrors } from '../errors.ts'
+import { toWire } from '../hooks/header-edits.ts'
 import { type FetchRequest, type FetchResult, failedFetch } from './fetch-order.ts'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
 
@@ -40,14 +40,10 @@ export class OutgoingHttp {
   /** Number of pending fetches by module. */
   readonly #counts = new Map<string, number>()
 
-  /** @throws invalid_wasm_config naming an invalid origin or network */
+  /** @param config whose origins and networks are valid */
   constructor(config: WasmConfig['fetch']) {
     this.#config = config
-    this.#origins = config.origins.map((text, index) => {
-      const origin = readOrigin(text)
-      if (origin !== null) return origin
-      throw wasmErrors.invalid_wasm_config(`fetch.origins.${index}`, 'is not an origin')
-    })
+    this.#origins = config.origins.flatMap((text) => readOrigin(text) ?? [])
     const networks = readNetworks(config.privateNetworks)
     const lookup = pinnedLookup((address) => {
       if (isPrivateAddress(address) && !isWithin(networks, address)) throw new PrivateAddress()
@@ -71,9 +67,10 @@ export class OutgoingHttp {
   /** Never rejects: errors are part of the result. */
   async fetch(request: FetchRequest): Promise<FetchResult> {
     const { module, order } = request
-    const url = URL.canParse(order.url) ? new URL(order.url) : null
-    const problem = url === null ? 'invalid' : this.#problem(url, request)
-    if (url === null || problem !== null) return failedFetch(problem ?? 'invalid')
+    if (!URL.canParse(order.url)) return failedFetch('invalid')
+    const url = new URL(order.url)
+    const problem = this.#problem(url, request)
+    if (problem !== null) return failedFetch(problem)
     this.#counts.set(module, (this.#counts.get(module) ?? 0) + 1)
     try {
       return await this.#send(url, request)
@@ -164,11 +161,6 @@ function headersOf(flat: readonly string[], bodyBytes: number): Record<string, s
   return Object.fromEntries(
     [...headers].map(([name, values]) => [name, values.length === 1 ? values[0] : values]),
   )
-}
-
-/** Node writes headers as one byte per character. */
-function toWire(value: string): string {
-  return Buffer.from(value, 'utf8').toString('latin1')
 }
 
 function toResult(message: IncomingMessage, chunks: readonly Buffer[]): FetchResult {

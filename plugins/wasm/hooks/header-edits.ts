@@ -67,3 +67,10 @@ function without(headers: readonly string[], name: string): string[] {
   for (let i = 0; i < headers.length; i += 2) if (headers[i] !== name) kept.push(headers[i], headers[i + 1])
   return kept
 }
+
+const NOT_ASCII = /[^\t -~]/
+
+/** Headers are written as latin1, so that UTF-8 is sent as its bytes. */
+export function toWire(value: string): string {
+  return NOT_ASCII.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value
+}

@@ -1,18 +1,19 @@
 /** The plugin on data threads: hooks that are enabled only while a module needs them. */
 import { threadId } from 'node:worker_threads'
-import type {
-  GatewayError,
-  HookSwitch,
-  Host,
-  IncomingResponse,
-  Policy,
-  PolicyParts,
-  RequestContext,
-  RouteDefinition,
-  TargetChooser,
-  TextEditor,
-  TextStream,
-  ToolCallGuardsService,
+import {
+  type GatewayError,
+  type HookSwitch,
+  type Host,
+  type IncomingResponse,
+  isPlainEventStream,
+  type Policy,
+  type PolicyParts,
+  type RequestContext,
+  type RouteDefinition,
+  type TargetChooser,
+  type TextEditor,
+  type TextStream,
+  type ToolCallGuardsService,
 } from '#kernel'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
@@ -27,11 +28,12 @@ import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording
 import { CallStatistics } from '../statistics/call-statistics.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
+import { RequestModules } from '../streams/request-modules.ts'
 import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/shadow-streams.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
 import { StreamBatcher } from '../streams/stream-batcher.ts'
 import { StreamSession } from '../streams/stream-session.ts'
-import { TextModules, TextSession } from '../streams/text-session.ts'
+import { TextSession } from '../streams/text-session.ts'
 import { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import { InlineGuests } from '../threads/inline-guests.ts'
@@ -39,7 +41,7 @@ import { Placements } from '../threads/placements.ts'
 import { ActiveModules } from './active-modules.ts'
 import { mayMatch, selectModules } from './matcher.ts'
 import { runOnRequest } from './on-request.ts'
-import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
@@ -52,7 +54,7 @@ interface RequestNote {
   /** Headers of a streamed response. */
   responseHeaders: readonly string[]
   session: StreamEventSink | null
-  texts: TextModules | null
+  texts: RequestModules | null
 }
 
 export class ModuleHooks {
@@ -227,7 +229,7 @@ export class ModuleHooks {
   /** Rejects streams that a fail-closed module cannot read. @throws wasm_module_failed (500) */
   #checkReadable(ctx: RequestContext, response: IncomingResponse): void {
     const { modules, isSelective } = this.#active.chain('OnStreamEvent')
-    if (modules.length === 0 || isReadableStream(response)) return
+    if (modules.length === 0 || isPlainEventStream(response.headers)) return
     for (const module of selectModules(modules, isSelective, ctx)) {
       this.#responses.statistics.skip(module, 'unreadable_stream')
       if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
@@ -264,9 +266,9 @@ export class ModuleHooks {
     return new TextSession(this.#textBatcher, this.#responses.statistics, note.texts, stream)
   }
 
-  #textModules(ctx: RequestContext): TextModules {
+  #textModules(ctx: RequestContext): RequestModules {
     const { modules, isSelective } = this.#active.chain('OnText')
-    return new TextModules(selectModules(modules, isSelective, ctx), ctx)
+    return new RequestModules(selectModules(modules, isSelective, ctx), ctx)
   }
 
   #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {
@@ -287,7 +289,8 @@ export class ModuleHooks {
     responseHeaders: readonly string[],
   ): StreamEventSink {
     const watching = shadows.filter(({ shadowOf }) => selected.some(({ uuid }) => uuid === shadowOf))
-    if (watching.length === 0) return new StreamSession(this.#batcher, selected, ctx, responseHeaders)
+    if (watching.length === 0)
+      return new StreamSession(this.#batcher, new RequestModules(selected, ctx), responseHeaders)
     const [batcher, shadowBatcher] = [this.#batcher, this.#shadowBatcher]
     const parts = { batcher, shadowBatcher, statistics: this.#responses.statistics }
     return new ShadowedStream(parts, selected, watching, ctx, responseHeaders)

@@ -3,7 +3,7 @@ import type { RequestContext, WholeResponse } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { EditKind } from '../threads/guest-task.ts'
 import type { Chain } from './active-modules.ts'
-import { applyEdits } from './header-edits.ts'
+import { applyEdits, toWire } from './header-edits.ts'
 import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { guestInput } from './request-facts.ts'
@@ -45,11 +45,4 @@ function applyEnd(ctx: RequestContext, end: PhaseEnd): WholeResponse | undefined
 
 function toResponse({ status, edits, body }: NonNullable<PhaseEnd['rejection']>): WholeResponse {
   return { status, headers: applyEdits([], edits), body: Buffer.from(body) }
-}
-
-const NOT_ASCII = /[^\t -~]/
-
-/** Headers to workers are written as latin1, so that UTF-8 is sent as its bytes. */
-function toWire(value: string): string {
-  return NOT_ASCII.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value
 }

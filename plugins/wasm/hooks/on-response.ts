@@ -5,7 +5,6 @@
 import {
   type GatewayError,
   type IncomingResponse,
-  isPlainEventStream,
   type RequestContext,
   renderError,
   type WholeResponse,
@@ -17,7 +16,6 @@ import type { ActiveModules, Chain } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
 import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import type { PhaseMessage } from './phase-message.ts'
 import { guestInput } from './request-facts.ts'
 
 /** Types of streamed bodies; only the first has events. */
@@ -49,13 +47,8 @@ export function isStream({ headers }: IncomingResponse): boolean {
   return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
 }
 
-/** Returns true for an uncompressed event stream, which OnStreamEvent modules can read. */
-export function isReadableStream({ headers }: IncomingResponse): boolean {
-  return isPlainEventStream(headers)
-}
-
 /** Returns true for the gateway's own response to a failed access check. */
-export function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): boolean {
+function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): boolean {
   return (
     ctx.identity === null &&
     REFUSED_STATUSES.includes(status) &&
@@ -95,39 +88,44 @@ async function passThrough(
     const { status } = response
     const message = `the worker returned ${status}`
     const error = { code: 'upstream_error', message, type: 'upstream_error', status }
-    await onePhase(parts, ctx, response, { point: 'OnError', chain: errors, error })
+    await onePhase(parts, ctx, response, { point: 'OnError', chain: errors, isRefused: false, error })
   }
-  if (responses.modules.length > 0)
-    await onePhase(parts, ctx, response, { point: 'OnResponse', chain: responses })
+  if (responses.modules.length > 0) {
+    const isRefused = isRefusal(ctx, response)
+    await onePhase(parts, ctx, response, { point: 'OnResponse', chain: responses, isRefused })
+  }
 }
 
 interface ResponsePhase {
   readonly point: 'OnError' | 'OnResponse'
   readonly chain: Chain
+  /** The access check rejected the request. */
+  readonly isRefused: boolean
   readonly error?: GuestInput['error']
 }
 
+/** @returns null if no module was called */
 async function onePhase(
   { phases, statistics, maxBodyBytes }: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
-  { point, chain, error }: ResponsePhase,
-): Promise<void> {
+  { point, chain, isRefused, error }: ResponsePhase,
+): Promise<PhaseEnd | null> {
   const { status, headers, body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null
-  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusal(ctx, response))
+  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefused)
   const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
-  if (modules.length === 0) return
-  const phase = point === 'OnError' ? 'error' : 'response'
+  if (modules.length === 0) return null
   const end = await phases.run(
     modules,
     {
       point,
-      input: guestInput(ctx, phase, chain.needsClientAddress, {
+      input: guestInput(ctx, point === 'OnError' ? 'error' : 'response', chain.needsClientAddress, {
         response: { status, is_stream: false },
         error,
       }),
-      ...shownHeaders(ctx, chain, headers),
+      requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
+      responseHeaders: chain.needsResponseHeaders ? [...headers] : null,
       body: chain.needsResponseBody ? shown : null,
       origin: ctx,
       fetched: null,
@@ -135,6 +133,7 @@ async function onePhase(
     chain.shadows,
   )
   applyEnd(response, end)
+  return end
 }
 
 /** Skips modules that need a body that is too large. */
@@ -147,17 +146,6 @@ function withoutBodyReaders(
     statistics.skip(module, 'reply_too_large')
     return false
   })
-}
-
-function shownHeaders(
-  ctx: RequestContext,
-  chain: Chain,
-  headers: readonly string[],
-): Pick<PhaseMessage, 'requestHeaders' | 'responseHeaders'> {
-  return {
-    requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
-    responseHeaders: chain.needsResponseHeaders ? [...headers] : null,
-  }
 }
 
 /** A rejection replaces status and headers, and the body unless its own is empty. */
@@ -179,44 +167,30 @@ function applyEnd(response: IncomingResponse, { edits, status, body, rejection }
 
 /** Handles an error of the gateway before its response is built. @returns the error, or the response instead */
 export async function runOnError(
-  { phases, active }: ResponseParts,
+  parts: ResponseParts,
   ctx: RequestContext,
   error: GatewayError,
 ): Promise<GatewayError | WholeResponse> {
-  const chain = active.chain('OnError')
-  const { code, kind } = error
+  const { code, message, kind } = error
   const reply = renderError(error, ctx.route.errors, ctx)
   const { status } = reply
   const body = Buffer.from(reply.body as Buffer)
   const headers = ['content-type', reply.contentType, ...reply.headers]
   const response: IncomingResponse = { status, headers, body }
-  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusedBy(ctx, error))
-  if (selected.length === 0) return error
-  const message: PhaseMessage = {
+  const end = await onePhase(parts, ctx, response, {
     point: 'OnError',
-    input: guestInput(ctx, 'error', chain.needsClientAddress, {
-      response: { status, is_stream: false },
-      error: { code, message: error.message, type: kind, status },
-    }),
-    ...shownHeaders(ctx, chain, headers),
-    body: chain.needsResponseBody ? body : null,
-    origin: ctx,
-    fetched: null,
-  }
-  const end = await phases.run(selected, message, chain.shadows)
+    chain: parts.active.chain('OnError'),
+    isRefused: ctx.identity === null && isAuthFailure(error),
+    error: { code, message, type: kind, status },
+  })
+  if (end === null) return error
   if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
     return error
-  applyEnd(response, end)
   return {
     status: isAuthFailure(error) && response.status < 400 ? status : response.status,
     headers: response.headers,
     body: response.body ?? body,
   }
-}
-
-/** A request that failed the access check is only shown to modules registered with `on: refused`. */
-function isRefusedBy(ctx: RequestContext, error: GatewayError): boolean {
-  return ctx.identity === null && isAuthFailure(error)
 }
 
 /** A module must not turn a failed access check into a success. */

@@ -20,8 +20,8 @@ class StubPool {
   readonly tasks: { items: PhasesTask['items']; chain: readonly string[]; end: (end: TaskEnd) => void }[] = []
 
   run(request: TaskRequest): Promise<TaskEnd> {
-    const draft = (request.prepare?.().draft ?? request.draft) as PhasesTask
-    return new Promise((end) => this.tasks.push({ items: draft.items, chain: draft.chain, end }))
+    const { items, chain } = request.draft().task as PhasesTask
+    return new Promise((end) => this.tasks.push({ items, chain, end }))
   }
 
   /** Completes the oldest task: each item gets results that name its modules. */

@@ -1,6 +1,6 @@
 /** Sends phases of requests to the pool, with several requests in one task. */
 import { Batcher, chainOf, lostCall } from '../threads/batcher.ts'
-import type { GuestPool, TaskEnd } from '../threads/guest-pool.ts'
+import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
 import type { LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import type { PhaseOrigin } from './phase-message.ts'
 
@@ -113,9 +113,8 @@ export class PhaseBatcher extends Batcher<Waiting> {
   protected override async send(batch: readonly Waiting[]): Promise<void> {
     const chain = [...new Set(batch.flatMap(({ work }) => work.modules))]
     const ended = await this.pool.run({
-      draft: { kind: 'phases', chain: chain.map(({ uuid }) => uuid), items: [] },
       ...chainOf(chain),
-      prepare: () => prepare(batch, chain),
+      draft: () => draftOf(batch, chain),
     })
     if (ended.kind !== 'result') this.#recover(batch, chain, ended)
     else if (ended.result.kind === 'phases') {
@@ -145,13 +144,15 @@ export class PhaseBatcher extends Batcher<Waiting> {
 }
 
 /** Bodies are copied, and the copies transferred. */
-function prepare(batch: readonly Waiting[], chain: readonly LoadedModule[]) {
+function draftOf(
+  batch: readonly Waiting[],
+  chain: readonly LoadedModule[],
+): ReturnType<TaskRequest['draft']> {
   const transfer: ArrayBuffer[] = []
   const items = batch.map(({ work: { modules, item, body } }): PhaseItem => {
     const copy = body === null ? null : Uint8Array.from(body)
     if (copy !== null) transfer.push(copy.buffer)
     return { ...item, modules: modules.map((module) => chain.indexOf(module)), body: copy }
   })
-  const draft = { kind: 'phases' as const, chain: chain.map(({ uuid }) => uuid), items }
-  return { draft, transfer }
+  return { task: { kind: 'phases', chain: chain.map(({ uuid }) => uuid), items }, transfer }
 }

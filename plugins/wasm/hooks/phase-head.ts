@@ -3,7 +3,7 @@ import { CREDENTIAL_HEADERS, type GuestInput, type HeaderPair } from '../../../w
 import { arePlain, quoted } from '../instances/guest-frame.ts'
 import type { Fetched, LoadedModule } from '../threads/guest-task.ts'
 
-export interface HeadParts {
+interface HeadParts {
   /** Without headers. */
   readonly input: GuestInput
   /** Result of `requestJson` for the input. */

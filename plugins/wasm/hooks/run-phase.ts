@@ -18,7 +18,7 @@ interface Working {
   body: Uint8Array | null
 }
 
-export interface PhaseRunParts {
+interface PhaseRunParts {
   readonly item: Omit<PhaseItem, 'modules'>
   /** In order. */
   readonly guests: readonly Guest[]

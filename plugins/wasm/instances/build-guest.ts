@@ -1,15 +1,12 @@
 /** Rewrites a module for the limits of the gateway and compiles it. */
 import type { WasmConfig } from '../config.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
+import { PAGE_BYTES } from '../rewrite/plan.ts'
 import { rewriteModule } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 
-const PAGE_BYTES = 65_536
 /** Settings that limit a guest. */
-export type GuestLimits = Pick<
-  WasmConfig,
-  'memoryPages' | 'tablePlaces' | 'stackKiB' | 'maxBodyBytes' | 'fuel'
->
+type GuestLimits = Pick<WasmConfig, 'memoryPages' | 'tablePlaces' | 'stackKiB' | 'maxBodyBytes' | 'fuel'>
 
 /** Size of the exchange memory as a multiple of the largest body, with room for heads and the guest's own blocks. */
 const EXCHANGE_OF_BODY = 8

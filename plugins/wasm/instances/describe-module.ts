@@ -5,7 +5,6 @@ import { GuestInstance, type GuestSurroundings } from './guest-instance.ts'
 
 /** Longest description, bytes. */
 const MAX_DESCRIPTION = 65_536
-const NO_INPUT = new Uint8Array(0)
 
 /** Starts an instance, and calls `describe` if the module exports it. Never rejects. */
 export async function describeModule(
@@ -17,11 +16,11 @@ export async function describeModule(
   try {
     const instance = await GuestInstance.open(module, surroundings)
     startFuel = instance.burntFuel
-    const output = hasDescribe ? instance.call(DESCRIBE_EXPORT, NO_INPUT, null, module.fuel) : null
+    if (!hasDescribe) return { failure: null, json: null, startFuel }
+    const output = instance.run(DESCRIBE_EXPORT, new Uint8Array(0), null, module.fuel)
     if (output !== null && output.length > MAX_DESCRIPTION)
       return { failure: 'the description is too long', json: null, startFuel }
-    const json = output && Buffer.from(output).toString('utf8')
-    return { failure: null, json, startFuel }
+    return { failure: null, json: output?.toString('utf8') ?? null, startFuel }
   } catch (error) {
     const failure = error instanceof Error ? error.message : String(error)
     return { failure, json: null, startFuel }

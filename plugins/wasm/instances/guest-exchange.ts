@@ -1,11 +1,10 @@
 /** Host side of the exchange memory: writes the input, reads and creates blocks, reads the output. Cleared after each call. @hot */
 import { FAULT } from '../rewrite/exchange-functions.ts'
-import { BLOCK_HEAD_BYTES, REPORT, REPORT_BYTES } from '../rewrite/plan.ts'
+import { BLOCK_HEAD_BYTES, PAGE_BYTES, REPORT, REPORT_BYTES } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from '../rewrite/rewrite-module.ts'
 
-const PAGE_BYTES = 65_536
 /** Longest error message or log line, bytes. */
-export const MAX_TEXT_BYTES = 2_048
+const MAX_TEXT_BYTES = 2_048
 /** An instance whose exchange memory grew beyond this is discarded, bytes. */
 const MAX_KEPT_BYTES = 2 * 1_048_576
 

@@ -1,7 +1,7 @@
 /** An instance of a module with the host functions of the interface. Each call runs one export; its writes can be undone. */
 import type { ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
-import { CHUNK_SHIFT } from '../rewrite/plan.ts'
+import { CHUNK_SHIFT, PAGE_BYTES } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX, KERNEL_NAMESPACE } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { INITIALIZE_EXPORT, WASI_NAMESPACE } from './check-module.ts'
@@ -116,12 +116,6 @@ export class GuestInstance {
     exchange.clear()
   }
 
-  /** Like `run`. @returns a copy of the output */
-  call(name: string, input: Uint8Array, tenant: string | null, fuel: number): Uint8Array<ArrayBuffer> | null {
-    const output = this.run(name, input, tenant, fuel)
-    return output && new Uint8Array(output)
-  }
-
   /**
    * @param fuel of the call, units
    * @returns a view of the output, valid until the instance is reset or restored; null if there is none
@@ -152,7 +146,7 @@ export class GuestInstance {
   get memoryBytes(): number {
     return this.#module.layout.memories.reduce((sum, { headroomPages }, index) => {
       const memory = this.#exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
-      return sum + memory.buffer.byteLength - (this.#hasHeadroom ? headroomPages * 65_536 : 0)
+      return sum + memory.buffer.byteLength - (this.#hasHeadroom ? headroomPages * PAGE_BYTES : 0)
     }, 0)
   }
 

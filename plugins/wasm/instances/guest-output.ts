@@ -240,7 +240,7 @@ function shown(value: unknown): string {
 }
 
 /** @throws BadOutput */
-export function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
+function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
   try {
     const { head, body } = decodeOutput(output)
     if (typeof head !== 'object' || head === null || Array.isArray(head))

@@ -1,5 +1,5 @@
 /** The initial state of an instance, which is restored chunk by chunk where a call has written. @hot */
-import { CHUNK_SHIFT } from '../rewrite/plan.ts'
+import { CHUNK_SHIFT, PAGE_BYTES } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from '../rewrite/rewrite-module.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 
@@ -128,7 +128,6 @@ function toChunks(bytes: Uint8Array, chunkCount: number): Uint8Array[] {
   return chunks
 }
 
-const PAGE_BYTES = 65_536
 const EMPTY_PAGE = Buffer.alloc(PAGE_BYTES)
 
 /** The bytes up to the last that is not zero; whole pages are compared first, since most are empty. */

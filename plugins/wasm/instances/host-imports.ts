@@ -1,11 +1,11 @@
 /** Functions that a module may import, with their signatures. */
 import { HOST_FUNCTIONS, HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
 import { EXCHANGE_FUNCTIONS } from '../rewrite/exchange-functions.ts'
-import { VALUE } from '../rewrite/instruction.ts'
 import type { FunctionType } from '../rewrite/module-parts.ts'
+import { VALUE } from '../rewrite/opcodes.ts'
 import { KERNEL_NAMESPACE } from '../rewrite/rewrite-module.ts'
 
-export type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
+type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
 
 export interface Signature {
   readonly parameters: readonly ValueType[]
@@ -47,10 +47,6 @@ const ALLOWED: ReadonlyMap<string, ReadonlyMap<string, Signature>> = new Map([
   ],
   [ABORT_NAMESPACE, new Map([['abort', toSignature('i32 i32 i32 i32 ->')]])],
 ])
-
-export function isKnownNamespace(module: string): boolean {
-  return ALLOWED.has(module)
-}
 
 /** Null if the gateway does not provide the function. */
 export function offeredSignature(module: string, name: string): Signature | null {

@@ -12,7 +12,7 @@ const MAX_RANDOM_BYTES = 65_536
 const MAX_PARTS = 64
 const CHARACTER_DEVICE = 2
 
-export interface WasiParts {
+interface WasiParts {
   /** The guest's first memory; null during instantiation. */
   memory(): WebAssembly.Memory | null
   /** Called after writes to the memory. */

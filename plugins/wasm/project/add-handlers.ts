@@ -1,8 +1,9 @@
 /** Adds the requested handlers to a new project, each with a file and a case. */
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { LibraryLanguage } from './build-result.ts'
+import { filesOf } from './new-project.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 interface Form {
@@ -108,9 +109,5 @@ export async function addHandlers(
   }
   const includes = names.map(form.include).join('\n').trim()
   if (includes !== '') await writeFile(entry, `${await readFile(entry, 'utf8')}\n${includes}\n`)
-  const all = await readdir(directory, { recursive: true, withFileTypes: true })
-  return all
-    .filter((one) => one.isFile())
-    .map((one) => join(one.parentPath, one.name).slice(directory.length + 1))
-    .sort()
+  return (await filesOf(directory)).sort()
 }

@@ -1,11 +1,11 @@
 /** Compiles an AssemblyScript project; the guest library comes from this installation unless the project has its own. */
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
+import { dirname, isAbsolute, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { foldersFrom } from '#shared'
 import { ModuleRunner } from '../testing/runner.ts'
-import { type BuildOptions, type BuildResult, type FailedBuild, failedBuild } from './build-result.ts'
-import { REQUIREMENTS } from './requirements.ts'
+import { type Compilation, type FailedBuild, failedBuild, REQUIREMENTS } from './build-result.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 type Compiler = typeof import('assemblyscript/asc')
@@ -20,10 +20,12 @@ interface ProjectSettings {
   readonly runtime: string
 }
 
-export async function buildAssemblyScript(options: BuildOptions): Promise<BuildResult> {
-  const begin = performance.now()
-  const directory = resolve(options.directory)
-  const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
+/** @returns output of the compiler */
+export async function compileAssemblyScript({
+  directory,
+  file,
+  isDebug,
+}: Compilation): Promise<string | FailedBuild> {
   const settings = readSettings(directory)
   if ('isOk' in settings) return settings
   const compiler = await loadCompiler(directory)
@@ -31,7 +33,6 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
     return failedBuild('the AssemblyScript compiler is not installed', REQUIREMENTS.assemblyscript)
   }
 
-  const isDebug = options.isDebug ?? false
   const compile = (runtime: string) => compiled(compiler, directory, flags(runtime, isDebug))
   const isAuto = settings.runtime === 'auto'
   const guess = isAuto ? await guessRuntime(directory) : settings.runtime
@@ -40,11 +41,8 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
   const needed = isAuto ? await runtimeFor(made.module) : guess
   if (needed !== guess) made = await compile(needed)
   if (!('module' in made)) return made
-  const { module, output } = made
-  await mkdir(dirname(file), { recursive: true })
-  await writeFile(file, module)
-  const elapsedMs = performance.now() - begin
-  return { isOk: true, language: 'assemblyscript', file, bytes: module.length, output, elapsedMs }
+  await writeFile(file, made.module)
+  return made.output
 }
 
 async function compiled(
@@ -145,9 +143,6 @@ function readSettings(directory: string): ProjectSettings | FailedBuild {
 }
 
 function findUpward(directory: string, path: string): string | null {
-  for (let folder = directory; ; folder = dirname(folder)) {
-    const file = join(folder, path)
-    if (existsSync(file)) return file
-    if (dirname(folder) === folder) return null
-  }
+  for (const folder of foldersFrom(directory)) if (existsSync(join(folder, path))) return join(folder, path)
+  return null
 }

@@ -1,4 +1,24 @@
-/** Options and result of a build. */
+/** Languages of modules, and options and result of a build. */
+import { join } from 'node:path'
+
+export const LANGUAGES = Object.freeze(['assemblyscript', 'rust', 'go', 'c', 'wat'] as const)
+export type Language = (typeof LANGUAGES)[number]
+
+/** Languages with a guest library and a template per handler. */
+export type LibraryLanguage = Exclude<Language, 'wat'>
+
+/** How to install the compiler of a language. */
+export const REQUIREMENTS: Readonly<Record<Language, string>> = Object.freeze({
+  assemblyscript:
+    'run `npm install` in the project, or `npm install --save-dev assemblyscript` in a folder above it',
+  rust: 'install Rust from https://rustup.rs, then run `rustup target add wasm32-unknown-unknown`',
+  go: 'install Go 1.24 or newer from https://go.dev/dl',
+  c: 'install clang with lld, or zig (`pip install ziglang` brings it as python-zig)',
+  wat: 'run `npm install` in the project or `npm install --save-dev binaryen` above it, or install wabt',
+})
+
+/** Path of the module in a project. */
+export const BUILT_MODULE = join('build', 'module.wasm')
 
 export interface BuildOptions {
   /** Project folder; absolute, or relative to the working directory. */
@@ -9,10 +29,14 @@ export interface BuildOptions {
   readonly isDebug?: boolean
 }
 
-/** Languages with a guest library and a template per handler. */
-export type LibraryLanguage = 'assemblyscript' | 'rust' | 'go' | 'c'
-
-export type Language = LibraryLanguage | 'wat'
+/** What a compiler gets. */
+export interface Compilation {
+  /** Project folder, absolute. */
+  readonly directory: string
+  /** File to write, absolute. Its folder exists. */
+  readonly file: string
+  readonly isDebug: boolean
+}
 
 export type BuildResult = BuiltModule | FailedBuild
 

@@ -1,10 +1,8 @@
 /** Compiles a Rust project with the cargo of the machine. */
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, stat } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { copyFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { type BuildOptions, type BuildResult, type FailedBuild, failedBuild } from './build-result.ts'
-import { REQUIREMENTS } from './requirements.ts'
+import { type Compilation, type FailedBuild, failedBuild, REQUIREMENTS } from './build-result.ts'
 
 const run = promisify(execFile)
 const TARGET = 'wasm32-unknown-unknown'
@@ -16,11 +14,9 @@ interface CargoFailure {
   readonly stderr?: string
 }
 
-export async function buildRust(options: BuildOptions): Promise<BuildResult> {
-  const begin = performance.now()
-  const directory = resolve(options.directory)
-  const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
-  const profile = options.isDebug === true ? [] : ['--release']
+/** @returns output of cargo */
+export async function compileRust({ directory, file, isDebug }: Compilation): Promise<string | FailedBuild> {
+  const profile = isDebug ? [] : ['--release']
   const command = ['build', ...profile, '--target', TARGET, '--message-format', 'json-render-diagnostics']
   let output: string
   let built: string | null
@@ -42,10 +38,8 @@ export async function buildRust(options: BuildOptions): Promise<BuildResult> {
       output,
     )
   }
-  await mkdir(dirname(file), { recursive: true })
   await copyFile(built, file)
-  const { size: bytes } = await stat(file)
-  return { isOk: true, language: 'rust', file, bytes, output, elapsedMs: performance.now() - begin }
+  return output
 }
 
 /** Path of the module among the artifacts that cargo lists, one JSON message a line. */

@@ -1,10 +1,9 @@
 /** Compiles projects in WAT, Go and C with a compiler of the machine. */
 import { execFile } from 'node:child_process'
-import { mkdir, stat } from 'node:fs/promises'
-import { delimiter, dirname, join, resolve } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import { type BuildOptions, type BuildResult, failedBuild, type Language } from './build-result.ts'
-import { REQUIREMENTS } from './requirements.ts'
+import { foldersFrom } from '#shared'
+import { type Compilation, type FailedBuild, failedBuild, REQUIREMENTS } from './build-result.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 const run = promisify(execFile)
@@ -72,34 +71,25 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
 
 /** PATH, then `node_modules/.bin` of the project and the gateway, like npx. */
 function searchPath(directory: string): string {
-  return [process.env.PATH, ...npmCommands(directory), ...npmCommands(sdkFolder())].join(delimiter)
+  const folders = [...foldersFrom(directory), ...foldersFrom(sdkFolder())]
+  return [process.env.PATH, ...folders.map((folder) => join(folder, 'node_modules', '.bin'))].join(delimiter)
 }
 
-function npmCommands(folder: string): string[] {
-  const parent = dirname(folder)
-  return [join(folder, 'node_modules', '.bin'), ...(parent === folder ? [] : npmCommands(parent))]
-}
-
-export async function buildWithTool(
-  language: keyof typeof TOOLCHAINS & Language,
-  options: BuildOptions,
-): Promise<BuildResult> {
-  const begin = performance.now()
-  const directory = resolve(options.directory)
-  const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
-  await mkdir(dirname(file), { recursive: true })
+/** @returns output of the first installed compiler */
+export async function compileWithTool(
+  language: keyof typeof TOOLCHAINS,
+  { directory, file, isDebug }: Compilation,
+): Promise<string | FailedBuild> {
   const { tools } = TOOLCHAINS[language]
   const PATH = searchPath(directory)
   for (const tool of tools) {
     try {
-      const { stdout, stderr } = await run(
-        tool.command,
-        [...tool.arguments(file, options.isDebug === true)],
-        { cwd: directory, env: { ...process.env, PATH, ...tool.env }, timeout: BUILD_LIMIT_MS },
-      )
-      const { size: bytes } = await stat(file)
-      const output = (stdout + stderr).trim()
-      return { isOk: true, language, file, bytes, output, elapsedMs: performance.now() - begin }
+      const { stdout, stderr } = await run(tool.command, [...tool.arguments(file, isDebug)], {
+        cwd: directory,
+        env: { ...process.env, PATH, ...tool.env },
+        timeout: BUILD_LIMIT_MS,
+      })
+      return (stdout + stderr).trim()
     } catch (cause) {
       const { code, stderr = '' } = cause as { code?: unknown; stderr?: string }
       if (code === 'ENOENT' || LACKS_TARGET.test(stderr)) continue

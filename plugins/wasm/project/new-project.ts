@@ -4,16 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { languageOf } from './build.ts'
 import type { Language } from './build-result.ts'
-import { projectManifest } from './project-manifest.ts'
 import { sdkFolder } from './sdk-folder.ts'
-
-export const LANGUAGES: readonly Language[] = Object.freeze([
-  'assemblyscript',
-  'rust',
-  'go',
-  'c',
-  'wat',
-] as const)
 
 /** Folder of the library in projects whose compiler does not read it from node_modules. */
 const COPY = 'weir-sdk'
@@ -32,7 +23,13 @@ const EXAMPLE_LIBRARY = /\.\.\/\.\.\/wasm-sdk\/(?:rust|go)\b/g
 /** Folders of an example that are not part of a project. */
 const BUILT = /^(build|target|node_modules)\//
 
-export interface NewProject {
+/** Compilers that npm installs. */
+const COMPILERS: Readonly<Partial<Record<Language, Readonly<Record<string, string>>>>> = {
+  assemblyscript: { assemblyscript: '^0.28.20' },
+  wat: { binaryen: '^132.0.0' },
+}
+
+interface NewProject {
   /** Folder to create; must be empty if it exists. */
   readonly directory: string
   /** Name of the package: lower case, digits, hyphens. */
@@ -60,9 +57,6 @@ export async function newProject({
 }: NewProject): Promise<NewProjectResult> {
   if (!NAME.test(name)) {
     return failed(`${name} is not a valid package name`, 'use lower-case letters, digits and hyphens')
-  }
-  if (!LANGUAGES.includes(language)) {
-    return failed(`no template for ${language}`, `use one of ${LANGUAGES.join(', ')}`)
   }
   const target = resolve(directory)
   if (existsSync(target) && (await readdir(target)).length > 0) {
@@ -130,13 +124,35 @@ async function filesFrom(language: Language, example: string | undefined): Promi
   return files
 }
 
+/** The `package.json` of a project: its commands, and the packages that they need. */
+function projectManifest(
+  name: string,
+  language: Language,
+  gateway: Readonly<Record<string, string>>,
+): string {
+  const wasi = language === 'go' ? ' --wasi' : ''
+  const manifest = {
+    name,
+    version: '0.1.0',
+    private: true,
+    type: 'module',
+    scripts: {
+      build: 'weir wasm build',
+      check: `weir wasm check .${wasi}`,
+      test: `weir wasm test .${wasi}`,
+    },
+    devDependencies: { ...COMPILERS[language], ...gateway },
+  }
+  return `${JSON.stringify(manifest, null, 2)}\n`
+}
+
 /** Sources of a template, which those of an example replace. */
 function isSource(path: string): boolean {
   return /\.(ts|rs|go|c)$/.test(path)
 }
 
 /** Paths below a folder, with slashes. */
-async function filesOf(folder: string): Promise<string[]> {
+export async function filesOf(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   return entries
     .filter((entry) => entry.isFile())

@@ -2,14 +2,11 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { foldersFrom } from '#shared'
 
 /** @returns absolute path of the `wasm-sdk` folder that holds `assembly`, `c`, `rust` and `templates` */
 export function sdkFolder(): string {
-  let folder = dirname(fileURLToPath(import.meta.url))
-  while (!existsSync(join(folder, 'wasm-sdk', 'assembly', 'index.ts'))) {
-    const parent = dirname(folder)
-    if (parent === folder) throw new Error('this installation has no wasm-sdk/assembly folder')
-    folder = parent
-  }
-  return join(folder, 'wasm-sdk')
+  for (const folder of foldersFrom(dirname(fileURLToPath(import.meta.url))))
+    if (existsSync(join(folder, 'wasm-sdk', 'assembly', 'index.ts'))) return join(folder, 'wasm-sdk')
+  throw new Error('this installation has no wasm-sdk/assembly folder')
 }

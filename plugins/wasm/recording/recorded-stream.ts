@@ -9,7 +9,7 @@ import { streamData } from './recorded-step.ts'
 const MAX_EVENTS = 1_000
 const MAX_DATA_UNITS = 65_536
 
-export interface RecordedEvent {
+interface RecordedEvent {
   readonly name?: string
   readonly data: unknown
 }

@@ -1,5 +1,5 @@
 /** Recording of live exchanges: control requests a number of them, data threads send the inputs of their modules. */
-import { defineCommand, defineReplica, Type } from '#kernel'
+import { defineCommand, defineReplica, type Static, Type } from '#kernel'
 import type { PhaseMessage } from '../hooks/phase-message.ts'
 import { type RecordedStep, recordedStep } from './recorded-step.ts'
 
@@ -21,11 +21,7 @@ export const RecordingSchema = Type.Object(
   { additionalProperties: false },
 )
 
-export interface RecordingOrder {
-  readonly count: number
-  readonly seconds: number
-  readonly bodies: boolean
-}
+type RecordingOrder = Static<typeof RecordingSchema>
 
 /** Replicated to threads; number 0 if no recording is active. */
 interface Recording {
@@ -34,20 +30,17 @@ interface Recording {
   readonly bodies: boolean
 }
 
-export type RecordingResult = { readonly steps: readonly RecordedStep[] } | { readonly refusal: string }
+type RecordingResult = { readonly steps: readonly RecordedStep[] } | { readonly refusal: string }
 
 export const RecordExchanges = defineCommand<unknown, RecordingResult>('wasm.record')
 export const KeepExchange = defineCommand<{ number: number; step: RecordedStep }, void>('wasm.keep')
-export const RecordingReplica = defineReplica<Recording>('wasm.recording', {
-  number: 0,
-  count: 0,
-  bodies: false,
-})
+const NO_RECORDING: Recording = { number: 0, count: 0, bodies: false }
+export const RecordingReplica = defineReplica<Recording>('wasm.recording', NO_RECORDING)
 
 /** Data thread side. */
 export class Recorder {
   readonly #send: (kept: { number: number; step: RecordedStep }) => void
-  #recording: Recording = { number: 0, count: 0, bodies: false }
+  #recording = NO_RECORDING
   #left = 0
 
   constructor(send: (kept: { number: number; step: RecordedStep }) => void) {
@@ -56,7 +49,7 @@ export class Recorder {
 
   update(recording: Recording): void {
     this.#recording = recording
-    this.#left = recording.number === 0 ? 0 : recording.count
+    this.#left = recording.count
   }
 
   /** Costs one branch if no recording is active. */
@@ -102,7 +95,7 @@ export class Recordings {
       const timer = setTimeout(() => this.end(), seconds * 1_000)
       await ended
       clearTimeout(timer)
-      await this.#publish({ number: 0, count: 0, bodies: false })
+      await this.#publish(NO_RECORDING)
       return { steps: this.#steps }
     } finally {
       this.#order = null

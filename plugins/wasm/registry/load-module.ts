@@ -2,22 +2,16 @@
 import { createHash } from 'node:crypto'
 import { isAbsolute } from 'node:path'
 import { FileError, readRootedFile } from '#shared'
-import type { AttachPoint, ModuleNeeds } from '../../../wasm-sdk/abi.ts'
+import { type AttachPoint, DESCRIBE_EXPORT, type ModuleNeeds } from '../../../wasm-sdk/abi.ts'
 import { type Settings, settingProblem } from '../../../wasm-sdk/settings.ts'
 import type { WasmConfig } from '../config.ts'
 import { ModuleRejected } from '../errors.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { buildGuest, compileModule, startFuel } from '../instances/build-guest.ts'
-import {
-  checkExports,
-  checkImports,
-  checkSignatures,
-  hasDescribe,
-  hasInitialize,
-} from '../instances/check-module.ts'
+import { exportsFunction, INITIALIZE_EXPORT, moduleProblems } from '../instances/check-module.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
-import { readParts } from '../rewrite/module-parts.ts'
-import { hasStartSection, readSections } from '../rewrite/sections.ts'
+import { type ModuleParts, readParts, SECTION } from '../rewrite/module-parts.ts'
+import { readSections } from '../rewrite/sections.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
 import { mayRunHere } from '../threads/placements.ts'
@@ -96,13 +90,13 @@ export async function loadModule(
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
   if (attachPoints.length === 0) throw new ModuleRejected('attach_points must name at least one attach point')
   checkMatch(descriptor, attachPoints)
-  const { original, guest } = await prepareModule(bytes, attachPoints, usesWasi, config)
+  const { parts, guest } = await prepareModule(bytes, attachPoints, usesWasi, config)
   const fuel = descriptor.fuel ?? config.fuel
   const trial: Ready = {
     uuid,
     name: descriptor.name,
     ...guest,
-    attachPoints: attachPoints as AttachPoint[],
+    attachPoints,
     needs: needsOf({}),
     instance: 'fresh',
     onFailure: 'open',
@@ -120,9 +114,9 @@ export async function loadModule(
     allowedHosts,
     seesRefused: descriptor.on === 'refused',
     shadowOf: null,
-    hasStart: hasStartSection(bytes) || hasInitialize(original),
+    hasStart: parts.sections.has(SECTION.start) || exportsFunction(parts, INITIALIZE_EXPORT),
   }
-  const { description, burntAtStart } = await tryModule(trial, pool)
+  const { description, burntAtStart } = await tryModule(trial, exportsFunction(parts, DESCRIBE_EXPORT), pool)
   if (attachPoints.includes('OnPick') && burntAtStart > config.inline.fuel)
     throw new ModuleRejected(
       `the start of the module uses ${burntAtStart} units of fuel; OnPick allows ${config.inline.fuel} (plugins.wasm.inline.fuel)`,
@@ -154,15 +148,16 @@ async function prepareModule(
   attachPoints: readonly AttachPoint[],
   usesWasi: boolean,
   config: WasmConfig,
-): Promise<{ original: WebAssembly.Module; guest: Pick<LoadedModule, 'module' | 'layout'> }> {
+): Promise<{ parts: ModuleParts; guest: Pick<LoadedModule, 'module' | 'layout'> }> {
   if (usesWasi && !config.allowWasi)
     throw new ModuleRejected('wasi: true requires plugins.wasm.allowWasi: true')
+  // Explains files of other formats better than V8.
   readSections(bytes)
-  const original = await compileModule(bytes)
-  checkImports(original, usesWasi)
-  checkExports(original, attachPoints)
-  checkSignatures(readParts(bytes))
-  return { original, guest: await buildGuest(bytes, 'fresh', config) }
+  await compileModule(bytes)
+  const parts = readParts(bytes)
+  for (const { message, next } of moduleProblems(parts, attachPoints, usesWasi))
+    throw new BadModule(`${message}; ${next}`)
+  return { parts, guest: await buildGuest(bytes, 'fresh', config) }
 }
 
 /** Factor of `inline.fuel` for a start on the data thread: starts of one module rarely differ by more. */
@@ -198,17 +193,18 @@ const TRY_MS = 10_000
 /** Instantiates the module once on a pool thread and reads its description. */
 async function tryModule(
   module: Ready,
+  hasDescribe: boolean,
   pool: LoadParts['pool'],
 ): Promise<{ description: Partial<Description>; burntAtStart: number }> {
   const { uuid } = module
-  if (!module.hasStart && !module.usesWasi && !hasDescribe(module.module)) {
+  if (!module.hasStart && !module.usesWasi && !hasDescribe) {
     await instantiate(module.module)
     return { description: {}, burntAtStart: 0 }
   }
   // No request waits for it, and thread starts are slow on a busy machine; fuel bounds the guest.
   const limitMs = Math.max(module.timeoutMs, TRY_MS)
   const end = await pool.run({
-    draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
+    draft: () => ({ task: { kind: 'describe', chain: [uuid], hasDescribe }, transfer: [] }),
     modules: [{ ...module, row: 0 }],
     limitMs: () => limitMs,
     shortestMs: limitMs,

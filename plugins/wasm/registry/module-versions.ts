@@ -11,7 +11,7 @@ import type { ModuleLine, Registered } from './module-list.ts'
 const MAX_EARLIER = 5
 
 /** List after a change, and the version that is now current. */
-export interface VersionChange {
+interface VersionChange {
   readonly modules: Registered[]
   readonly current: Registered
 }

@@ -35,7 +35,7 @@ function toSaved({ loaded, descriptor, hash, createdAtNs }: Registered): SavedVe
   return { uuid, descriptor, hash, onFailure, createdAtNs: String(createdAtNs) }
 }
 
-export interface LineParts {
+interface LineParts {
   readonly saved: ModuleStore
   readonly loader: ModuleLoader
   readonly table: ModuleTable

@@ -7,7 +7,7 @@ import { ModuleRejected } from '../errors.ts'
 import { ModuleDescriptorSchema, TrialSchema } from '../wire.ts'
 import type { ModuleFile } from './load-module.ts'
 
-export const SavedVersionSchema = Type.Object({
+const SavedVersionSchema = Type.Object({
   uuid: Type.String({ format: 'uuid' }),
   descriptor: ModuleDescriptorSchema,
   hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),

@@ -2,9 +2,10 @@
 import { ByteReader } from './byte-reader.ts'
 import { recursiveNodes } from './call-graph.ts'
 import { weightOf } from './fuel-weights.ts'
-import { Instruction, OP } from './instruction.ts'
+import { Instruction } from './instruction.ts'
 import { type LoopForm, LoopForms, type TwiceBudget } from './loop-forms.ts'
 import { type ModuleParts, readLocals } from './module-parts.ts'
+import { isOpening, OP } from './opcodes.ts'
 
 export interface BodyTraits {
   readonly hasLoop: boolean
@@ -129,8 +130,8 @@ class ArmCounter {
     this.#count += weightOf(instruction, false)
     const endedArm = this.#endedArm
     this.#endedArm = -1
-    if (op === OP.block || op === OP.loop || op === OP.try || op === OP.tryTable) this.#open(op, -1)
-    else if (op === OP.if) this.#open(op, this.sizes.push(0) - 1)
+    if (op === OP.if) this.#open(op, this.sizes.push(0) - 1)
+    else if (isOpening(op)) this.#open(op, -1)
     else if (op === OP.else) {
       const block = this.#blocks[this.#blocks.length - 1]
       this.#close(block)

@@ -2,8 +2,8 @@
  * Functions that the rewriter adds to a module: the exchange memory, limits on growth, and saving and restoring globals.
  * @source WebAssembly core 3.0, 5.4
  */
-import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
-import { VALUE } from './instruction.ts'
+import type { Assembler } from './assembler.ts'
+import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 import {
   type AddedFunction,
   BLOCK_HEAD_BYTES,
@@ -72,21 +72,14 @@ export function addedFunction(plan: Plan, one: AddedFunction): FunctionCode {
   }
 }
 
-/** Called by the gateway. */
+/** Called by the gateway, with the function that burns fuel. */
 export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly name: string })[] {
   return [
-    { name: 'weir:begin', parameters: [i32, f64], results: [], locals: 0, write: (out) => begin(plan, out) },
-    { name: 'weir:end', parameters: [], results: [], locals: 0, write: (out) => end(plan, out) },
-    {
-      name: 'weir:burn',
-      parameters: [i32],
-      results: [],
-      locals: 0,
-      write: (out) => burn(plan, out, () => out.localGet(0)),
-    },
-    { name: 'weir:clear', parameters: [], results: [], locals: 0, write: (out) => clear(plan, out) },
-    { name: 'weir:save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },
-    { name: 'weir:restore', parameters: [], results: [], locals: 0, write: (out) => restore(plan, out) },
+    { name: 'begin', parameters: [i32, f64], results: [], locals: 0, write: (out) => begin(plan, out) },
+    { name: 'end', parameters: [], results: [], locals: 0, write: (out) => end(plan, out) },
+    { name: 'clear', parameters: [], results: [], locals: 0, write: (out) => clear(plan, out) },
+    { name: 'save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },
+    { name: 'restore', parameters: [], results: [], locals: 0, write: (out) => restore(plan, out) },
   ]
 }
 
@@ -95,12 +88,12 @@ function burn(plan: Plan, out: Assembler, amount: () => void): void {
   const { fuel } = plan.global
   out.globalGet(fuel)
   amount()
-  out.byte(I.i64ExtendI32U)
-  out.byte(I.i64Sub)
+  out.byte(OP.i64ExtendI32U)
+  out.byte(OP.i64Sub)
   out.globalSet(fuel)
   out.globalGet(fuel)
   out.i64(0)
-  out.byte(I.i64LtS)
+  out.byte(OP.i64LtS)
   out.trapIf()
 }
 
@@ -109,77 +102,79 @@ function mark(plan: Plan, out: Assembler, memory: number): void {
   burn(plan, out, () => {
     out.localGet(1)
     out.i32(BYTES_OF_UNIT_SHIFT)
-    out.byte(I.i32ShrU)
+    out.byte(OP.i32ShrU)
   })
   if (!plan.limits.restores) return
   out.localGet(1)
-  out.byte(I.i32Eqz)
-  out.all([0x04, EMPTY_BLOCK, I.return, I.end])
+  out.byte(OP.i32Eqz)
+  out.all([OP.if, EMPTY_BLOCK, OP.return, OP.end])
   const firstChunk = () => {
     out.localGet(0)
     out.i32(CHUNK_SHIFT)
-    out.byte(I.i32ShrU)
+    out.byte(OP.i32ShrU)
   }
   firstChunk()
   out.i32(plan.memories[memory].chunks)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.i32(1)
   out.localGet(0)
   out.localGet(1)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.i32(1)
-  out.byte(I.i32Sub)
+  out.byte(OP.i32Sub)
   out.i32(CHUNK_SHIFT)
-  out.byte(I.i32ShrU)
+  out.byte(OP.i32ShrU)
   firstChunk()
-  out.byte(I.i32Sub)
+  out.byte(OP.i32Sub)
   out.i32(1)
-  out.byte(I.i32Add)
-  out.all([0xfc, 0x0b])
-  out.u32(plan.exchange)
+  out.byte(OP.i32Add)
+  out.prefixed(OP.memoryFill, plan.exchange)
 }
 
 /** (pages) → previous pages, or -1 beyond the limit of all memories or the maximum of this one. */
 function grow(plan: Plan, out: Assembler, memory: number): void {
   const { size, maximum } = plan.memories[memory]
   const { pagesLeft } = plan.global
-  const refuseIf = () => out.all([0x04, EMPTY_BLOCK, 0x41, 0x7f, I.return, I.end])
   out.localGet(0)
   out.globalGet(pagesLeft)
-  out.byte(I.i32GtU)
-  refuseIf()
+  out.byte(OP.i32GtU)
+  refuseIf(out)
   out.localGet(0)
   out.i32(maximum)
   out.globalGet(size)
-  out.byte(I.i32Sub)
-  out.byte(I.i32GtU)
-  refuseIf()
+  out.byte(OP.i32Sub)
+  out.byte(OP.i32GtU)
+  refuseIf(out)
   // Grows the memory beyond its headroom.
   out.globalGet(size)
   out.localGet(0)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.localTee(1)
-  out.all([0x3f])
-  out.u32(memory)
-  out.byte(I.i32GtU)
-  out.all([0x04, EMPTY_BLOCK])
+  out.memorySize(memory)
+  out.byte(OP.i32GtU)
+  out.all([OP.if, EMPTY_BLOCK])
   out.localGet(1)
-  out.all([0x3f])
-  out.u32(memory)
-  out.byte(I.i32Sub)
-  out.all([0x40])
-  out.u32(memory)
+  out.memorySize(memory)
+  out.byte(OP.i32Sub)
+  out.memoryGrow(memory)
   out.i32(-1)
-  out.byte(I.i32Eq)
-  refuseIf()
-  out.byte(I.end)
+  out.byte(OP.i32Eq)
+  refuseIf(out)
+  out.byte(OP.end)
   out.globalGet(pagesLeft)
   out.localGet(0)
-  out.byte(I.i32Sub)
+  out.byte(OP.i32Sub)
   out.globalSet(pagesLeft)
   out.globalGet(size)
   out.localGet(1)
   out.globalSet(size)
+}
+
+/** Returns -1 if the value on the stack is not 0. */
+function refuseIf(out: Assembler): void {
+  out.all([OP.if, EMPTY_BLOCK])
+  out.i32(-1)
+  out.all([OP.return, OP.end])
 }
 
 /** (reference, entries) → previous entries, or -1. */
@@ -187,21 +182,20 @@ function growTable(plan: Plan, out: Assembler, table: number): void {
   const { placesLeft } = plan.global
   out.localGet(1)
   out.globalGet(placesLeft)
-  out.byte(I.i32GtU)
-  out.all([0x04, EMPTY_BLOCK, 0x41, 0x7f, I.return, I.end])
+  out.byte(OP.i32GtU)
+  refuseIf(out)
   burn(plan, out, () => {
     out.localGet(1)
     out.i32(UNITS_OF_PLACE_SHIFT)
-    out.byte(I.i32Shl)
+    out.byte(OP.i32Shl)
   })
   out.globalGet(placesLeft)
   out.localGet(1)
-  out.byte(I.i32Sub)
+  out.byte(OP.i32Sub)
   out.globalSet(placesLeft)
   out.localGet(0)
   out.localGet(1)
-  out.all([0xfc, 0x0f])
-  out.u32(table)
+  out.prefixed(OP.tableGrow, table)
 }
 
 function exchange(plan: Plan, out: Assembler, name: string): void {
@@ -220,17 +214,17 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
     case 'load_u8':
     case 'load_u64':
       address(plan, out, name === 'load_u8' ? 1 : 8)
-      out.access(name === 'load_u8' ? I.i32Load8U : I.i64Load, memory, 0)
+      out.access(name === 'load_u8' ? OP.i32Load8U : OP.i64Load, memory, 0)
       return
     case 'store_u8':
     case 'store_u64':
       address(plan, out, name === 'store_u8' ? 1 : 8)
       out.localGet(1)
-      out.access(name === 'store_u8' ? I.i32Store8 : I.i64Store, memory, 0)
+      out.access(name === 'store_u8' ? OP.i32Store8 : OP.i64Store, memory, 0)
       return
     case 'input_length':
       out.globalGet(global.inputBytes)
-      out.byte(I.i64ExtendI32U)
+      out.byte(OP.i64ExtendI32U)
       return
     case 'input_offset':
       out.i64(input)
@@ -238,7 +232,7 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
     case 'input_load_u8':
     case 'input_load_u64':
       inputPlace(plan, out, name === 'input_load_u8' ? 1 : 8)
-      out.access(name === 'input_load_u8' ? I.i32Load8U : I.i64Load, memory, input)
+      out.access(name === 'input_load_u8' ? OP.i32Load8U : OP.i64Load, memory, input)
       return
     case 'output_set':
       // An empty output may start at the end of the last block.
@@ -246,16 +240,16 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
       out.globalSet(global.outputAt)
       out.localGet(1)
       out.i64(MAX_BLOCK_BYTES)
-      out.byte(I.i64GtU)
+      out.byte(OP.i64GtU)
       out.trapIf(() => fault(plan, out, FAULT.address))
       out.localGet(1)
-      out.byte(I.i32WrapI64)
+      out.byte(OP.i32WrapI64)
       out.globalSet(global.outputBytes)
       return
     case 'error_set':
       // Offset 0 clears the error.
       out.localGet(0)
-      out.byte(I.i32WrapI64)
+      out.byte(OP.i32WrapI64)
       out.globalSet(global.errorAt)
       return
   }
@@ -266,78 +260,75 @@ function allocate(plan: Plan, out: Assembler): void {
   const { exchange: memory, global } = plan
   out.localGet(0)
   out.i64(MAX_BLOCK_BYTES)
-  out.byte(I.i64GtU)
+  out.byte(OP.i64GtU)
   out.trapIf(() => fault(plan, out, FAULT.exchange))
   out.globalGet(global.top)
   out.i32(BLOCK_HEAD_BYTES)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.localTee(1)
   out.localGet(0)
-  out.byte(I.i32WrapI64)
-  out.byte(I.i32Add)
+  out.byte(OP.i32WrapI64)
+  out.byte(OP.i32Add)
   out.i32(ROUND_UP_8)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.i32(~ROUND_UP_8)
-  out.byte(I.i32And)
+  out.byte(OP.i32And)
   out.localTee(2)
-  out.all([0x3f])
-  out.u32(memory)
+  out.memorySize(memory)
   out.i32(16)
-  out.byte(I.i32Shl)
-  out.byte(I.i32GtU)
-  out.all([0x04, EMPTY_BLOCK])
+  out.byte(OP.i32Shl)
+  out.byte(OP.i32GtU)
+  out.all([OP.if, EMPTY_BLOCK])
   // Grows by the missing pages.
   out.localGet(2)
-  out.all([0x3f])
-  out.u32(memory)
+  out.memorySize(memory)
   out.i32(16)
-  out.byte(I.i32Shl)
-  out.byte(I.i32Sub)
+  out.byte(OP.i32Shl)
+  out.byte(OP.i32Sub)
   out.i32(PAGE_BYTES - 1)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.i32(16)
-  out.byte(I.i32ShrU)
-  out.all([0x40])
-  out.u32(memory)
+  out.byte(OP.i32ShrU)
+  out.memoryGrow(memory)
   out.i32(-1)
-  out.byte(I.i32Eq)
+  out.byte(OP.i32Eq)
   out.trapIf(() => fault(plan, out, FAULT.exchange))
-  out.byte(I.end)
+  out.byte(OP.end)
   out.globalGet(global.fuel)
   out.localGet(0)
   out.i64(BYTES_OF_UNIT_SHIFT)
-  out.byte(0x88)
-  out.byte(I.i64Sub)
+  out.byte(OP.i64ShrU)
+  out.byte(OP.i64Sub)
   out.globalSet(global.fuel)
   out.localGet(1)
   out.i32(BLOCK_HEAD_BYTES)
-  out.byte(I.i32Sub)
+  out.byte(OP.i32Sub)
   out.localGet(0)
-  out.byte(I.i32WrapI64)
-  out.access(I.i32Store, memory, 0)
+  out.byte(OP.i32WrapI64)
+  out.access(OP.i32Store, memory, 0)
   out.localGet(2)
   out.globalSet(global.top)
   out.localGet(1)
-  out.byte(I.i64ExtendI32U)
+  out.byte(OP.i64ExtendI32U)
 }
 
 /** (address) → length of the block; 0 if there is none. */
 function blockLength({ exchange: memory, base, global }: Plan, out: Assembler): void {
   out.localGet(0)
   out.i64(base + BLOCK_HEAD_BYTES)
-  out.byte(I.i64Sub)
+  out.byte(OP.i64Sub)
   out.globalGet(global.top)
   out.i32(base)
-  out.byte(I.i32Sub)
-  out.byte(I.i64ExtendI32U)
-  out.byte(I.i64GeU)
-  out.all([0x04, EMPTY_BLOCK, 0x42, 0, I.return, I.end])
+  out.byte(OP.i32Sub)
+  out.byte(OP.i64ExtendI32U)
+  out.byte(OP.i64GeU)
+  out.all([OP.if, EMPTY_BLOCK, OP.i64Const, 0, OP.return, OP.end])
   out.localGet(0)
-  out.byte(I.i32WrapI64)
+  out.byte(OP.i32WrapI64)
   out.i32(BLOCK_HEAD_BYTES)
-  out.byte(I.i32Sub)
-  out.access(I.i32Load, memory, 0)
-  out.byte(I.i64ExtendI32U)
+  out.byte(OP.i32Sub)
+  out.access(OP.i32Load, memory, 0)
+  out.byte(OP.i64ExtendI32U)
 }
 
 /** Pushes the first parameter, after a check that `bytes` bytes there are within the blocks, which are cleared after the call. */
@@ -345,33 +336,33 @@ function address(plan: Plan, out: Assembler, bytes: number): void {
   const { base, global } = plan
   out.localGet(0)
   out.i64(base)
-  out.byte(I.i64Sub)
+  out.byte(OP.i64Sub)
   // Never below 0, since there is always the block of the input.
   out.globalGet(global.top)
   out.i32(base + bytes - 1)
-  out.byte(I.i32Sub)
-  out.byte(I.i64ExtendI32U)
-  out.byte(I.i64GeU)
+  out.byte(OP.i32Sub)
+  out.byte(OP.i64ExtendI32U)
+  out.byte(OP.i64GeU)
   out.trapIf(() => fault(plan, out, FAULT.address))
   out.localGet(0)
-  out.byte(I.i32WrapI64)
+  out.byte(OP.i32WrapI64)
 }
 
 /** Pushes an offset in the input, after a check that `bytes` bytes follow. */
 function inputPlace(plan: Plan, out: Assembler, bytes: number): void {
   out.localGet(0)
   out.i64(MAX_BLOCK_BYTES)
-  out.byte(I.i64GtU)
+  out.byte(OP.i64GtU)
   out.trapIf(() => fault(plan, out, FAULT.address))
   out.localGet(0)
-  out.byte(I.i32WrapI64)
+  out.byte(OP.i32WrapI64)
   out.i32(bytes)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.globalGet(plan.global.inputBytes)
-  out.byte(I.i32GtU)
+  out.byte(OP.i32GtU)
   out.trapIf(() => fault(plan, out, FAULT.address))
   out.localGet(0)
-  out.byte(I.i32WrapI64)
+  out.byte(OP.i32WrapI64)
 }
 
 function fault(plan: Plan, out: Assembler, code: number): void {
@@ -382,7 +373,7 @@ function fault(plan: Plan, out: Assembler, code: number): void {
 /** (size of the input, fuel): called before each call, after the input was written. */
 function begin({ base, global, limits }: Plan, out: Assembler): void {
   out.localGet(1)
-  out.byte(I.i64TruncF64S)
+  out.byte(OP.i64TruncF64S)
   out.globalSet(global.fuel)
   out.i32(limits.stackBytes)
   out.globalSet(global.stack)
@@ -390,9 +381,9 @@ function begin({ base, global, limits }: Plan, out: Assembler): void {
   out.globalSet(global.inputBytes)
   out.localGet(0)
   out.i32(base + BLOCK_HEAD_BYTES + ROUND_UP_8)
-  out.byte(I.i32Add)
+  out.byte(OP.i32Add)
   out.i32(~ROUND_UP_8)
-  out.byte(I.i32And)
+  out.byte(OP.i32And)
   out.globalSet(global.top)
   for (const zero of [global.fault, global.outputAt, global.outputBytes, global.errorAt]) {
     out.i32(0)
@@ -405,12 +396,12 @@ function end({ base, exchange, global }: Plan, out: Assembler): void {
   const report = base - REPORT_BYTES
   out.i32(0)
   out.globalGet(global.fuel)
-  out.byte(I.f64ConvertI64S)
-  out.access(I.f64Store, exchange, report + REPORT.fuel)
+  out.byte(OP.f64ConvertI64S)
+  out.access(OP.f64Store, exchange, report + REPORT.fuel)
   for (const name of ['outputAt', 'outputBytes', 'errorAt', 'dirty'] as const) {
     out.i32(0)
     out.globalGet(global[name])
-    out.access(I.i32Store, exchange, report + REPORT[name])
+    out.access(OP.i32Store, exchange, report + REPORT[name])
   }
 }
 
@@ -420,9 +411,8 @@ function clear({ base, exchange, global }: Plan, out: Assembler): void {
   out.i32(0)
   out.globalGet(global.top)
   out.i32(base)
-  out.byte(I.i32Sub)
-  out.all([0xfc, 0x0b])
-  out.u32(exchange)
+  out.byte(OP.i32Sub)
+  out.prefixed(OP.memoryFill, exchange)
 }
 
 function save({ kept, global }: Plan, out: Assembler): void {

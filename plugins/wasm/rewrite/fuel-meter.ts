@@ -2,8 +2,8 @@
  * Writes the instructions that burn fuel. Straight-line code is a region whose cost is burnt at its entry. In bodies with
  * loops the fuel is in a local variable between calls, so that loops do not access the global.
  */
-import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
-import { OP, VALUE } from './instruction.ts'
+import type { Assembler } from './assembler.ts'
+import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 
 /** Straight-line code. */
 export interface Region {
@@ -18,7 +18,7 @@ export interface Region {
 const DEAD: Region = { places: [], around: null, cost: 0 }
 
 /** Index of an additional local variable. */
-export type LocalOf = (name: string, type: number) => number
+type LocalOf = (name: string, type: number) => number
 
 export class FuelMeter {
   /** Region of the current code; null if a new one must be opened. */
@@ -172,7 +172,7 @@ export class FuelMeter {
     this.#subtract(region)
     out.localTee(this.#local('fuel', VALUE.i64))
     out.i64(0)
-    out.byte(I.i64LtS)
+    out.byte(OP.i64LtS)
     out.byte(OP.brIf)
     out.u32(label)
   }
@@ -190,17 +190,17 @@ export class FuelMeter {
 
   /** Subtracts the cost from the value on the stack. */
   #subtract(region: Region): void {
-    this.#out.byte(0x42)
+    this.#out.byte(OP.i64Const)
     const place = this.#out.later()
     if (region !== DEAD) region.places.push(place)
-    this.#out.byte(I.i64Sub)
+    this.#out.byte(OP.i64Sub)
   }
 
   #trapWhenEmpty(): void {
     const out = this.#out
     out.globalGet(this.#fuel)
     out.i64(0)
-    out.byte(I.i64LtS)
+    out.byte(OP.i64LtS)
     out.trapIf()
   }
 }

@@ -1,5 +1,6 @@
 /** Fuel of instructions: one unit is about the time of a simple instruction. Host functions burn their fuel themselves. */
-import { type Instruction, OP } from './instruction.ts'
+import type { Instruction } from './instruction.ts'
+import { OP } from './opcodes.ts'
 
 /** Call of a kernel function that the rewriter implements. */
 const EXCHANGE_CALL = 4

@@ -6,74 +6,14 @@
  */
 import { type BadModule, UnsupportedFeature } from './bad-module.ts'
 import type { ByteReader } from './byte-reader.ts'
-
-export const OP = {
-  unreachable: 0x00,
-  block: 0x02,
-  loop: 0x03,
-  if: 0x04,
-  else: 0x05,
-  try: 0x06,
-  catch: 0x07,
-  throw: 0x08,
-  rethrow: 0x09,
-  throwRef: 0x0a,
-  end: 0x0b,
-  br: 0x0c,
-  brIf: 0x0d,
-  brTable: 0x0e,
-  return: 0x0f,
-  call: 0x10,
-  callIndirect: 0x11,
-  returnCall: 0x12,
-  returnCallIndirect: 0x13,
-  delegate: 0x18,
-  catchAll: 0x19,
-  select: 0x1b,
-  selectTyped: 0x1c,
-  tryTable: 0x1f,
-  localGet: 0x20,
-  globalSet: 0x24,
-  tableGet: 0x25,
-  tableSet: 0x26,
-  firstLoad: 0x28,
-  firstStore: 0x36,
-  lastStore: 0x3e,
-  memorySize: 0x3f,
-  memoryGrow: 0x40,
-  i32Const: 0x41,
-  i64Const: 0x42,
-  f32Const: 0x43,
-  f64Const: 0x44,
-  lastNumeric: 0xc4,
-  refNull: 0xd0,
-  refIsNull: 0xd1,
-  refFunc: 0xd2,
-  // With prefix 0xfc.
-  memoryInit: 0xfc08,
-  dataDrop: 0xfc09,
-  memoryCopy: 0xfc0a,
-  memoryFill: 0xfc0b,
-  tableInit: 0xfc0c,
-  elemDrop: 0xfc0d,
-  tableCopy: 0xfc0e,
-  tableGrow: 0xfc0f,
-  tableFill: 0xfc11,
-  // With prefix 0xfd.
-  v128Store: 0xfd0b,
-  firstStoreLane: 0xfd58,
-  lastStoreLane: 0xfd5b,
-} as const
+import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 
 const LAST_TRUNCATION = 0xfc07
 const LAST_VECTOR = 0xfdff
 const LAST_RELAXED_VECTOR = 0x113
 
-/** A value type as its byte. */
-export const VALUE = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b } as const
 const REFERENCES = new Set([0x70, 0x6f, 0x69])
 const VALUES = new Set<number>(Object.values(VALUE))
-const EMPTY = 0x40
 
 /** The last instruction; one object is reused for all. */
 export class Instruction {
@@ -97,21 +37,21 @@ export class Instruction {
     if (first === 0xfc) this.#readMisc(reader)
     else if (first === 0xfd) this.#readVector(reader)
     else if (first >= OP.firstLoad && first <= OP.lastStore) this.#readMemoryArgument(reader)
-    else if (first < 0x45) this.#readBasic(reader, first)
+    else if (first < OP.i32Eqz) this.#readBasic(reader, first)
     else if (first > OP.lastNumeric) this.#readReference(reader, first)
     this.end = reader.at
   }
 
   #readBasic(reader: ByteReader, op: number): void {
     switch (op) {
-      case 0x00:
-      case 0x01:
+      case OP.unreachable:
+      case OP.nop:
       case OP.else:
       case OP.throwRef:
       case OP.end:
       case OP.return:
       case OP.catchAll:
-      case 0x1a:
+      case OP.drop:
       case OP.select:
         return
       case OP.block:
@@ -153,10 +93,10 @@ export class Instruction {
       case OP.call:
       case OP.returnCall:
       case OP.delegate:
-      case 0x20:
-      case 0x21:
-      case 0x22:
-      case 0x23:
+      case OP.localGet:
+      case OP.localSet:
+      case OP.localTee:
+      case OP.globalGet:
       case OP.globalSet:
       case OP.tableGet:
       case OP.tableSet:
@@ -239,7 +179,7 @@ function unknownType(type: number, what: string): BadModule {
 function readBlockType(reader: ByteReader): void {
   const first = reader.bytes[reader.at]
   const type = reader.s33()
-  if (type < 0 && first !== EMPTY) checkValueType(first)
+  if (type < 0 && first !== EMPTY_BLOCK) checkValueType(first)
 }
 
 function unknown(op: number): BadModule {

@@ -2,7 +2,8 @@
  * Decides how loops burn fuel. A loop that burns at its back edges costs nothing if it runs once; a loop with a duplicated
  * body is checked at every second iteration.
  */
-import { type Instruction, OP } from './instruction.ts'
+import type { Instruction } from './instruction.ts'
+import { OP } from './opcodes.ts'
 
 /** `entered`: at the head. `repeated`: at the back edges. `twice`: at the back edges, with a duplicated body. */
 export type LoopForm = 'entered' | 'repeated' | 'twice'

@@ -1,7 +1,8 @@
 /** Parses the sections of a module that the rewriter changes; others stay ranges of bytes. @source WebAssembly core 3.0, 5.5 */
 import { BadModule, UnsupportedFeature } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
-import { checkReferenceType, checkValueType, Instruction, OP } from './instruction.ts'
+import { checkReferenceType, checkValueType, Instruction } from './instruction.ts'
+import { OP } from './opcodes.ts'
 import { readSections } from './sections.ts'
 
 export const SECTION = {
@@ -35,6 +36,15 @@ export interface Limits {
 
 /** Kinds of imports and exports. */
 export const KIND = { function: 0, table: 1, memory: 2, global: 3, tag: 4 } as const
+
+export type ExternKind = keyof typeof KIND
+
+/** @throws BadModule for an unknown kind */
+export function kindName(kind: number): ExternKind {
+  const names = Object.keys(KIND) as ExternKind[]
+  if (kind >= names.length) throw new BadModule(`invalid module: unknown kind ${kind} of an import or export`)
+  return names[kind]
+}
 
 export interface ModuleImport {
   readonly module: string
@@ -74,6 +84,12 @@ export interface ModuleParts {
   readonly dataBytes: number
   /** Functions that tables or references may hold. */
   readonly referenced: ReadonlySet<number>
+}
+
+/** Types of all functions by index: imported ones first. */
+export function functionTypes({ types, imports, functions }: ModuleParts): FunctionType[] {
+  const imported = imports.filter(({ kind }) => kind === KIND.function).map(({ type }) => type)
+  return [...imported, ...functions].map((type) => types[type])
 }
 
 /** @throws BadModule for an invalid file or an unsupported feature */

@@ -1,5 +1,6 @@
 /** Indices and offsets of what the rewriter adds, always after the module's own, so that no index changes. */
 import type { FunctionType, ModuleParts } from './module-parts.ts'
+import { VALUE } from './opcodes.ts'
 
 /** Size of the chunks in which memory is restored, as a shift of addresses. */
 export const CHUNK_SHIFT = 12
@@ -49,9 +50,9 @@ const OWN_GLOBALS = [
   'outputBytes',
   'errorAt',
 ] as const
-export type OwnGlobal = (typeof OWN_GLOBALS)[number]
+type OwnGlobal = (typeof OWN_GLOBALS)[number]
 
-export interface MemoryPlan {
+interface MemoryPlan {
   readonly minimum: number
   readonly maximum: number
   /** Offset of its chunks in the exchange memory, one byte each. */
@@ -63,7 +64,7 @@ export interface MemoryPlan {
   readonly grow: number
 }
 
-export interface TablePlan {
+interface TablePlan {
   readonly type: number
   readonly minimum: number
   readonly maximum: number
@@ -94,7 +95,7 @@ export interface Plan {
 }
 
 /** The types of the module and added types. */
-export class TypeList {
+class TypeList {
   readonly all: FunctionType[]
   readonly #known = new Map<string, number>()
 
@@ -184,8 +185,6 @@ export function makePlan(
   return { plan, added }
 }
 
-const I32 = 0x7f
-
 function keptGlobals(
   { globals }: ModuleParts,
   own: Readonly<Record<OwnGlobal, number>>,
@@ -194,7 +193,7 @@ function keptGlobals(
 ): Plan['kept'] {
   const mutable = globals.flatMap(({ type, isMutable }, global) => (isMutable ? [{ global, type }] : []))
   const ownKept = [own.pagesLeft, own.placesLeft, ...memories.map(({ size }) => size)]
-  return [...mutable, ...ownKept.map((global) => ({ global, type: I32 }))].map((one, place) => ({
+  return [...mutable, ...ownKept.map((global) => ({ global, type: VALUE.i32 }))].map((one, place) => ({
     ...one,
     shadow: firstShadow + place,
   }))

@@ -2,13 +2,14 @@
  * Rewrites a function body: burns fuel at its entry, at back edges of loops and at code that only branches reach; counts
  * the stack of recursive functions; marks the memory chunks of stores.
  */
-import { Assembler, EMPTY_BLOCK, I } from './assembler.ts'
+import { Assembler } from './assembler.ts'
 import type { BodyTraits } from './body-traits.ts'
 import { ByteReader } from './byte-reader.ts'
 import { FuelMeter, type Region } from './fuel-meter.ts'
 import { weightOf } from './fuel-weights.ts'
-import { Instruction, OP, storedType, VALUE } from './instruction.ts'
+import { Instruction, storedType } from './instruction.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
+import { EMPTY_BLOCK, isOpening, OP, VALUE } from './opcodes.ts'
 import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
 
 /** Estimated stack of an active function without its local variables. */
@@ -253,12 +254,12 @@ export class BodyRewriter {
     if (!this.#countsStack) return
     out.globalGet(stack)
     out.i32(this.#frameBytes)
-    out.byte(I.i32Sub)
+    out.byte(OP.i32Sub)
     if (this.#traits.catches) out.localTee(this.#local('stack', VALUE.i32))
     out.globalSet(stack)
     out.globalGet(stack)
     out.i32(0)
-    out.byte(I.i32LtS)
+    out.byte(OP.i32LtS)
     out.trapIf()
   }
 
@@ -271,7 +272,7 @@ export class BodyRewriter {
     if (this.#traits.catches) out.localGet(this.#local('stack', VALUE.i32))
     else out.globalGet(stack)
     out.i32(this.#frameBytes)
-    out.byte(I.i32Add)
+    out.byte(OP.i32Add)
     out.globalSet(stack)
   }
 
@@ -345,7 +346,7 @@ export class BodyRewriter {
         this.#noteDirty()
         this.#burnForCount(() => {
           this.#out.i32(UNITS_OF_PLACE_SHIFT)
-          this.#out.byte(I.i32Shl)
+          this.#out.byte(OP.i32Shl)
         })
         this.#copy()
         return
@@ -384,12 +385,12 @@ export class BodyRewriter {
     out.localTee(address)
     if (offset > 0) {
       out.i32(offset)
-      out.byte(I.i32Add)
+      out.byte(OP.i32Add)
     }
     out.i32(CHUNK_SHIFT)
-    out.byte(I.i32ShrU)
+    out.byte(OP.i32ShrU)
     out.i32(1)
-    out.access(I.i32Store8, this.#plan.exchange, this.#plan.memories[index].chunks)
+    out.access(OP.i32Store8, this.#plan.exchange, this.#plan.memories[index].chunks)
     out.localGet(address)
     out.localGet(value)
     this.#copy()
@@ -401,7 +402,7 @@ export class BodyRewriter {
     if (!this.#plan.limits.restores) {
       this.#burnForCount(() => {
         out.i32(BYTES_OF_UNIT_SHIFT)
-        out.byte(I.i32ShrU)
+        out.byte(OP.i32ShrU)
       })
       this.#copy()
       return
@@ -454,10 +455,6 @@ export class BodyRewriter {
     else if (results.length === 1) this.#out.byte(results[0])
     else this.#out.signed(this.#plan.types.indexOf([], results))
   }
-}
-
-function isOpening(op: number): boolean {
-  return op === OP.block || op === OP.loop || op === OP.if || op === OP.try || op === OP.tryTable
 }
 
 /** Control instructions, where the fuel must be in the local variable on all paths. */

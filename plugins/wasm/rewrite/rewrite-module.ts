@@ -3,8 +3,8 @@ import { Assembler } from './assembler.ts'
 import { BadModule } from './bad-module.ts'
 import { scanBodies } from './body-traits.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
-import { VALUE } from './instruction.ts'
 import { KIND, type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
+import { OP, VALUE } from './opcodes.ts'
 import { BLOCK_HEAD_BYTES, makePlan, PAGE_BYTES, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'
 
@@ -13,7 +13,7 @@ export const EXPORT_PREFIX = 'weir:'
 const MAX_MEMORIES = 100
 const MAX_TABLES = 100
 export const KERNEL_NAMESPACE = 'extism:host/env'
-const [HAS_MAXIMUM, MUTABLE, NULL_REFERENCE, END] = [1, 1, 0xd0, 0x0b]
+const [HAS_MAXIMUM, MUTABLE] = [1, 1]
 
 /** Layout of a rewritten module. */
 export interface Layout {
@@ -38,13 +38,19 @@ export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritt
   const parts = readParts(bytes)
   checkLimits(parts, limits)
   const { plan, added } = makePlan(parts, limits, exchangedImports(parts))
-  const functions = [...added.map((one) => addedFunction(plan, one)), ...hostFunctions(plan)]
-  const exchangeNames = added.flatMap((one, index) =>
-    one.kind === 'exchange' ? [{ name: one.name, index: plan.firstFunction + index }] : [],
+  const host = hostFunctions(plan)
+  const functions = [...added.map((one) => addedFunction(plan, one)), ...host]
+  const exchanged = new Map(
+    added.flatMap((one, index) =>
+      one.kind === 'exchange' ? [[one.name, plan.firstFunction + index] as const] : [],
+    ),
   )
-  const exported = new Map(exchangeNames.map(({ name, index }) => [EXPORT_PREFIX + name, index]))
   const firstHost = plan.firstFunction + added.length
-  for (const [place, { name }] of hostFunctions(plan).entries()) exported.set(name, firstHost + place)
+  const exported = new Map([
+    ...exchanged,
+    ['burn', plan.burn],
+    ...host.map(({ name }, index) => [name, firstHost + index] as const),
+  ])
   return {
     bytes: new ModuleWriter(plan, functions, exported).write(),
     layout: {
@@ -54,7 +60,7 @@ export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritt
       })),
       base: plan.base,
       restores: limits.restores,
-      exchanged: exchangeNames.map(({ name }) => name),
+      exchanged: [...exchanged.keys()],
     },
   }
 }
@@ -102,7 +108,7 @@ function exchangedImports({ imports, types }: ModuleParts): Map<number, string> 
 class ModuleWriter {
   readonly #plan: Plan
   readonly #functions: readonly FunctionCode[]
-  /** Indices of exported added functions by name. */
+  /** Indices of exported added functions by name without prefix. */
   readonly #exported: ReadonlyMap<string, number>
   readonly #out = new Assembler()
 
@@ -148,7 +154,7 @@ class ModuleWriter {
       const body = new Assembler()
       body.all(locals === 0 ? [0] : [1, locals, VALUE.i32])
       write(body)
-      body.byte(END)
+      body.byte(OP.end)
       code.u32(body.length)
       code.copy(body.view())
     }
@@ -179,7 +185,7 @@ class ModuleWriter {
   #memories(section: Assembler): void {
     const { memories, base, limits } = this.#plan
     section.u32(memories.length + 1)
-    const minimum = Math.ceil((base + 1) / 65_536)
+    const minimum = Math.ceil((base + 1) / PAGE_BYTES)
     const exchange = { minimum, maximum: minimum + limits.exchangePages }
     for (const one of [...memories, exchange]) {
       section.byte(HAS_MAXIMUM)
@@ -208,14 +214,18 @@ class ModuleWriter {
     this.#append(SECTION.global, parts.globals.length, [...own, ...sizes, ...shadows], (section, one) => {
       section.all([one.type, MUTABLE])
       constant(section, one.type, one.value)
-      section.byte(END)
+      section.byte(OP.end)
     })
   }
 
   #exports(): void {
     const { parts, global, memories, exchange } = this.#plan
     const entries = [
-      ...[...this.#exported].map(([name, index]) => ({ name, kind: KIND.function, index })),
+      ...[...this.#exported].map(([name, index]) => ({
+        name: EXPORT_PREFIX + name,
+        kind: KIND.function,
+        index,
+      })),
       ...[...memories.keys()].map((index) => ({
         name: `${EXPORT_PREFIX}memory:${index}`,
         kind: KIND.memory,
@@ -288,15 +298,15 @@ function constant(section: Assembler, type: number, value: number): void {
       section.i64(value)
       return
     case VALUE.f32:
-      section.all([0x43, 0, 0, 0, 0])
+      section.all([OP.f32Const, 0, 0, 0, 0])
       return
     case VALUE.f64:
-      section.all([0x44, 0, 0, 0, 0, 0, 0, 0, 0])
+      section.all([OP.f64Const, 0, 0, 0, 0, 0, 0, 0, 0])
       return
     case VALUE.v128:
       section.all([0xfd, 0x0c, ...new Array<number>(16).fill(0)])
       return
     default:
-      section.all([NULL_REFERENCE, type])
+      section.all([OP.refNull, type])
   }
 }

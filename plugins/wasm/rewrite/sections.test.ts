@@ -4,7 +4,7 @@ import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
 import { BadModule } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import { hasStartSection, readSections } from './sections.ts'
+import { readSections } from './sections.ts'
 
 const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
 const module = (options: Parameters<typeof tinyModule>[0] = {}) =>
@@ -30,16 +30,12 @@ test('integers are read as written, between any other bytes', () => {
 test('sections are adjacent up to the end of the file', () => {
   const bytes = module({ memory: { minimum: 1 }, imports: ['a.b'] })
   let at = 8
-  for (const { start, from, to } of readSections(bytes)) {
-    expect(start).toBe(at)
-    expect(from).toBeGreaterThan(start)
+  for (const { id, from, to } of readSections(bytes)) {
+    expect(bytes[at]).toBe(id)
+    expect(from).toBeGreaterThan(at)
     at = to
   }
   expect(at).toBe(bytes.length)
-})
-
-test('a start function is detected', () => {
-  expect([hasStartSection(module()), hasStartSection(module({ start: true }))]).toEqual([false, true])
 })
 
 test('any bytes are read or rejected with a message', () => {
@@ -52,7 +48,7 @@ test('any bytes are read or rejected with a message', () => {
       const bytes = valid.slice(0, length)
       for (const [at, value] of edits) if (at < length) bytes[at] = value
       try {
-        hasStartSection(bytes)
+        readSections(bytes)
       } catch (error) {
         expect(error).toBeInstanceOf(BadModule)
       }

@@ -7,12 +7,9 @@ const CORE_VERSION = [0x01, 0x00, 0x00, 0x00]
 /** Version and layer of the component format. */
 const COMPONENT_VERSION = [0x0d, 0x00, 0x01, 0x00]
 const HEADER_BYTES = 8
-const START_SECTION = 8
 
 export interface Section {
   readonly id: number
-  /** Offset of the id byte. */
-  readonly start: number
   /** Offsets of the content. */
   readonly from: number
   readonly to: number
@@ -34,12 +31,11 @@ export function readSections(bytes: Uint8Array): Section[] {
   const sections: Section[] = []
   const reader = new ByteReader(bytes, HEADER_BYTES)
   while (!reader.isAtEnd) {
-    const start = reader.at
     const id = reader.byte()
     const size = reader.u32()
     const from = reader.at
     reader.skip(size)
-    sections.push({ id, start, from, to: reader.at })
+    sections.push({ id, from, to: reader.at })
   }
   return sections
 }
@@ -53,9 +49,4 @@ function checkHeader(bytes: Uint8Array): void {
     'invalid module: the file is a component, but a core module is expected; build for a core target such as ' +
       'wasm32-unknown-unknown, without component tools',
   )
-}
-
-/** True if the module runs code as soon as it is instantiated. */
-export function hasStartSection(bytes: Uint8Array): boolean {
-  return readSections(bytes).some(({ id }) => id === START_SECTION)
 }

@@ -18,7 +18,7 @@ const FAILED = 1
 const TIME_US = 2
 const MAX_TIME_US = 3
 
-export interface ExecutionTotals {
+interface ExecutionTotals {
   readonly total: number
   readonly successful: number
   readonly failed: number
@@ -27,7 +27,7 @@ export interface ExecutionTotals {
   readonly maxTimeUs: number
 }
 
-export interface ModuleTotals {
+interface ModuleTotals {
   readonly failed: number
   /** Microseconds */
   readonly timeUs: number
@@ -39,7 +39,7 @@ export interface ModuleTotals {
   readonly suspendedUntilMs: number | null
 }
 
-export interface BreakerSettings {
+interface BreakerSettings {
   /** Failures in a row that suspend a module. */
   readonly failures: number
   readonly coolOffMs: number

@@ -5,6 +5,7 @@
 import type { RequestContext } from '#kernel'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule, StreamItemResult } from '../threads/guest-task.ts'
+import { RequestModules } from './request-modules.ts'
 import { StreamBatcher, type StreamWork } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
@@ -22,7 +23,7 @@ export class ShadowBatcher extends StreamBatcher {
   }
 }
 
-export interface WatchParts {
+interface WatchParts {
   readonly batcher: StreamBatcher
   readonly shadowBatcher: ShadowBatcher
   readonly statistics: Pick<CallStatistics, 'compared' | 'isSuspended'>
@@ -45,7 +46,7 @@ export class ShadowedStream implements StreamEventSink {
     responseHeaders: readonly string[],
   ) {
     const open = (batcher: StreamBatcher, chain: readonly LoadedModule[]) =>
-      new StreamSession(batcher, chain, ctx, responseHeaders)
+      new StreamSession(batcher, new RequestModules(chain, ctx), responseHeaders)
     let unwatched: LoadedModule[] = []
     const close = () => {
       if (unwatched.length > 0) this.#parts.push({ session: open(parts.batcher, unwatched), watches: [] })

@@ -4,7 +4,7 @@ import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/gue
 const EVENT = 'weir.module_skipped'
 
 /** Events of one stream. */
-export interface NotedWork {
+interface NotedWork {
   /** The same for all events of the stream. */
   readonly origin: object
   readonly events: readonly StreamEvent[]

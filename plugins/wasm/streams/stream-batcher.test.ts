@@ -31,7 +31,7 @@ class StubPool {
   readonly tasks: { items: readonly string[]; end: (end: TaskEnd) => void }[] = []
 
   run({ draft }: TaskRequest): Promise<TaskEnd> {
-    const { items, chain } = draft as StreamTask
+    const { items, chain } = draft().task as StreamTask
     const called = ({ modules }: StreamItem) => modules.map((place) => chain[place]).join()
     return new Promise((end) => this.tasks.push({ items: items.map(called), end }))
   }

@@ -181,12 +181,11 @@ export class StreamBatcher extends Batcher<Waiting> {
       ...new Set(batch.flatMap(({ work, places }) => places.map((place) => work.modules[place]))),
     ]
     const ended = await this.pool.run({
-      draft: {
-        kind: 'stream',
-        chain: chain.map(({ uuid }) => uuid),
-        items: batch.map((waiting) => toItem(waiting, this.#point, chain)),
-      },
       ...chainOf(chain),
+      draft: () => {
+        const items = batch.map((waiting) => toItem(waiting, this.#point, chain))
+        return { task: { kind: 'stream', chain: chain.map(({ uuid }) => uuid), items }, transfer: [] }
+      },
     })
     if (ended.kind !== 'result') this.#recover(batch, chain, ended)
     else if (ended.result.kind === 'stream') {

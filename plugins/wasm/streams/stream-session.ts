@@ -1,10 +1,9 @@
 /** The OnStreamEvent attach point: passes the events of one stream through its modules. */
-import type { RequestContext } from '#kernel'
 import { writeEvent } from '#shared'
 import { wasmErrors } from '../errors.ts'
 import { toPairs } from '../hooks/phase-head.ts'
-import { requestFacts } from '../hooks/request-facts.ts'
-import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
+import type { StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
+import type { RequestModules } from './request-modules.ts'
 import { DONE, type EventBlock, readBlocks } from './sse-events.ts'
 import type { StreamBatcher } from './stream-batcher.ts'
 
@@ -17,11 +16,8 @@ const isDoneBlock = ({ isDone }: EventBlock) => isDone
 
 export class StreamSession {
   readonly #batcher: StreamBatcher
-  readonly #modules: readonly LoadedModule[]
+  readonly #of: RequestModules
   readonly #prefixes: readonly string[]
-  readonly #tenant: string | null
-  readonly #requestId: string
-  readonly #origin: RequestContext
   #states: string[]
   #nextIndex = 0
   /** The modules were called for the end of the stream. */
@@ -30,42 +26,26 @@ export class StreamSession {
   #isClosed = false
 
   /** @param responseHeaders flat list; empty if no module needs them */
-  constructor(
-    batcher: StreamBatcher,
-    modules: readonly LoadedModule[],
-    ctx: RequestContext,
-    responseHeaders: readonly string[],
-  ) {
+  constructor(batcher: StreamBatcher, of: RequestModules, responseHeaders: readonly string[]) {
     this.#batcher = batcher
-    this.#origin = ctx
-    this.#modules = modules
-    for (const { name } of modules) ctx.noteModule(name)
-    this.#states = modules.map(() => '')
-    const request = requestFacts(
-      ctx,
-      modules.some(({ needs }) => needs.client_ip),
-    )
-    this.#tenant = request.tenant
-    this.#requestId = request.id
+    this.#of = of
+    this.#states = of.modules.map(() => '')
     // Encoded once, since it is the same for every event.
-    const requestHeaders = [...ctx.requestHeaders]
-    this.#prefixes = modules.map(({ needs }) => {
-      const headers =
-        needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers, needs.credentials)
+    this.#prefixes = of.modules.map(({ needs }, index) => {
       const response = {
-        status: ctx.status,
+        status: of.ctx.status,
         is_stream: true,
         headers:
           needs.response_headers === false ? undefined : toPairs(responseHeaders, needs.response_headers),
       }
-      return `"request":${JSON.stringify({ ...request, headers })},"response":${JSON.stringify(response)}`
+      return `"request":${of.requests[index]},"response":${JSON.stringify(response)}`
     })
   }
 
   /** @param events complete events @throws wasm_module_failed if a fail-closed module failed */
   take(events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
     if (this.#isClosed) return NOTHING
-    if (this.#hasEnded || this.#modules.length === 0) return events
+    if (this.#hasEnded || this.#of.modules.length === 0) return events
     const blocks = readBlocks(events)
     const done = blocks.findIndex(isDoneBlock)
     const isEnd = isLast || done >= 0
@@ -83,16 +63,17 @@ export class StreamSession {
     done: number,
     isEnd: boolean,
   ): Buffer | Promise<Buffer> {
+    const { modules, ctx, tenant } = this.#of
     const work = {
-      modules: this.#modules,
+      modules,
       states: this.#states,
       prefixes: this.#prefixes,
-      requestId: this.#requestId,
-      tenant: this.#tenant,
+      requestId: ctx.requestId,
+      tenant,
       firstIndex: this.#nextIndex,
       events: shown.map(({ event }) => event),
       isEnd,
-      origin: this.#origin,
+      origin: ctx,
     }
     this.#nextIndex += shown.length
     const finish = (given: StreamItemResult['out'] | null): Buffer => {

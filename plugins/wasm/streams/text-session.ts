@@ -1,49 +1,23 @@
 /** The OnText attach point: passes one text of an answer through its modules. */
-import type { RequestContext, TextEditor, TextStream } from '#kernel'
+import type { TextEditor, TextStream } from '#kernel'
 import { wasmErrors } from '../errors.ts'
-import { toPairs } from '../hooks/phase-head.ts'
-import { requestFacts } from '../hooks/request-facts.ts'
 import { quoted } from '../instances/guest-frame.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
-import type { LoadedModule, StreamItemResult } from '../threads/guest-task.ts'
+import type { StreamItemResult } from '../threads/guest-task.ts'
+import type { RequestModules } from './request-modules.ts'
 import type { StreamBatcher, StreamWork } from './stream-batcher.ts'
-
-/** The modules of a request, with the member `request` of the head of each as JSON; the same for all texts of the request. */
-export class TextModules {
-  readonly modules: readonly LoadedModule[]
-  readonly ctx: RequestContext
-  readonly tenant: string | null
-  readonly requests: readonly string[]
-
-  constructor(modules: readonly LoadedModule[], ctx: RequestContext) {
-    this.modules = modules
-    this.ctx = ctx
-    for (const { name } of modules) ctx.noteModule(name)
-    const request = requestFacts(
-      ctx,
-      modules.some(({ needs }) => needs.client_ip),
-    )
-    this.tenant = request.tenant
-    const requestHeaders = [...ctx.requestHeaders]
-    this.requests = modules.map(({ needs }) => {
-      const headers =
-        needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers, needs.credentials)
-      return JSON.stringify({ ...request, headers })
-    })
-  }
-}
 
 export class TextSession implements TextEditor {
   readonly #batcher: StreamBatcher
   readonly #statistics: Pick<CallStatistics, 'isSuspended'>
-  readonly #of: TextModules
+  readonly #of: RequestModules
   readonly #prefixes: readonly string[]
   #held: string[]
 
   constructor(
     batcher: StreamBatcher,
     statistics: Pick<CallStatistics, 'isSuspended'>,
-    of: TextModules,
+    of: RequestModules,
     { kind, choice, call }: TextStream,
   ) {
     this.#batcher = batcher

@@ -53,7 +53,7 @@ interface OutgoingEvent {
   readonly data: string
 }
 
-export interface GuestOutput {
+interface GuestOutput {
   readonly head: unknown
   readonly body: Buffer
 }

@@ -1,5 +1,6 @@
 /** Runs a module with sample input: describe, then each handler. */
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
+import type { ModuleProblem } from '../instances/check-module.ts'
 import { UnsupportedFeature } from '../rewrite/bad-module.ts'
 import { toFirstInput } from './case-input.ts'
 import { checkOutput } from './checked-output.ts'
@@ -9,13 +10,9 @@ import type { TrialSettings } from './trial-module.ts'
 
 export type ConformanceOptions = Omit<TrialSettings, 'bytes'>
 
-export interface Finding {
+export interface Finding extends ModuleProblem {
   /** problem: the gateway rejects the module or its calls fail. */
   readonly level: 'problem' | 'warning'
-  readonly code: string
-  readonly message: string
-  /** How to fix it. */
-  readonly next: string
 }
 
 /** Calls after which the memory of a warm instance must have stopped growing. */

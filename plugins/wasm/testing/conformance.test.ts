@@ -98,7 +98,7 @@ describe('imports', () => {
     expect(findings).toContainEqual({
       level: 'problem',
       code: 'import_unknown',
-      message: 'the module imports kv_got from extism:host/user, which the gateway does not provide',
+      message: 'the module imports extism:host/user.kv_got, which the gateway does not provide',
       next: 'did you mean kv_get?',
     })
   })
@@ -145,7 +145,7 @@ test('HTTP of Extism is rejected with the action that replaces it', async () => 
   const imports = [{ module: 'extism:host/env', name: 'http_status_code', type: 0 }]
   const { findings } = await checkModule(handmade({ imports }))
   expect(findings).toContainEqual(
-    expect.objectContaining({ code: 'import_http', next: expect.stringContaining('`fetch`') }),
+    expect.objectContaining({ code: 'import_http', next: expect.stringContaining('action fetch') }),
   )
 })
 

@@ -7,10 +7,15 @@ import {
   EXPORT_OF_ATTACH_POINT,
 } from '../../../wasm-sdk/abi.ts'
 import { type Signature, signatureOf } from '../instances/host-imports.ts'
-import { KIND, type ModuleParts, readParts } from '../rewrite/module-parts.ts'
+import {
+  type ExternKind,
+  functionTypes,
+  KIND,
+  kindName,
+  type ModuleParts,
+  readParts,
+} from '../rewrite/module-parts.ts'
 import { formatOf, type ModuleFormat } from '../rewrite/sections.ts'
-
-type ExternKind = keyof typeof KIND
 
 interface ModuleExport {
   readonly name: string
@@ -19,7 +24,7 @@ interface ModuleExport {
   readonly signature: Signature | null
 }
 
-export interface ModuleImport extends ModuleExport {
+interface ModuleImport extends ModuleExport {
   readonly module: string
 }
 
@@ -70,9 +75,9 @@ function formatProblem(bytes: Uint8Array, format: ModuleFormat): string {
   return bytes.length === 0 ? 'the file is empty' : 'the file is not a WebAssembly module'
 }
 
-function toContent({ types, imports, functions, exports, memories }: ModuleParts): Content {
-  const importedTypes = imports.filter(({ kind }) => kind === KIND.function).map(({ type }) => type)
-  const functionTypes = [...importedTypes, ...functions]
+function toContent(parts: ModuleParts): Content {
+  const { types, imports, exports, memories } = parts
+  const ofFunctions = functionTypes(parts)
   return {
     imports: imports.map(({ module, name, kind, type }) => ({
       module,
@@ -83,16 +88,8 @@ function toContent({ types, imports, functions, exports, memories }: ModuleParts
     exports: exports.map(({ name, kind, index }) => ({
       name,
       kind: kindName(kind),
-      signature: kind === KIND.function ? signatureOf(types[functionTypes[index]]) : null,
+      signature: kind === KIND.function ? signatureOf(ofFunctions[index]) : null,
     })),
     memories: memories.map(({ minimum, maximum }) => ({ minPages: minimum, maxPages: maximum })),
   }
-}
-
-const KINDS = Object.keys(KIND) as ExternKind[]
-
-function kindName(kind: number): ExternKind {
-  const name = KINDS.at(kind)
-  if (name === undefined) throw new Error(`invalid module: unknown kind ${kind} of an import or export`)
-  return name
 }

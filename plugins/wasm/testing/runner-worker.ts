@@ -80,10 +80,6 @@ export class RunnerWorker {
     return thread
   }
 
-  get isAlive(): boolean {
-    return this.#ended === null
-  }
-
   /**
    * Calls of one thread must not overlap.
    *

@@ -69,7 +69,8 @@ export async function loadTrial(settings: TrialSettings): Promise<TrialModule> {
     http: { problemOf: () => null },
     pool: {
       run: async ({ draft, modules, limitMs }) => {
-        const hasDescribe = draft.kind === 'describe' && draft.hasDescribe
+        const { task } = draft()
+        const hasDescribe = task.kind === 'describe' && task.hasDescribe
         const end = await startOnce(modules[0], hasDescribe, limitMs(0))
         if (hasDescribe && end.kind === 'result' && end.result.kind === 'describe')
           json = end.result.json ?? ''

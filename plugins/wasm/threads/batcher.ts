@@ -2,11 +2,8 @@
  * Sends work to the pool in batches, at most one per thread: work that arrives in one turn of the event loop, or while
  * all threads are busy, is sent together, since a message costs more than a call.
  */
-import type { GuestPool, TaskEnd, TaskRequest } from './guest-pool.ts'
+import { type GuestPool, START_GRACE_MS, type TaskEnd, type TaskRequest } from './guest-pool.ts'
 import { type LoadedModule, PROGRESS_BASE } from './guest-task.ts'
-
-/** Additional wait while threads are starting, milliseconds. */
-const START_GRACE_MS = 5_000
 
 export abstract class Batcher<Waiting> {
   /** Longest waiting first. */

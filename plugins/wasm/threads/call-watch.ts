@@ -9,7 +9,7 @@ export interface CallLimits {
   readonly shortestMs: number
 }
 
-export interface CallWatchParts {
+interface CallWatchParts {
   /** Progress of all tasks. */
   readonly cells: Int32Array
   /** Index of this task in the cells. */

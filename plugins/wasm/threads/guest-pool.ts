@@ -13,7 +13,7 @@ import {
 } from './guest-task.ts'
 
 /** Additional wait for threads that are starting, milliseconds. */
-const START_GRACE_MS = 5_000
+export const START_GRACE_MS = 5_000
 
 /** Delay before the cell of a terminated task is reused, milliseconds. */
 const CELL_REST_MS = 1_000
@@ -29,20 +29,19 @@ export type TaskEnd =
   | { readonly kind: 'refused' }
 
 /** A task without the members that the pool adds. */
-export type TaskDraft = GuestTask extends infer Task
+type TaskDraft = GuestTask extends infer Task
   ? Task extends GuestTask
     ? Omit<Task, 'cell' | 'modules' | 'live'>
     : never
   : never
 
 export interface TaskRequest extends CallLimits {
-  readonly draft: TaskDraft
   readonly modules: readonly LoadedModule[]
-  /** Creates the draft and the buffers to transfer, for each attempt. */
-  prepare?(): { draft: TaskDraft; transfer: ArrayBuffer[] }
+  /** Creates the task and the buffers to transfer, for each attempt. */
+  draft(): { task: TaskDraft; transfer: ArrayBuffer[] }
 }
 
-export interface GuestPoolOptions {
+interface GuestPoolOptions {
   readonly host: Host
   readonly config: WasmConfig
   readonly state: SharedArrayBuffer
@@ -71,10 +70,6 @@ export class GuestPool {
     this.#cells = new Int32Array(this.#cellMemory)
     this.#freeCells = Array.from({ length: cells }, (_, index) => index)
     this.#state = new SharedState(state, NO_OWNER)
-  }
-
-  get threads(): number {
-    return this.#pool?.threads ?? 0
   }
 
   /** No thread has completed a task since the start: waits are extended. */
@@ -140,7 +135,7 @@ export class GuestPool {
     const pool = this.open()
     Atomics.store(this.#cells, cell * 2, 0)
     Atomics.store(this.#cells, cell * 2 + 1, sharedClockMs())
-    const { draft, transfer } = request.prepare?.() ?? { draft: request.draft, transfer: [] }
+    const { task: draft, transfer } = request.draft()
     const { live } = this.#options
     const task: GuestTask = {
       ...draft,

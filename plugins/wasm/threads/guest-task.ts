@@ -178,7 +178,7 @@ export interface StreamTask extends TaskBase {
 }
 
 /** At registration: instantiates the module and calls `describe` if it is exported. */
-export interface DescribeTask extends TaskBase {
+interface DescribeTask extends TaskBase {
   readonly kind: 'describe'
   readonly hasDescribe: boolean
 }

@@ -42,6 +42,7 @@ export class InlineGuests {
   }
 
   update(modules: readonly LoadedModule[]): void {
+    this.#placements.update(modules)
     const here = modules.filter((module) => mayRunHere(module) && this.#isSafeToOpen(module))
     this.#guests.learn(
       here,

@@ -29,6 +29,16 @@ test('a module that exceeds the inline budget must be cheap for longer each time
   expect(callsUntilInline()).toBe(8_192)
 })
 
+test('a module that is no longer registered starts from the beginning', () => {
+  const placements = new Placements(1_000)
+  const auto = module('auto')
+  for (let i = 0; i < 16; i++) placements.measured(auto, 400)
+  placements.update([auto])
+  expect(placements.isInline(auto)).toBe(true)
+  placements.update([])
+  expect(placements.isInline(auto)).toBe(false)
+})
+
 test('placements pool and inline do not change', () => {
   const placements = new Placements(1_000)
   for (let i = 0; i < 100; i++) placements.measured(module('pool'), 1)

@@ -44,8 +44,10 @@ export class Placements {
     standing.proofCalls = Math.min(MAX_PROOF_CALLS, standing.proofCalls * PROOF_GROWTH)
   }
 
-  forget(uuid: string): void {
-    this.#standings.delete(uuid)
+  /** Forgets modules that are no longer registered. */
+  update(modules: readonly LoadedModule[]): void {
+    const kept = new Set(modules.map(({ uuid }) => uuid))
+    for (const uuid of this.#standings.keys()) if (!kept.has(uuid)) this.#standings.delete(uuid)
   }
 
   #standingOf({ uuid }: LoadedModule): Standing {

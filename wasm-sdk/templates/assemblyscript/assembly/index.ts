@@ -1,4 +1,4 @@
-/** Asks every request for a team, and tells the worker which it is. */
+/** Requires a team of every request, and passes its trimmed name on to the worker. */
 import { Action, config, Description, handleRequest, JsonWriter } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {

@@ -1,4 +1,4 @@
-/** Errors of the gateway and of engines: the client is told where to ask. */
+/** Errors of the gateway and of engines: adds the error code and a contact. */
 import { Action, config, handleError } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_error(): i32 {

@@ -1,4 +1,4 @@
-/** Answers that are no stream: overloaded engines are reported as such. */
+/** Responses that are not streams: reports failures of engines as overload, which clients retry. */
 import { Action, handleResponse } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_response(): i32 {

@@ -1,4 +1,4 @@
-/** Events of streamed answers: those with the name of the setting `drop` do not go on. */
+/** Events of streamed responses: drops those with the name of the setting `drop`. */
 import { config, handleStreamEvent, StreamAction } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_stream_event(): i32 {

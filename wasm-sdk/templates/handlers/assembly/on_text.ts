@@ -1,4 +1,4 @@
-/** Texts of answers, in every format: the words of the setting `words` are replaced. */
+/** Texts of answers, in every format: replaces the words of the setting `words`, also those that are split between pieces. */
 import { config, handleText } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_text(): i32 {

@@ -1,4 +1,4 @@
-/** Calls of tools: one with the name of the setting `forbidden` does not run. */
+/** Tool calls: rejects those of the tool that the setting `forbidden` names. */
 import { config, handleToolCall, ToolAction } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_tool_call(): i32 {

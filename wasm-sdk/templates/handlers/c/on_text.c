@@ -1,4 +1,4 @@
-/* Texts of answers, in every format: the words of the setting `words` are replaced, also those that come in pieces. */
+/* Texts of answers, in every format: replaces the words of the setting `words`, also those that are split between pieces. */
 WEIR_EXPORT(on_text) {
   weir_slice text = weir_input_body();
   weir_slice words = weir_config("words", "");

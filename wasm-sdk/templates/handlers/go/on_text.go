@@ -9,7 +9,7 @@ import (
 //go:wasmexport on_text
 func onText() int32 { return weir.HandleText(handleText) }
 
-// handleText replaces the words of the setting words, also those that come in pieces, in answers of every format.
+// handleText replaces the words of the setting words in answers of every format, also those that are split between pieces.
 func handleText(_ *weir.Request, piece *weir.TextPiece) (*weir.TextAction, error) {
 	var words []string
 	for _, word := range strings.Split(weir.Config("words", ""), ",") {

@@ -1,4 +1,4 @@
-//! Errors of the gateway and of engines: the client is told where to ask.
+//! Errors of the gateway and of engines: adds the error code and a contact.
 
 use weir_sdk::{config, Action, ErrorInfo, Request, Response, Result};
 

@@ -1,4 +1,4 @@
-//! Choices of a worker: of those in the zone of the setting `zone`, the one with the fewest requests.
+//! Choice of a worker: the one with the fewest requests in the zone of the setting `zone`.
 
 use weir_sdk::{config, Pick, Request, Result};
 

@@ -1,4 +1,4 @@
-//! Answers that are no stream: overloaded engines are reported as such.
+//! Responses that are not streams: reports failures of engines as overload, which clients retry.
 
 use weir_sdk::{Action, Request, Response, Result};
 

@@ -1,4 +1,4 @@
-//! Events of streamed answers: those with the name of the setting `drop` do not go on.
+//! Events of streamed responses: drops those with the name of the setting `drop`.
 
 use weir_sdk::{config, Request, Result, StreamAction, StreamEvent};
 

@@ -1,4 +1,4 @@
-//! Texts of answers, in every format: the words of the setting `words` are replaced, also those that come in pieces.
+//! Texts of answers, in every format: replaces the words of the setting `words`, also those that are split between pieces.
 
 use weir_sdk::{config, Request, Result, TextAction, TextPiece};
 
