@@ -1,4 +1,4 @@
-/** Workers of three kinds that say the same texts, cut into pieces as a test wants: chat completions, a vendor, and gRPC. */
+/** Workers of each kind that say the same texts, cut into pieces as a test wants: chat, native generation, vendors, gRPC. */
 import { byteEncoder } from './agent-lanes.ts'
 import { chunk } from './chat-script.ts'
 import { startScriptedEngine } from './scripted-engine.ts'
@@ -19,7 +19,7 @@ export interface Said {
   readonly arguments: readonly string[]
 }
 
-export const WORKER_KINDS = ['relayed', 'messages', 'responses', 'grpc'] as const
+export const WORKER_KINDS = ['relayed', 'generate', 'messages', 'responses', 'grpc'] as const
 export type WorkerKind = (typeof WORKER_KINDS)[number]
 
 type Json = Record<string, unknown>
@@ -39,6 +39,7 @@ export class TextWorkers {
       {},
       { 'POST /v1/chat/completions': chat, 'POST /v1/completions': completion },
     )
+    await workers.#http('generate', { apis: ['generate'] }, { 'POST /generate': generated })
     const vendor = { runtime_type: 'external', api_key: 'k' }
     await workers.#http(
       'messages',
@@ -136,6 +137,20 @@ function completion({ text }: Said, isStreamed: boolean): Answer {
   if (!isStreamed) return jsonAnswer(choice(whole(text), 'stop'))
   const chunks = [...text.map((piece) => choice(piece, null)), choice('', 'stop')]
   return sseAnswer([...chunks.map((one) => JSON.stringify(one)), '[DONE]'])
+}
+
+/** Each event has the whole text so far. */
+function generated({ text }: Said, isStreamed: boolean): Answer {
+  const frame = (count: number, finish_reason: object | null) => ({
+    text: whole(text.slice(0, count)),
+    output_ids: text.slice(0, count).map((_, id) => id),
+    meta_info: { id: 'g', finish_reason, prompt_tokens: 1, completion_tokens: count },
+  })
+  const end = frame(text.length, { type: 'stop', matched: 2 })
+  if (!isStreamed) return jsonAnswer(end)
+  return sseAnswer(
+    [...text.map((_, at) => frame(at + 1, null)), end].map((one) => JSON.stringify(one)).concat('[DONE]'),
+  )
 }
 
 function message({ reasoning, text, arguments: parts }: Said, isStreamed: boolean): Answer {
