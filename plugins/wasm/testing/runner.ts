@@ -122,8 +122,7 @@ export class ModuleRunner {
   #fuelOf(point: AttachPoint, frameBytes: number, bodyBytes: number): number {
     const { inline } = this.#limits
     const { module } = this
-    const isSmall =
-      bodyBytes <= inline.maxBodyBytes && module.burntAtStart <= inlineStartFuel(inline.fuel)
+    const isSmall = bodyBytes <= inline.maxBodyBytes && module.burntAtStart <= inlineStartFuel(inline.fuel)
     const isInline = module.placement === 'inline' && mayRunHere(module) && isSmall
     return point === 'OnPick' || isInline ? inline.fuel : module.fuel + module.fuelPerByte * frameBytes
   }
