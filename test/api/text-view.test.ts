@@ -54,7 +54,7 @@ describe.each([false, true])('asynchronous: %s', (isAsynchronous) => {
 })
 
 test('a tool that the gateway runs, and the next turn of the model, get the edited arguments', async () => {
-  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}, not ${SECRET}` })
   try {
     const { create, workers, asked } = await openResponses(undefined, {
       own: [redactorPlugin(true)],
@@ -65,12 +65,62 @@ test('a tool that the gateway runs, and the next turn of the model, get the edit
     workers[0].once(CHAT, chatAnswer('done'))
     const tool = { type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }
     const reply = await create({ input: 'go', tools: [tool] })
-    expect(reply.output[1]).toMatchObject({ arguments: `{"text":"${MASK}"}`, output: `you said ${MASK}` })
+    expect(reply.output[1]).toMatchObject({
+      arguments: `{"text":"${MASK}"}`,
+      output: `you said ${MASK}, not ${MASK}`,
+    })
     expect(JSON.stringify(asked()[1].messages)).not.toContain(SECRET)
   } finally {
     await server.close()
   }
 })
+
+test.each([false, true])(
+  'what a tool returns is edited before model, client and store get it; failed: %s',
+  async (isError) => {
+    const said = `key ${SECRET}`
+    const server = await startToolServer({
+      find: () => ({
+        content: [{ type: 'text', text: said }],
+        structuredContent: { found: [said] },
+        isError,
+      }),
+    })
+    try {
+      const { post, fetchJson, workers, asked } = await openResponses(undefined, {
+        own: [redactorPlugin(isError)],
+        plugins: { messages: {}, mcp: { clientServers: { allowsPrivate: true } } },
+      })
+      const script = () => {
+        workers[0].once(CHAT, chatAnswer({ tool_calls: [{ id: 'c0', name: 'find', arguments: '{}' }] }))
+        workers[0].once(CHAT, chatAnswer('done'))
+      }
+      script()
+      const tools = [
+        { type: 'mcp', server_label: 'finder', server_url: server.url, require_approval: 'never' },
+      ]
+      const response = await (await post('/v1/responses', { model: 'test-model', input: 'go', tools })).json()
+      expect(JSON.stringify(response)).toContain(`key ${MASK}`)
+      expect(JSON.stringify(response)).not.toContain(SECRET)
+      const stored = await fetchJson('GET', `/v1/responses/${(response as ResponseJson).id}`)
+      expect(JSON.stringify(stored)).not.toContain(SECRET)
+      script()
+      const message = await post('/v1/messages', {
+        model: 'test-model',
+        max_tokens: 9,
+        messages: [{ role: 'user', content: 'go' }],
+        mcp_servers: [{ type: 'url', name: 'finder', url: server.url }],
+        tools: [{ type: 'mcp_toolset', mcp_server_name: 'finder' }],
+      })
+      const text = await message.text()
+      expect(text).toContain(`key ${MASK}`)
+      expect(text).not.toContain(SECRET)
+      expect(JSON.stringify(asked())).not.toContain(SECRET)
+    } finally {
+      await server.close()
+    }
+  },
+)
 
 test('a request of the Messages format that cannot be translated is refused, and goes to no worker unread', async () => {
   const { post, workers } = await openResponses(undefined, {

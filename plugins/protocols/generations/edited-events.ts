@@ -103,7 +103,7 @@ export class EditedChoice {
   }
 }
 
-const PART_TEXTS: ReadonlySet<string> = new Set(['text', 'refusal', 'logprobs'])
+const PART_TEXTS: ReadonlySet<string> = new Set(['text', 'refusal', 'logprobs', 'annotations'])
 const EXTRA_CONTENT = 'extra_content'
 
 /** @returns an item without the vendor's data, such as a signature of its text */
