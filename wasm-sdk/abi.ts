@@ -148,10 +148,10 @@ export interface GuestInput {
    */
   readonly text?: {
     /** `tool_arguments` is JSON text as the model wrote it; the others are decoded. */
-    readonly kind: 'text' | 'reasoning' | 'refusal' | 'tool_arguments'
+    readonly kind: 'text' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_output' | 'citation'
     /** Index of the choice, 0-based. */
     readonly choice: number
-    /** Of tool arguments; null otherwise. */
+    /** Of tool arguments and tool output; null otherwise. */
     readonly call_id: string | null
     readonly call_name: string | null
     /** The text ends here: what is held back is passed on. There may be no new text. */

@@ -72,10 +72,8 @@ describe.each(LANGUAGES)('in %s', (language) => {
 })
 
 async function expectCases(directory: string, bytes: Uint8Array, usesWasi: boolean): Promise<void> {
-  // The start of the Go runtime costs more than OnPick has by default.
-  const limits = usesWasi ? { inline: { fuel: 30_000_000, maxBodyBytes: 16_384 } } : undefined
   for (const { file, moduleCase } of await readCases(join(directory, 'cases'))) {
-    const { steps } = await runCase(moduleCase, { bytes, usesWasi, limits })
+    const { steps } = await runCase(moduleCase, { bytes, usesWasi })
     expect(
       steps.flatMap(({ differences }) => differences),
       file,

@@ -35,12 +35,14 @@ test(
 test(
   'go vet has no findings for the host and for WebAssembly, and gofmt no changes',
   async ({ skip }) => {
-    for (const env of [{}, { GOOS: 'wasip1', GOARCH: 'wasm' }]) {
-      const found = await output('go', env, 'go', 'vet', './...')
-      if (found === null) return skip('go is not installed')
-      expect(found).toBe('')
+    for (const folder of ['go', '../examples/wasm-go']) {
+      for (const env of [{}, { GOOS: 'wasip1', GOARCH: 'wasm' }]) {
+        const found = await output(folder, env, 'go', 'vet', './...')
+        if (found === null) return skip('go is not installed')
+        expect(found).toBe('')
+      }
+      expect(await output(folder, {}, 'gofmt', '-l', '.')).toBe('')
     }
-    expect(await output('go', {}, 'gofmt', '-l', '.')).toBe('')
   },
   BUILD_LIMIT_MS,
 )

@@ -1,7 +1,7 @@
-module weir-gateway.example/wasm-go
+module wasm-go
 
 go 1.24
 
-require weir-gateway.example/sdk v0.0.0
+require weir-gateway/wasm-sdk/go v0.0.0
 
-replace weir-gateway.example/sdk => ../../wasm-sdk/go
+replace weir-gateway/wasm-sdk/go => ../../wasm-sdk/go

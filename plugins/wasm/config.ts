@@ -81,7 +81,7 @@ export const wasmConfig = Type.Object(
           400_000,
           1_000,
           100_000_000,
-          'Fuel of one call on the data thread: about 50 microseconds, during which the thread serves no other request.',
+          'Fuel of one call on the data thread: about 50 microseconds, during which the thread serves no other request. A start there has four times as much.',
         ),
         maxBodyBytes: count(
           16_384,

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { MASK, redactorPlugin, SECRET } from '../support/redactor.ts'
-import { jsonAnswer } from '../support/scripted-worker.ts'
+import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
-import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses, type ResponseJson } from './responses/responses-fleet.ts'
 
 describe.each([false, true])('asynchronous: %s', (isAsynchronous) => {
   const open = () =>
@@ -54,7 +54,7 @@ describe.each([false, true])('asynchronous: %s', (isAsynchronous) => {
 })
 
 test('a tool that the gateway runs, and the next turn of the model, get the edited arguments', async () => {
-  const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
+  const server = await startToolServer({ echo: ({ text }) => `you said ${text}, not ${SECRET}` })
   try {
     const { create, workers, asked } = await openResponses(undefined, {
       own: [redactorPlugin(true)],
@@ -65,12 +65,62 @@ test('a tool that the gateway runs, and the next turn of the model, get the edit
     workers[0].once(CHAT, chatAnswer('done'))
     const tool = { type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }
     const reply = await create({ input: 'go', tools: [tool] })
-    expect(reply.output[1]).toMatchObject({ arguments: `{"text":"${MASK}"}`, output: `you said ${MASK}` })
+    expect(reply.output[1]).toMatchObject({
+      arguments: `{"text":"${MASK}"}`,
+      output: `you said ${MASK}, not ${MASK}`,
+    })
     expect(JSON.stringify(asked()[1].messages)).not.toContain(SECRET)
   } finally {
     await server.close()
   }
 })
+
+test.each([false, true])(
+  'what a tool returns is edited before model, client and store get it; failed: %s',
+  async (isError) => {
+    const said = `key ${SECRET}`
+    const server = await startToolServer({
+      find: () => ({
+        content: [{ type: 'text', text: said }],
+        structuredContent: { found: [said] },
+        isError,
+      }),
+    })
+    try {
+      const { post, fetchJson, workers, asked } = await openResponses(undefined, {
+        own: [redactorPlugin(isError)],
+        plugins: { messages: {}, mcp: { clientServers: { allowsPrivate: true } } },
+      })
+      const script = () => {
+        workers[0].once(CHAT, chatAnswer({ tool_calls: [{ id: 'c0', name: 'find', arguments: '{}' }] }))
+        workers[0].once(CHAT, chatAnswer('done'))
+      }
+      script()
+      const tools = [
+        { type: 'mcp', server_label: 'finder', server_url: server.url, require_approval: 'never' },
+      ]
+      const response = await (await post('/v1/responses', { model: 'test-model', input: 'go', tools })).json()
+      expect(JSON.stringify(response)).toContain(`key ${MASK}`)
+      expect(JSON.stringify(response)).not.toContain(SECRET)
+      const stored = await fetchJson('GET', `/v1/responses/${(response as ResponseJson).id}`)
+      expect(JSON.stringify(stored)).not.toContain(SECRET)
+      script()
+      const message = await post('/v1/messages', {
+        model: 'test-model',
+        max_tokens: 9,
+        messages: [{ role: 'user', content: 'go' }],
+        mcp_servers: [{ type: 'url', name: 'finder', url: server.url }],
+        tools: [{ type: 'mcp_toolset', mcp_server_name: 'finder' }],
+      })
+      const text = await message.text()
+      expect(text).toContain(`key ${MASK}`)
+      expect(text).not.toContain(SECRET)
+      expect(JSON.stringify(asked())).not.toContain(SECRET)
+    } finally {
+      await server.close()
+    }
+  },
+)
 
 test('a request of the Messages format that cannot be translated is refused, and goes to no worker unread', async () => {
   const { post, workers } = await openResponses(undefined, {
@@ -106,21 +156,63 @@ describe('a worker that takes one format only', () => {
     expect(await reply.text()).toContain(`"a ${MASK}"`)
   })
 
-  test.each([
-    ['generate', ...prompts[1]],
-    ['generate', ...prompts[0]],
-    [
-      'completions',
-      '/v1/chat/completions',
-      { model: 'test-model', messages: [{ role: 'user', content: 'x' }] },
-    ],
-  ] as const)('%s: %s is rejected with the formats that the worker takes', async (api, path, body) => {
-    const { post, workers } = await open([api])
-    const reply = await post(path, body)
-    expect([reply.status, await reply.json()]).toMatchObject([
-      501,
-      { error: { code: 'engine_missing', message: expect.stringContaining(`take the formats: ${api};`) } },
-    ])
-    expect(workers[0].requestsTo(`POST ${path}`)).toEqual([])
+  const generated = (text: string, more: object = {}) => ({
+    text,
+    output_ids: [7, 8],
+    meta_info: { id: 'g', finish_reason: null, prompt_tokens: 1, completion_tokens: 2, ...more },
   })
+  const stopped = generated(`a ${SECRET}`, { finish_reason: { type: 'stop', matched: 2 } })
+
+  test.each(prompts)('generate: %s is served and edited', async (path, body) => {
+    const { post, workers } = await open(['generate'])
+    workers[0].script('POST /generate', jsonAnswer(stopped))
+    const reply = await post(path, body)
+    expect(reply.status).toBe(200)
+    expect(await reply.text()).toContain(`"a ${MASK}"`)
+    const asked = workers[0].requestsTo('POST /generate')[0].json()
+    expect(asked).toMatchObject({ model: 'test-model', text: 'hi', stream: false })
+  })
+
+  test('generate: settings and log probabilities survive where no text is edited, streamed too', async () => {
+    const { post, workers } = await open(['generate'])
+    const output_token_logprobs = [
+      [-0.5, 7, 'he'],
+      [-0.25, 8, 'y'],
+    ]
+    const end = generated('hey', { finish_reason: { type: 'length', length: 2 }, output_token_logprobs })
+    workers[0].script('POST /generate', (request) => {
+      const { stream } = request.json() as { stream: boolean }
+      return stream ? sseAnswer([JSON.stringify(end), '[DONE]']) : jsonAnswer(end)
+    })
+    const sampling_params = { max_new_tokens: 2, temperature: 0, stop: ['x'], regex: 'h.*' }
+    const body = { model: 'test-model', input_ids: [1, 2], sampling_params, return_logprob: true }
+    const [whole] = (await (await post('/generate', body)).json()) as ResponseJson[]
+    expect(workers[0].requestsTo('POST /generate')[0].json()).toMatchObject(body)
+    expect(whole).toMatchObject({ text: 'hey', output_ids: [7, 8] })
+    expect(whole.meta_info).toMatchObject({
+      finish_reason: { type: 'length', length: 2 },
+      output_token_logprobs: [
+        [-0.5, 7],
+        [-0.25, 8],
+      ],
+    })
+    const streamed = await (await post('/generate', { ...body, stream: true })).text()
+    expect(streamed).toContain('"text":"hey"')
+    expect(streamed).toContain('"completion_tokens":2')
+  })
+
+  test.each(['generate', 'completions'])(
+    '%s: a chat is rejected with the formats that the worker takes',
+    async (api) => {
+      const path = '/v1/chat/completions'
+      const body = { model: 'test-model', messages: [{ role: 'user', content: 'x' }] }
+      const { post, workers } = await open([api])
+      const reply = await post(path, body)
+      expect([reply.status, await reply.json()]).toMatchObject([
+        501,
+        { error: { code: 'engine_missing', message: expect.stringContaining(`take the formats: ${api};`) } },
+      ])
+      expect(workers[0].requestsTo(`POST ${path}`)).toEqual([])
+    },
+  )
 })

@@ -3,6 +3,7 @@
 import type { EngineAdapter } from '#kernel'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
 import { chatEngine } from '../../plugins/protocols/chat/engine/chat-engine.ts'
+import { generateEngine } from '../../plugins/protocols/chat/engine/generate-engine.ts'
 import { messagesEngine } from '../../plugins/protocols/messages/engine/messages-engine.ts'
 import { responsesEngine } from '../../plugins/protocols/responses/engine/responses-engine.ts'
 import { workerEntry } from '../support/worker-entry.ts'
@@ -78,6 +79,61 @@ const textOf = (...deltas: readonly string[]) => [
   ...deltas.map((text) => blockDelta(0, { type: 'text_delta', text })),
   blockEnd(0),
 ]
+
+const generated = (text: string, meta: object = {}, more: object = {}) =>
+  JSON.stringify({ text, output_ids: [1], meta_info: { id: 'g', finish_reason: null, ...meta }, ...more })
+const STOPPED = { finish_reason: { type: 'stop', matched: 2 }, prompt_tokens: 3, completion_tokens: 2 }
+
+engineContract('generate', () => ({
+  adapter: generateEngine({ maxAnswerBytes: 1 << 20 }),
+  worker: workerEntry({ slot: 0, apis: ['generate'] }),
+  otherWorker: workerEntry({ slot: 1, apis: ['messages'] }),
+  cutsAnywhere: true,
+  answers: [
+    {
+      name: 'whole texts so far',
+      headers: EVENT_STREAM,
+      chunks: sse(generated('Grü'), generated('Grüße'), generated('Grüße', STOPPED), '[DONE]'),
+      text: 'Grüße',
+    },
+    {
+      name: 'new texts only',
+      headers: EVENT_STREAM,
+      chunks: sse(generated('Grü'), generated('ße', STOPPED), '[DONE]'),
+      text: 'Grüße',
+    },
+    {
+      name: 'a whole answer',
+      headers: ['content-type', 'application/json'],
+      chunks: [Buffer.from(generated('hi', STOPPED))],
+      text: 'hi',
+    },
+    {
+      name: 'a list of one answer',
+      headers: ['content-type', 'application/json'],
+      chunks: [Buffer.from(`[${generated('hi', STOPPED)}]`)],
+      text: 'hi',
+    },
+    {
+      name: 'an error in the stream',
+      headers: EVENT_STREAM,
+      chunks: sse(generated('x'), '{"error":{"message":"no"}}'),
+      text: 'x',
+      fails: true,
+    },
+    {
+      name: 'a request that the engine aborted',
+      headers: EVENT_STREAM,
+      chunks: sse(
+        generated('x'),
+        generated('x', { finish_reason: { type: 'abort', message: 'no' } }),
+        '[DONE]',
+      ),
+      text: 'x',
+      fails: true,
+    },
+  ],
+}))
 
 engineContract('messages', () => ({
   adapter: messagesEngine({ defaultMaxTokens: 64, maxAnswerBytes: 1 << 20 }),

@@ -1,4 +1,4 @@
-/** Workers of three kinds that say the same texts, cut into pieces as a test wants: chat completions, a vendor, and gRPC. */
+/** Workers of each kind that say the same texts, cut into pieces as a test wants: chat, native generation, vendors, gRPC. */
 import { byteEncoder } from './agent-lanes.ts'
 import { chunk } from './chat-script.ts'
 import { startScriptedEngine } from './scripted-engine.ts'
@@ -19,7 +19,7 @@ export interface Said {
   readonly arguments: readonly string[]
 }
 
-export const WORKER_KINDS = ['relayed', 'messages', 'responses', 'grpc'] as const
+export const WORKER_KINDS = ['relayed', 'generate', 'messages', 'responses', 'grpc'] as const
 export type WorkerKind = (typeof WORKER_KINDS)[number]
 
 type Json = Record<string, unknown>
@@ -39,6 +39,7 @@ export class TextWorkers {
       {},
       { 'POST /v1/chat/completions': chat, 'POST /v1/completions': completion },
     )
+    await workers.#http('generate', { apis: ['generate'] }, { 'POST /generate': generated })
     const vendor = { runtime_type: 'external', api_key: 'k' }
     await workers.#http(
       'messages',
@@ -95,8 +96,17 @@ function inPieces(ids: readonly number[], pieces: readonly string[]): (readonly 
   return [...lists, ids.slice(at)].filter((list) => list.length > 0)
 }
 
+/** A source of the text, in the form of chat completions and of Responses. */
+const source = (text: readonly string[]) => ({
+  url: `https://example.com/?q=${whole(text)}`,
+  title: whole(text),
+  start_index: 0,
+  end_index: 1,
+})
+
 function chat({ reasoning, text, arguments: parts }: Said, isStreamed: boolean): Answer {
   const finish = parts.length === 0 ? 'stop' : 'tool_calls'
+  const annotations = [{ type: 'url_citation', url_citation: source(text) }]
   const call = (piece: string) => ({
     index: 0,
     id: 'call_1',
@@ -108,6 +118,7 @@ function chat({ reasoning, text, arguments: parts }: Said, isStreamed: boolean):
       role: 'assistant',
       content: whole(text),
       reasoning_content: whole(reasoning),
+      annotations,
       ...(parts.length > 0 && { tool_calls: [call(whole(parts))] }),
     }
     const tokens = text.map((token) => ({ token, logprob: -1, bytes: null, top_logprobs: [] }))
@@ -120,6 +131,7 @@ function chat({ reasoning, text, arguments: parts }: Said, isStreamed: boolean):
   return sseAnswer([
     ...reasoning.map((piece) => chunk({ reasoning_content: piece })),
     ...text.map((piece) => chunk({ content: piece }, null, tokens(piece))),
+    chunk({ annotations }),
     ...(parts.length > 0 ? [chunk({ tool_calls: [call('')] })] : []),
     ...parts.map((piece) => chunk({ tool_calls: [{ index: 0, function: { arguments: piece } }] })),
     chunk({}, finish),
@@ -138,6 +150,20 @@ function completion({ text }: Said, isStreamed: boolean): Answer {
   return sseAnswer([...chunks.map((one) => JSON.stringify(one)), '[DONE]'])
 }
 
+/** Each event has the whole text so far. */
+function generated({ text }: Said, isStreamed: boolean): Answer {
+  const frame = (count: number, finish_reason: object | null) => ({
+    text: whole(text.slice(0, count)),
+    output_ids: text.slice(0, count).map((_, id) => id),
+    meta_info: { id: 'g', finish_reason, prompt_tokens: 1, completion_tokens: count },
+  })
+  const end = frame(text.length, { type: 'stop', matched: 2 })
+  if (!isStreamed) return jsonAnswer(end)
+  return sseAnswer(
+    [...text.map((_, at) => frame(at + 1, null)), end].map((one) => JSON.stringify(one)).concat('[DONE]'),
+  )
+}
+
 function message({ reasoning, text, arguments: parts }: Said, isStreamed: boolean): Answer {
   const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm' }
   const usage = { input_tokens: 1, output_tokens: 1 }
@@ -147,18 +173,29 @@ function message({ reasoning, text, arguments: parts }: Said, isStreamed: boolea
     { start: { type: 'text', text: '' }, delta: 'text', pieces: text },
     { start: { type: 'tool_use', id: 'toolu_1', name: TOOL, input: {} }, delta: 'input_json', pieces: parts },
   ].filter(({ pieces }) => pieces.length > 0)
+  // Of a tool that the vendor ran.
+  const result = {
+    type: 'mcp_tool_result',
+    tool_use_id: 'mcptoolu_1',
+    is_error: false,
+    content: [{ type: 'text', text: whole(text) }],
+  }
+  const citation = { type: 'char_location', cited_text: whole(text), document_title: whole(text) }
   if (!isStreamed) {
     const content = blocks.map(({ start, pieces }) =>
       start.type === 'tool_use'
         ? { ...start, input: JSON.parse(whole(pieces)) as Json }
         : { ...start, [start.type]: whole(pieces), ...(start.type === 'thinking' && { signature: 'sig' }) },
     )
-    return jsonAnswer({ ...head, content, ...end, usage })
+    for (const block of content as Json[]) if (block.type === 'text') block.citations = [citation]
+    return jsonAnswer({ ...head, content: [result, ...content], ...end, usage })
   }
   const frames: string[] = []
   const event = (type: string, members: Json) =>
     frames.push(`event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`)
   event('message_start', { message: { ...head, content: [], stop_reason: null, stop_sequence: null, usage } })
+  event('content_block_start', { index: blocks.length, content_block: result })
+  event('content_block_stop', { index: blocks.length })
   for (const [index, { start, delta: kind, pieces }] of blocks.entries()) {
     event('content_block_start', { index, content_block: start })
     const member = kind === 'input_json' ? 'partial_json' : kind
@@ -166,6 +203,7 @@ function message({ reasoning, text, arguments: parts }: Said, isStreamed: boolea
       event('content_block_delta', { index, delta: { type: `${kind}_delta`, [member]: piece } })
     if (kind === 'thinking')
       event('content_block_delta', { index, delta: { type: 'signature_delta', signature: 'sig' } })
+    if (kind === 'text') event('content_block_delta', { index, delta: { type: 'citations_delta', citation } })
     event('content_block_stop', { index })
   }
   event('message_delta', { delta: end, usage })
@@ -174,7 +212,25 @@ function message({ reasoning, text, arguments: parts }: Said, isStreamed: boolea
 }
 
 function response({ reasoning, text, arguments: parts }: Said, isStreamed: boolean): Answer {
+  const annotation = { type: 'url_citation', ...source(text) }
+  // Of a tool that the vendor ran.
+  const ran = {
+    id: 'mcp_1',
+    type: 'mcp_call',
+    status: 'completed',
+    server_label: 's',
+    name: 'find',
+    arguments: JSON.stringify({ text: whole(text) }),
+    output: whole(text),
+    error: null,
+  }
   const items = [
+    {
+      item: ran,
+      delta: 'response.mcp_call_arguments.delta',
+      done: { type: 'response.mcp_call.completed' },
+      pieces: text,
+    },
     {
       item: { id: 'rs_1', type: 'reasoning', summary: [{ type: 'summary_text', text: whole(reasoning) }] },
       delta: 'response.reasoning_summary_text.delta',
@@ -187,7 +243,7 @@ function response({ reasoning, text, arguments: parts }: Said, isStreamed: boole
         type: 'message',
         status: 'completed',
         role: 'assistant',
-        content: [{ type: 'output_text', text: whole(text), annotations: [], logprobs: [] }],
+        content: [{ type: 'output_text', text: whole(text), annotations: [annotation], logprobs: [] }],
       },
       delta: 'response.output_text.delta',
       done: { type: 'response.output_text.done', text: whole(text) },
@@ -231,11 +287,16 @@ function response({ reasoning, text, arguments: parts }: Said, isStreamed: boole
     const where = { item_id: item.id, output_index, content_index: 0, summary_index: 0 }
     event('response.output_item.added', {
       output_index,
-      item: { ...item, content: [], summary: [], arguments: '' },
+      item:
+        item.type === 'mcp_call'
+          ? { ...item, output: null }
+          : { ...item, content: [], summary: [], arguments: '' },
     })
     for (const piece of pieces) event(delta, { ...where, delta: piece })
     const { type, ...members } = done
     event(type, { ...where, ...members })
+    if (item.type === 'message')
+      event('response.output_text.annotation.added', { ...where, annotation_index: 0, annotation })
     if (item.type === 'message')
       event('response.content_part.done', { ...where, part: (item as { content: Json[] }).content[0] })
     event('response.output_item.done', { output_index, item })

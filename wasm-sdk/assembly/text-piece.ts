@@ -23,7 +23,7 @@ export class TextPiece extends Section {
     return whole
   }
 
-  /** `text`, `reasoning`, `refusal` or `tool_arguments`. */
+  /** `text`, `reasoning`, `refusal`, `tool_arguments`, `tool_output` or `citation`. */
   get kind(): string {
     return this.section.find('kind').text()
   }
@@ -33,7 +33,7 @@ export class TextPiece extends Section {
     return <i32>this.section.find('choice').integer()
   }
 
-  /** Id of the call that the arguments belong to, or null. */
+  /** Id of the call that arguments or output belong to, or null. */
   get callId(): string | null {
     const id = this.section.find('call_id')
     return id.isString ? id.text() : null
@@ -52,11 +52,13 @@ export class TextPiece extends Section {
 
   /**
    * Replaces words, also those that come in pieces: the end of the text is held back while it may be the beginning of one.
-   * In tool arguments, words are also found as JSON writes them.
+   * In tool arguments and tool output, words are also found as JSON writes them.
    */
   replaceAll(words: string[], replacement: string): TextAction {
-    const isJson = this.kind == 'tool_arguments'
-    const replacer = new WordReplacer(isJson ? withQuoted(words) : words, isJson ? quoted(replacement) : replacement)
+    const kind = this.kind
+    const isJson = kind == 'tool_arguments'
+    const mayBeJson = isJson || kind == 'tool_output'
+    const replacer = new WordReplacer(mayBeJson ? withQuoted(words) : words, isJson ? quoted(replacement) : replacement)
     const passed = replacer.replace(this.text, this.isLast)
     return TextAction.pass(passed, replacer.tail)
   }

@@ -1,3 +1,3 @@
-module weir-gateway.example/sdk
+module weir-gateway/wasm-sdk/go
 
 go 1.24

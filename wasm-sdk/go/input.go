@@ -72,11 +72,11 @@ type TextPiece struct {
 	// Text is what the last call of this text held back, followed by the new text. Tool arguments are JSON text as the
 	// model wrote it.
 	Text string
-	// Kind is text, reasoning, refusal or tool_arguments.
+	// Kind is text, reasoning, refusal, tool_arguments, tool_output or citation.
 	Kind string
 	// Choice counts from 0.
 	Choice int
-	// CallID and CallName are those of the call that the arguments belong to; empty for other kinds.
+	// CallID and CallName are those of the call that arguments or output belong to; empty for other kinds.
 	CallID   string
 	CallName string
 	// IsLast: the text ends with this piece, and nothing can be held back.

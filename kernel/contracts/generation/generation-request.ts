@@ -65,7 +65,7 @@ export interface ChatMessage {
   readonly reasoning_content?: string
   /** Assistant: the vendor's signature of `reasoning_content`; sent back to that vendor only. */
   readonly reasoning_signature?: string
-  /** Assistant: opaque data of the vendor about the text, as in the event of its end. */
+  /** Assistant: opaque data of the vendor about text and reasoning, as in the event of the end of the turn. */
   readonly extra_content?: NativeObject
   /** Assistant: text of a refusal. */
   readonly refusal?: string

@@ -162,7 +162,7 @@ export type GenerationEvent =
       readonly tokenIds?: readonly number[] | null
       /** The complete answer in the worker's format, for requests with `GenerationRequest.native`. */
       readonly native?: NativeAnswer
-      /** As of `tool_call`, about the text of the turn. Comes back as `ChatMessage.extra_content`; Messages cannot carry it. */
+      /** As of `tool_call`, about text and reasoning of the turn. Comes back as `ChatMessage.extra_content`. */
       readonly extraContent?: NativeObject
     }
   | { readonly type: 'finished'; readonly usage: GenerationUsage | null }

@@ -14,6 +14,7 @@ import type {
   TokenLogprob,
 } from './generation.ts'
 import type { GenerationRequest, NativeObject } from './generation-request.ts'
+import type { TextEditors } from './text-stream.ts'
 
 /** A complete choice. */
 export interface GeneratedChoice {
@@ -87,6 +88,8 @@ export interface Generations {
    * @param ctx of a request for text, since hooks of its route may require a generation
    */
   modelToGenerate(model: string | null, api: string, ctx?: RequestContext): string | null
+  /** Editors of the route's `onText` hooks, for texts that no generation has, such as the output of tools; null without hooks. */
+  textEditors(ctx: RequestContext): TextEditors | null
   /** True if a hook of the route must see every answer, so that no bytes pass through. */
   mustGenerate(ctx: RequestContext): boolean
   /** True if every worker of the model lists the format, or the model has no worker. @param model as the client names it */

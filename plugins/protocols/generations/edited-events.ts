@@ -21,8 +21,8 @@ export class EditedChoice {
   #isChanged = false
   /** Reasoning differs from the worker's, since the last signature. */
   #isReasoningChanged = false
-  /** Text or refusal does. */
-  #isTextChanged = false
+  /** Text, refusal or any reasoning does. */
+  #isAnswerChanged = false
   /** Calls whose arguments do, by index. */
   readonly #changedCalls = new Set<number>()
   /** Calls with vendor data whose arguments are not complete. */
@@ -37,9 +37,10 @@ export class EditedChoice {
   /** The text of the event differs from the worker's; null for the input of a custom tool. */
   noteChange(event: TextEvent | null): void {
     this.#isChanged = true
-    if (event?.type === 'reasoning') this.#isReasoningChanged = true
-    else if (event?.type === 'tool_arguments') this.#changedCalls.add(event.index)
-    else if (event !== null) this.#isTextChanged = true
+    if (event === null) return
+    if (event.type === 'tool_arguments') this.#changedCalls.add(event.index)
+    else this.#isAnswerChanged = true
+    if (event.type === 'reasoning') this.#isReasoningChanged = true
   }
 
   /** The arguments of this call pass through an editor. */
@@ -78,10 +79,10 @@ export class EditedChoice {
       case 'tool_call_done':
         return this.#withoutVendorData(event)
       case 'item_done':
-        return this.#isTextChanged ? { ...event, members: withoutExtraContent(event.members) } : event
+        return this.#isAnswerChanged ? { ...event, members: withoutExtraContent(event.members) } : event
       case 'choice_done': {
         const { native: _, extraContent, ...end } = event
-        const kept = extraContent === undefined || this.#isTextChanged ? {} : { extraContent }
+        const kept = extraContent === undefined || this.#isAnswerChanged ? {} : { extraContent }
         return { ...end, ...kept, logprobs: null, tokenIds: null }
       }
       default:
@@ -102,7 +103,7 @@ export class EditedChoice {
   }
 }
 
-const PART_TEXTS: ReadonlySet<string> = new Set(['text', 'refusal', 'logprobs'])
+const PART_TEXTS: ReadonlySet<string> = new Set(['text', 'refusal', 'logprobs', 'annotations'])
 const EXTRA_CONTENT = 'extra_content'
 
 /** @returns an item without the vendor's data, such as a signature of its text */

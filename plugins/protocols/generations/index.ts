@@ -2,6 +2,7 @@
 import { definePlugin, Generations, Tokenizers, WorkerTableReplica } from '#kernel'
 import { MESSAGES_HEADERS } from '#shared'
 import { chatEngine, completionsEngine } from '../chat/engine/chat-engine.ts'
+import { generateEngine } from '../chat/engine/generate-engine.ts'
 import { messagesEngine } from '../messages/engine/messages-engine.ts'
 import { responsesEngine } from '../responses/engine/responses-engine.ts'
 import { generationsConfig } from './config.ts'
@@ -22,7 +23,7 @@ export default definePlugin({
     const counter = tokenizers === undefined ? null : new StreamCounter(tokenizers)
     if (counter !== null) host.upstream.estimateUsage(counter)
     const generations = new ThreadGenerations(host.upstream, host.balance, config.toolImages, counter)
-    const engines = [chatEngine, messagesEngine, responsesEngine, completionsEngine]
+    const engines = [chatEngine, messagesEngine, responsesEngine, completionsEngine, generateEngine]
     for (const engine of engines) generations.addEngine(engine(config))
     host.provide(Generations, generations)
     host.replica(WorkerTableReplica).onChange(() => generations.onWorkersChanged())

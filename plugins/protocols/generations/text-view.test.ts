@@ -329,3 +329,40 @@ test('the input of a custom tool loses vendor data only if it is edited', async 
   const changed = await through(given, () => ({ edit: (piece) => piece.replace('secret', '***') }))
   expect(JSON.stringify(changed.events)).not.toContain('signed')
 })
+
+test.each([false, true])(
+  'sources and results of tools of the vendor are edited as wholes; late: %s',
+  async (isLate) => {
+    const started = { type: 'mcp_call', id: 'secret', name: 'find', output: null }
+    const item = { ...started, output: 'a secret', list: [{ text: 'secret', encrypted_content: 'secret' }] }
+    const given: GenerationEvent[] = [
+      STARTED,
+      { type: 'native_started', choice: 0, number: 0, engine: 'responses', item: started },
+      { type: 'native_item', choice: 0, number: 0, engine: 'responses', item },
+      { type: 'text', choice: 0, delta: 'said' },
+      { type: 'annotation', choice: 0, annotation: { type: 'url_citation', title: 'the secret', url: 'u' } },
+      ...END,
+    ]
+    const { events, streams } = await through(given, () => ({
+      edit: (piece) => {
+        const passed = piece.replace('secret', '***')
+        return isLate ? new Promise((resolve) => setImmediate(() => resolve(passed))) : passed
+      },
+    }))
+    const edited = { ...item, output: 'a ***', list: [{ text: '***', encrypted_content: 'secret' }] }
+    expect(events).toEqual([
+      STARTED,
+      { ...given[1], item: edited },
+      { ...given[2], item: edited },
+      given[3],
+      { type: 'annotation', choice: 0, annotation: { type: 'url_citation', title: 'the ***', url: 'u' } },
+      { ...END[0], logprobs: null, tokenIds: null },
+      END[1],
+    ])
+    expect(streams.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(['tool_output', 'tool_output', 'text', 'citation']),
+    )
+    const same = await through(given, () => ({ edit: (piece) => piece }))
+    expect(same.events).toEqual(given)
+  },
+)

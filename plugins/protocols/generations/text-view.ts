@@ -4,6 +4,7 @@
  * every place where a text appears. What would repeat an edited text in the worker's own form is removed. @hot
  */
 import type { GenerationEvent, HookSignatures, RequestContext, TextEditor, TextStream } from '#kernel'
+import { editTexts } from '#shared'
 import { EditedChoice, type TextEvent, withoutExtraContent, withoutTokens } from './edited-events.ts'
 
 /** Steps that may wait for an editor before the worker is paused. */
@@ -62,6 +63,12 @@ type Step =
   | EditStep
   | { readonly kind: 'pass'; readonly event: GenerationEvent }
   | { readonly kind: 'custom'; readonly event: EventOf<'native_item'>; readonly editor: TextEditor }
+  | {
+      readonly kind: 'native'
+      readonly started: EventOf<'native_started'>
+      readonly event: EventOf<'native_item'>
+    }
+  | { readonly kind: 'citation'; readonly event: EventOf<'annotation'> }
 
 export interface TextViewOptions {
   readonly ctx: RequestContext
@@ -79,6 +86,8 @@ export class TextView {
   readonly #choices = new Map<number, OpenChoice>()
   /** Editors of the inputs of custom tools, by number. */
   readonly #customCalls = new Map<number, TextEditor>()
+  /** Other output of kinds that have no events, which begins once it is complete and edited, by number. */
+  readonly #natives = new Map<number, EventOf<'native_started'>>()
   /** Steps that wait for the editor at work. */
   #waiting: Step[] = []
   #isBusy = false
@@ -116,8 +125,8 @@ export class TextView {
       case 'native_started':
         this.#openNative(event)
         return
+      // May repeat texts: of an item that is edited as a whole at its end, of a message, a call or the answer.
       case 'native_event':
-        this.#passNative(event)
         return
       case 'native_item':
         this.#endNative(event)
@@ -137,9 +146,12 @@ export class TextView {
         for (const choice of this.#choices.keys()) this.#endChoice(choice)
         this.#pass(event)
         return
+      case 'annotation':
+        if (this.#isBusy) this.#wait({ kind: 'citation', event })
+        else this.#guard(() => this.#runCitation(event))
+        return
       // Held-back text of a failed answer is dropped.
       case 'started':
-      case 'annotation':
       case 'failed':
         this.#pass(event)
     }
@@ -248,7 +260,7 @@ export class TextView {
     else this.#guard(() => this.#deliver(event))
   }
 
-  // Output of kinds that have no events: only the input of a custom tool is a text of the model.
+  // Output of kinds that have no events: the input of a custom tool, and calls of the vendor's tools with their results.
 
   #openNative(event: EventOf<'native_started'>): void {
     const { type, call_id: id, name } = event.item
@@ -262,23 +274,46 @@ export class TextView {
         return
       }
     }
-    this.#pass(event)
-  }
-
-  /**
-   * Drops events of an edited input, which is edited as a whole at its end, and events that the gateway does not know of a
-   * message, of a call or of the answer, since they may repeat texts.
-   */
-  #passNative(event: EventOf<'native_event'>): void {
-    if (event.of.kind === 'native' && !this.#customCalls.has(event.of.number)) this.#pass(event)
+    this.#natives.set(event.number, event)
   }
 
   #endNative(event: EventOf<'native_item'>): void {
     const editor = this.#customCalls.get(event.number)
+    const started = this.#natives.get(event.number)
     this.#customCalls.delete(event.number)
-    if (editor === undefined) this.#pass(event)
-    else if (this.#isBusy) this.#wait({ kind: 'custom', event, editor })
-    else this.#guard(() => this.#runCustom(event, editor))
+    this.#natives.delete(event.number)
+    if (editor !== undefined) {
+      if (this.#isBusy) this.#wait({ kind: 'custom', event, editor })
+      else this.#guard(() => this.#runCustom(event, editor))
+    } else if (started !== undefined) {
+      if (this.#isBusy) this.#wait({ kind: 'native', started, event })
+      else this.#guard(() => this.#runNative(started, event))
+    }
+  }
+
+  #runNative(started: EventOf<'native_started'>, event: EventOf<'native_item'>): void {
+    const { id, name, type } = event.item
+    const call = { id: String(id ?? event.item.tool_use_id ?? ''), name: String(name ?? type) }
+    const stream: TextStream = { kind: 'tool_output', choice: event.choice, call }
+    this.#settle(this.#editTexts(event.item, stream), (item) => {
+      const isChanged = item !== event.item
+      if (isChanged) this.#choice(event.choice).edited.noteChange(null)
+      this.#deliver({ ...started, item: isChanged ? item : started.item })
+      this.#deliver({ ...event, item })
+    })
+  }
+
+  #runCitation(event: EventOf<'annotation'>): void {
+    const stream: TextStream = { kind: 'citation', choice: event.choice, call: null }
+    this.#settle(this.#editTexts(event.annotation, stream), (annotation) => {
+      if (annotation !== event.annotation) this.#choice(event.choice).edited.noteChange(null)
+      this.#deliver({ ...event, annotation })
+    })
+  }
+
+  #editTexts<Value>(value: Value, stream: TextStream): Value | Promise<Value> {
+    const { ctx, onText } = this.#options
+    return editTexts(value, (text) => onText(ctx, stream)?.edit(text, true) ?? text)
   }
 
   #runCustom(event: EventOf<'native_item'>, editor: TextEditor): void {
@@ -314,7 +349,7 @@ export class TextView {
     })
   }
 
-  #settle(edited: string | Promise<string>, then: (passed: string) => void): void {
+  #settle<Value>(edited: Value | Promise<Value>, then: (passed: Value) => void): void {
     if (!(edited instanceof Promise)) {
       then(edited)
       return
@@ -344,7 +379,9 @@ export class TextView {
       if (step === undefined) break
       if (step.kind === 'pass') this.#deliver(step.event)
       else if (step.kind === 'edit') this.#runEdit(step)
-      else this.#runCustom(step.event, step.editor)
+      else if (step.kind === 'custom') this.#runCustom(step.event, step.editor)
+      else if (step.kind === 'native') this.#runNative(step.started, step.event)
+      else this.#runCitation(step.event)
     }
     if (!this.#isFull || this.#waiting.length > 0 || this.#isClosed) return
     this.#isFull = false

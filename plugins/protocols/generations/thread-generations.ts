@@ -8,6 +8,7 @@ import {
   type GenerationRequest,
   type Generations,
   type RelayContext,
+  type TextEditors,
   type Upstream,
   UpstreamFailure,
   type WorkerBalance,
@@ -72,6 +73,11 @@ export class ThreadGenerations implements Generations {
     const { passThrough } = this.#parts
     if (ctx === undefined || !this.mustGenerate(ctx)) return passThrough.modelToGenerate(model, api)
     return model ?? passThrough.anyModel()
+  }
+
+  textEditors(ctx: RelayContext): TextEditors | null {
+    const { onText } = ctx.hooks
+    return onText === null ? null : (stream) => onText(ctx, stream)
   }
 
   mustGenerate(ctx: RelayContext): boolean {

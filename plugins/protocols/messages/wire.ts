@@ -74,18 +74,20 @@ const ToolResult = Type.Object({
   content: nullableStringOrList({ items: ResultBlock }),
   is_error: nullable(Type.Boolean()),
 })
-const ToolUse = {
-  id: nonEmpty,
-  name: nonEmpty,
-  input: Type.Optional(Type.Unknown()),
+const extraContent = {
   extra_content: nullable(Type.Object({}), 'Opaque data of the vendor, as in the block of the response.'),
 }
+const ToolUse = { id: nonEmpty, name: nonEmpty, input: Type.Optional(Type.Unknown()), ...extraContent }
 
 const Block = tagged({
-  text: Text,
+  text: Type.Object({ text: Type.String(), ...extraContent }),
   tool_use: Type.Object(ToolUse),
   tool_result: ToolResult,
-  thinking: Type.Object({ thinking: Type.String(), signature: Type.Optional(Type.Unknown()) }),
+  thinking: Type.Object({
+    thinking: Type.String(),
+    signature: Type.Optional(Type.Unknown()),
+    ...extraContent,
+  }),
   image: Image,
   document: Document,
   search_result: SearchResult,
@@ -226,15 +228,17 @@ export const Usage = Type.Object({
 
 export type WireUsage = Static<typeof Usage>
 
+const toReturn = {
+  extra_content: nullable(Type.Object({}), 'Opaque data of the vendor; send it back with the block.'),
+}
 const ResponseBlock = tagged({
   thinking: Type.Object({ thinking: Type.String(), signature: Type.String() }),
-  text: Type.Object({ text: Type.String(), citations: Type.Optional(Type.Array(Type.Unknown())) }),
-  tool_use: Type.Object({
-    id: Type.String(),
-    name: Type.String(),
-    input: Type.Object({}),
-    extra_content: nullable(Type.Object({}), 'Opaque data of the vendor; send it back with the block.'),
+  text: Type.Object({
+    text: Type.String({ description: 'Empty in the block behind the answer that holds `extra_content`.' }),
+    citations: Type.Optional(Type.Array(Type.Unknown())),
+    ...toReturn,
   }),
+  tool_use: Type.Object({ id: Type.String(), name: Type.String(), input: Type.Object({}), ...toReturn }),
   mcp_tool_use: Type.Object({
     id: Type.String(),
     name: Type.String(),

@@ -144,6 +144,7 @@ export const ReasoningItem = Type.Object({
   summary: nullable(TextParts),
   content: nullable(TextParts),
   encrypted_content: nullable(Text),
+  extra_content: nullable(AnyObject, 'Opaque data of the vendor, as in the reasoning of the response.'),
 })
 
 export const McpListItem = Type.Object({

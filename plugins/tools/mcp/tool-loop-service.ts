@@ -55,6 +55,7 @@ export class GatewayToolLoop implements ToolLoopService {
       log: this.#host.log,
       ...(tracing !== undefined && { trace: (name, attributes) => tracing.begin(ctx, name, attributes) }),
     }
+    const generations = this.#host.use(Generations)
     const run = new ToolTurnRun(
       turn,
       {
@@ -62,7 +63,8 @@ export class GatewayToolLoop implements ToolLoopService {
         servers: plans.map((plan) => new OpenServer(plan, pool)),
         runner,
         caller,
-        generate: (request, options) => this.#host.use(Generations).open(ctx, request, options),
+        editorOf: generations.textEditors(ctx),
+        generate: (request, options) => generations.open(ctx, request, options),
         onEnd: (iterations) => metrics.onTurn(iterations),
       },
       listener,

@@ -55,7 +55,7 @@ weir_sdk::describe!(Description::new().needs_headers(&[]).reuses_instance());
     bareEntry: `// Package main declares what the module needs; each file on_*.go has a handler.
 package main
 
-import weir "weir-gateway.example/sdk"
+import weir "weir-gateway/wasm-sdk/go"
 
 //go:wasmexport describe
 func describe() int32 {

@@ -26,6 +26,12 @@ interface Toolchain {
   readonly tools: readonly Tool[]
 }
 
+/** What the gateway runs: `--all-features` would write newer encodings that it does not read. */
+const BINARYEN_FEATURES = [
+  ...['sign-ext', 'mutable-globals', 'nontrapping-float-to-int', 'simd', 'bulk-memory', 'reference-types'],
+  ...['multivalue', 'multimemory', 'tail-call', 'exception-handling', 'extended-const'],
+].map((name) => `--enable-${name}`)
+
 const cFlags = (file: string) => [
   // The header of the project has precedence. Bulk memory spares a `memcpy`, which no library provides.
   ...['-O2', '-nostdlib', '-Wall', '-mbulk-memory', '-I', '.', '-I', join(sdkFolder(), 'c')],
@@ -38,7 +44,7 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
     tools: [
       {
         command: 'wasm-as',
-        arguments: (file) => ['--all-features', '--disable-gc', 'module.wat', '-o', file],
+        arguments: (file) => [...BINARYEN_FEATURES, 'module.wat', '-o', file],
       },
       { command: 'wat2wasm', arguments: (file) => ['--enable-all', 'module.wat', '-o', file] },
     ],

@@ -8,6 +8,8 @@ import type { ModuleDescriptor } from '../wire.ts'
 import { loadModule } from './load-module.ts'
 
 const config = defineValidator(wasmConfig).parse({})
+/** Fuel of a start on the data thread. */
+const INLINE_UNITS = 4 * config.inline.fuel
 const HANDLER =
   '(func (export "on_request") (result i32) (i32.const 0)) (func (export "on_pick") (result i32) (i32.const 0))'
 const STARTS = {
@@ -54,7 +56,9 @@ test.each(Object.entries(STARTS))('%s is tried before the module runs', async (_
   const { tried, loaded } = await load(text, 100)
   expect([tried, loaded.hasStart, loaded.burntAtStart]).toEqual([1, true, 100])
   const onPick = { attach_points: [{ Middleware: 'OnPick' as const }] }
-  await expect(load(text, config.inline.fuel + 1, onPick)).rejects.toThrow('the start of the module uses')
+  await expect(load(text, INLINE_UNITS + 1, onPick)).rejects.toThrow(
+    `OnPick allows ${INLINE_UNITS} (4 times plugins.wasm.inline.fuel)`,
+  )
 })
 
 test('a module without start code is not tried', async () => {
@@ -65,7 +69,7 @@ test('a module without start code is not tried', async () => {
 test.each(Object.entries(STARTS))(
   'if it may run on the serving thread, %s has the fuel of a few inline calls',
   async (_, text) => {
-    const [few, whole] = [2 * config.inline.fuel, 10 * config.fuel]
+    const [few, whole] = [INLINE_UNITS, 10 * config.fuel]
     const onPick = { attach_points: [{ Middleware: 'OnPick' as const }] }
     for (const more of [{ placement: 'inline' }, { placement: 'auto' }, onPick] as const) {
       const { loaded, fuel } = await load(text, 100, more)
@@ -76,6 +80,6 @@ test.each(Object.entries(STARTS))(
     }
     expect((await load(text, 100, { placement: 'pool' })).loaded.startFuel).toBe(whole)
     // It is never opened on the serving thread.
-    expect((await load(text, config.inline.fuel + 1, { placement: 'auto' })).loaded.startFuel).toBe(whole)
+    expect((await load(text, few + 1, { placement: 'auto' })).loaded.startFuel).toBe(whole)
   },
 )

@@ -14,7 +14,7 @@ import { type ModuleParts, readParts, SECTION } from '../rewrite/module-parts.ts
 import { readSections } from '../rewrite/sections.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
-import { mayRunHere } from '../threads/placements.ts'
+import { INLINE_START, inlineStartFuel, isPicker, mayRunHere } from '../threads/placements.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 import { type Description, readDescription } from './description.ts'
 
@@ -117,9 +117,10 @@ export async function loadModule(
     hasStart: parts.sections.has(SECTION.start) || exportsFunction(parts, INITIALIZE_EXPORT),
   }
   const { description, burntAtStart } = await tryModule(trial, exportsFunction(parts, DESCRIBE_EXPORT), pool)
-  if (attachPoints.includes('OnPick') && burntAtStart > config.inline.fuel)
+  const inlineStart = inlineStartFuel(config.inline.fuel)
+  if (isPicker(trial) && burntAtStart > inlineStart)
     throw new ModuleRejected(
-      `the start of the module uses ${burntAtStart} units of fuel; OnPick allows ${config.inline.fuel} (plugins.wasm.inline.fuel)`,
+      `the start of the module uses ${burntAtStart} units of fuel; OnPick allows ${inlineStart} (${INLINE_START} times plugins.wasm.inline.fuel)`,
     )
   const settings = descriptor.settings ?? description.settings ?? null
   if (!hasNoSettings) checkSettings(settings, trial.config)
@@ -160,13 +161,11 @@ async function prepareModule(
   return { parts, guest: await buildGuest(bytes, 'fresh', config) }
 }
 
-/** Factor of `inline.fuel` for a start on the data thread: starts of one module rarely differ by more. */
-const INLINE_STARTS = 2
-
 /** The fuel of one start does not bound the next, which may run on the data thread: a start can depend on the clock. */
 function unitsOfStart(module: Ready, burntAtStart: number, { inline }: WasmConfig): number {
-  if (!module.hasStart || !mayRunHere(module) || burntAtStart > inline.fuel) return module.startFuel
-  return Math.min(module.startFuel, INLINE_STARTS * inline.fuel)
+  const units = inlineStartFuel(inline.fuel)
+  if (!module.hasStart || !mayRunHere(module) || burntAtStart > units) return module.startFuel
+  return Math.min(module.startFuel, units)
 }
 
 /** @throws ModuleRejected naming the setting */

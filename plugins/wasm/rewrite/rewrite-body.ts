@@ -32,6 +32,8 @@ interface OpenBlock {
   readonly body: Region | null
   /** Position for the second copy of a duplicated loop body. */
   readonly again: { readonly at: number; readonly arm: number; readonly loop: number } | null
+  /** A `br_table` continues at its end, and so without the code in front of it. */
+  isSwitched: boolean
 }
 
 export class BodyRewriter {
@@ -122,8 +124,9 @@ export class BodyRewriter {
         isReachable = true
       } else if (op === OP.end || op === OP.delegate) {
         const block = blocks.pop()
-        // Code after a block belongs to the region before it, unless the end of the block is unreachable.
-        if (block !== undefined) meter.region = block.region
+        // Code after a block belongs to the region before it, unless the end of the block is unreachable or one of many
+        // places at which a function continues, as in the code of Go.
+        if (block !== undefined) meter.region = block.isSwitched ? null : block.region
         // An arm that leaves a loop runs once, so the code after it stays in the region.
         if (!isReachable && !(block?.op === OP.if && leavesLoop)) meter.region = null
         isReachable = block?.isReachable ?? true
@@ -144,6 +147,7 @@ export class BodyRewriter {
         this.#charge()
         if (op === OP.br || op === OP.brIf) this.#branch()
         else this.#emit()
+        if (op === OP.brTable) this.#noteSwitch()
         if (op === OP.brIf) this.#openArm()
         if (!endsCode(op)) continue
         isReachable = false
@@ -165,6 +169,7 @@ export class BodyRewriter {
       labels: this.#labels,
       body: null,
       again: null,
+      isSwitched: false,
     }
     if (!isLoop) {
       blocks.push(block)
@@ -237,6 +242,16 @@ export class BodyRewriter {
     this.#out.byte(OP.br)
     this.#out.u32(label + (isConditional ? 1 : 0))
     if (isConditional) this.#out.byte(OP.end)
+  }
+
+  /** Marks the targets of `br_table`. */
+  #noteSwitch(): void {
+    const { start, end } = this.#instruction
+    const reader = new ByteReader(this.#plan.parts.bytes, start + 1, end)
+    for (let left = reader.count(); left >= 0; left--) {
+      const target = this.#blocks.at(-1 - reader.u32())
+      if (target !== undefined) target.isSwitched = true
+    }
   }
 
   /** Returns true if code that ends with this instruction leaves the innermost loop. */

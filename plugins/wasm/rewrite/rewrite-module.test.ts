@@ -158,6 +158,27 @@ describe('a rewritten module', () => {
     )
   })
 
+  test('burns for code behind a switch only when it runs, also if the code in front of it continues there', () => {
+    // As Go compiles a function with calls: a loop around a switch over the places at which it continues.
+    const spinning = (count: number) => {
+      const guest = open(
+        assemble(`(module (global $g (mut i32) (i32.const 0))
+          (func (export "f") (param $n i32) (result i32) (local $at i32)
+            (loop $l
+              (block $rest
+                (block $spin (br_table $spin $rest (local.get $at)))
+                (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+                (br_if $l (local.get $n))
+                (local.set $at (i32.const 1)))
+              ${'(global.set $g (i32.const 1))'.repeat(count)})
+            (global.get $g)))`),
+      )
+      guest.run('f', 100)
+      return guest.burnt() as number
+    }
+    expect(spinning(200) - spinning(100)).toBe(200)
+  })
+
   test('uses the same fuel for each round of a loop, and a single round costs its body', () => {
     const loop = '(loop $l BODY (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))'
     const stores = (count: number) => '(i32.store (local.get 0) (i32.const 7))'.repeat(count)

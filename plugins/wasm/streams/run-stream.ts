@@ -5,6 +5,7 @@ import type { Guest } from '../instances/guest.ts'
 import { quoted, writeFrame } from '../instances/guest-frame.ts'
 import { BadOutput, readStreamOutput, type StreamOutput } from '../instances/guest-output.ts'
 import type {
+  CallReport,
   OutEvent,
   StreamEvent,
   StreamItem,
@@ -39,6 +40,19 @@ export interface StreamRunParts {
   readonly fuel: number | null
   /** Called before each call with the index of the guest. */
   onStart?(place: number): void
+}
+
+/** Adds the report of a call. @returns index of the module in the task's chain */
+export function reportCall(
+  { item, modules, reports }: StreamRunParts,
+  place: number,
+  { failure, durationUs, fuel, logs, droppedLogs, counted }: CallReport,
+  isChanged: boolean,
+): number {
+  const module = modules?.[place] ?? place
+  const { requestId } = item
+  reports.push({ failure, durationUs, fuel, logs, droppedLogs, counted, module, requestId, isChanged })
+  return module
 }
 
 export class StreamRun {
@@ -159,10 +173,9 @@ export class StreamRun {
 
   /** @param event null for the end of the stream @returns null if the event is unchanged */
   #call(place: number, index: number, event: StreamEvent | null): readonly StreamEvent[] | null {
-    const { guests, item, modules, reports, fuel } = this.#parts
-    const { prefixes, firstIndex, tenant, requestId } = item
+    const { guests, item, fuel } = this.#parts
+    const { prefixes, firstIndex, tenant } = item
     const guest = guests[place]
-    const module = modules?.[place] ?? place
     const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
     const { value, report, endedAtMs } = guest.call({
       exportName: EXPORT_OF_ATTACH_POINT.OnStreamEvent,
@@ -174,21 +187,9 @@ export class StreamRun {
       read: this.#read,
     })
     this.#atMs = endedAtMs
-    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
-    const isChanged = value !== null && value.events !== null
-    reports.push({
-      failure,
-      durationUs,
-      fuel: burnt,
-      logs,
-      droppedLogs,
-      counted,
-      module,
-      requestId,
-      isChanged,
-    })
+    const module = reportCall(this.#parts, place, report, value !== null && value.events !== null)
     if (value === null) {
-      if (failure?.kind === 'fuel') {
+      if (report.failure?.kind === 'fuel') {
         this.#exhausted ??= new Set()
         this.#exhausted.add(place)
       }

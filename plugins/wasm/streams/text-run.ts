@@ -5,7 +5,7 @@ import type { Guest } from '../instances/guest.ts'
 import { writeFrame } from '../instances/guest-frame.ts'
 import { BadOutput, readTextOutput, type TextOutput } from '../instances/guest-output.ts'
 import type { StreamItemResult } from '../threads/guest-task.ts'
-import type { StreamRunParts } from './run-stream.ts'
+import { reportCall, type StreamRunParts } from './run-stream.ts'
 
 /** Maximum size of an output, in addition to four times the length of the input, bytes. */
 const MAX_WRITTEN_BYTES = 1_048_576
@@ -58,7 +58,7 @@ export class TextRun {
   }
 
   #call(guest: Guest, place: number): void {
-    const { item, modules, reports, fuel } = this.#parts
+    const { item, fuel } = this.#parts
     const held = this.#held[place]
     const text = held + this.#text
     this.#room = MAX_WRITTEN_BYTES + 4 * text.length
@@ -76,22 +76,8 @@ export class TextRun {
       startedAtMs: performance.now(),
       read: this.#read,
     })
-    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
-    const module = modules?.[place] ?? place
-    const { requestId } = item
-    const isChanged = value?.text != null
-    reports.push({
-      failure,
-      durationUs,
-      fuel: burnt,
-      logs,
-      droppedLogs,
-      counted,
-      module,
-      requestId,
-      isChanged,
-    })
-    if (failure?.kind === 'fuel') this.hasExhausted = true
+    const module = reportCall(this.#parts, place, report, value?.text != null)
+    if (report.failure?.kind === 'fuel') this.hasExhausted = true
     if (value === null && guest.module.onFailure === 'closed') {
       this.#failedClosed = module
       return

@@ -14,7 +14,7 @@ import { SharedState } from '../instances/shared-state.ts'
 import { unknownMember } from '../registry/description.ts'
 import { UNITS_OF_DATA_BYTE } from '../streams/run-stream.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
-import { mayRunHere } from '../threads/placements.ts'
+import { inlineStartFuel, mayRunHere } from '../threads/placements.ts'
 import { GUEST_OWNER, type LogLine, RunnerWorker, type ThreadResult } from './runner-worker.ts'
 import { loadTrial, type TrialModule, type TrialSettings, withDefaultLimits } from './trial-module.ts'
 
@@ -122,7 +122,7 @@ export class ModuleRunner {
   #fuelOf(point: AttachPoint, frameBytes: number, bodyBytes: number): number {
     const { inline } = this.#limits
     const { module } = this
-    const isSmall = bodyBytes <= inline.maxBodyBytes && module.burntAtStart <= inline.fuel
+    const isSmall = bodyBytes <= inline.maxBodyBytes && module.burntAtStart <= inlineStartFuel(inline.fuel)
     const isInline = module.placement === 'inline' && mayRunHere(module) && isSmall
     return point === 'OnPick' || isInline ? inline.fuel : module.fuel + module.fuelPerByte * frameBytes
   }

@@ -13,7 +13,7 @@ import type {
   StreamItemResult,
   StreamReport,
 } from './guest-task.ts'
-import { isPicker, mayRunHere, type Placements } from './placements.ts'
+import { inlineStartFuel, isPicker, mayRunHere, type Placements } from './placements.ts'
 
 interface InlineLimits {
   /** Fuel of one call, units. */
@@ -138,9 +138,9 @@ export class InlineGuests {
     return areReady ? guests : null
   }
 
-  /** The start must not take longer than a call. */
+  /** The start must not block the thread. */
   #isSafeToOpen({ burntAtStart }: LoadedModule): boolean {
-    return burntAtStart <= this.#limits.fuel
+    return burntAtStart <= inlineStartFuel(this.#limits.fuel)
   }
 
   #open(guest: Guest, tenant: string | null): void {

@@ -69,3 +69,11 @@ export function isPicker({ attachPoints }: Pick<LoadedModule, 'attachPoints'>): 
 export function mayRunHere(module: Pick<LoadedModule, 'attachPoints' | 'placement'>): boolean {
   return module.placement !== 'pool' || isPicker(module)
 }
+
+/** Factor of `inline.fuel` for a start on the data thread. The runtime of Go needs two. */
+export const INLINE_START = 4
+
+/** Fuel for a start on the data thread, units. @param fuel of an inline call, units */
+export function inlineStartFuel(fuel: number): number {
+  return INLINE_START * fuel
+}

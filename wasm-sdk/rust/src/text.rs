@@ -17,7 +17,7 @@ impl TextPiece {
         String::from_utf8_lossy(self.input.rest())
     }
 
-    /// `text`, `reasoning`, `refusal` or `tool_arguments`.
+    /// `text`, `reasoning`, `refusal`, `tool_arguments`, `tool_output` or `citation`.
     pub fn kind(&self) -> &str {
         &self.input.text().kind
     }
@@ -27,7 +27,7 @@ impl TextPiece {
         self.input.text().choice
     }
 
-    /// Id of the call that the arguments belong to.
+    /// Id of the call that arguments or output belong to.
     pub fn call_id(&self) -> Option<&str> {
         self.input.text().call_id.as_deref()
     }

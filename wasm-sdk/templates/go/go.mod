@@ -2,7 +2,7 @@ module {{name}}
 
 go 1.24
 
-require weir-gateway.example/sdk v0.0.0
+require weir-gateway/wasm-sdk/go v0.0.0
 
 // A copy of the library, so that the project builds on every machine.
-replace weir-gateway.example/sdk => ./weir-sdk
+replace weir-gateway/wasm-sdk/go => ./weir-sdk

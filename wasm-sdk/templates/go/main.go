@@ -4,7 +4,7 @@ package main
 import (
 	"strings"
 
-	weir "weir-gateway.example/sdk"
+	weir "weir-gateway/wasm-sdk/go"
 )
 
 //go:wasmexport describe

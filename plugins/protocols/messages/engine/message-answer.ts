@@ -6,6 +6,7 @@ import {
   type GatewayError,
   type GenerationUsage,
   isObject,
+  type NativeObject,
 } from '#kernel'
 import { streamFailure, tokenCount, type Unchecked, type WorkerMessage } from '#shared'
 import type { MessageResponse, WireUsage } from '../wire.ts'
@@ -50,6 +51,8 @@ export class MessageAnswer {
   #nativeCount = 0
   /** Of the open thinking block. */
   #signature = ''
+  /** About text and thinking. */
+  #extraContent: NativeObject | undefined
   #reason: unknown = null
   #stopSequence: unknown = null
 
@@ -88,6 +91,8 @@ export class MessageAnswer {
       this.#natives.set(index, number)
       this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item: block })
     }
+    if (isObject(block.extra_content) && (block.type === 'text' || block.type === 'thinking'))
+      this.#extraContent = block.extra_content
     if (block.type === 'text') {
       this.#text(block.text)
       if (Array.isArray(block.citations)) for (const one of block.citations) this.#citation(one)
@@ -97,12 +102,21 @@ export class MessageAnswer {
     } else if (block.type === 'tool_use') this.#openCall(index, block)
   }
 
-  #openCall(number: unknown, { type: _, id, name, input, ...members }: Record<string, unknown>): void {
+  #openCall(number: unknown, block: Record<string, unknown>): void {
+    const { type: _, id, name, input, extra_content: extraContent, ...members } = block
     if (typeof id !== 'string' || id === '' || typeof name !== 'string') return
     const call: OpenCall = { index: this.#callCount++, hasInput: false }
     this.#calls.set(number, call)
     const own = this.#native === null ? {} : { members }
-    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: call.index, id, name, ...own })
+    this.#sink.emit({
+      type: 'tool_call',
+      choice: CHOICE,
+      index: call.index,
+      id,
+      name,
+      ...own,
+      ...(isObject(extraContent) && { extraContent }),
+    })
     if (isObject(input) && Object.keys(input).length > 0) this.#input(number, JSON.stringify(input))
   }
 
@@ -189,6 +203,7 @@ export class MessageAnswer {
       choice: CHOICE,
       reason: toReason(reason, this.#callCount > 0),
       matchedStop,
+      ...(this.#extraContent !== undefined && { extraContent: this.#extraContent }),
       ...(content !== undefined && {
         native: { engine: ENGINE, content, reason: typeof reason === 'string' ? reason : null },
       }),

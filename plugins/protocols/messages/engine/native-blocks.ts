@@ -17,9 +17,11 @@ export class NativeBlocks {
   readonly #open = new Map<unknown, OpenBlock>()
   readonly #done: Json[] = []
 
-  /** Closed blocks in order, without empty texts, which services refuse. */
+  /** Closed blocks in order, without empty texts, which services refuse, unless they hold data of the worker. */
   get content(): readonly Json[] {
-    return this.#done.filter(({ type, text }) => type !== 'text' || text !== '')
+    return this.#done.filter(
+      ({ type, text, extra_content: data }) => type !== 'text' || text !== '' || data != null,
+    )
   }
 
   open(index: unknown, start: Readonly<Json>): void {

@@ -10,7 +10,7 @@ import type {
 import { answerErrors } from '#shared'
 import type { MessagesRequest, WireMessage, WireTool } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
-import { isUnsigned, toWireMessages } from './to-wire-messages.ts'
+import { isUnsigned, toWireMessages, withoutExtraContent } from './to-wire-messages.ts'
 
 const MAX_TEMPERATURE = 1
 
@@ -58,14 +58,15 @@ function nativeMessages(
 ): WireMessage[] {
   const own = native.prompt() as readonly WireMessage[]
   const later = prompt.kind === 'chat' ? prompt.messages.slice(native.messageCount) : []
-  return [...(isVendor ? withoutUnsigned(own) : own), ...toWireMessages(later, isVendor).messages]
+  return [...(isVendor ? forVendor(own) : own), ...toWireMessages(later, isVendor).messages]
 }
 
-function withoutUnsigned(messages: readonly WireMessage[]): readonly WireMessage[] {
+/** Without unsigned thinking and the data of other vendors. */
+function forVendor(messages: readonly WireMessage[]): readonly WireMessage[] {
   return messages.flatMap((message) => {
     const { content } = message
-    if (typeof content === 'string' || !content.some(isUnsigned)) return [message]
-    const kept = content.filter((block) => !isUnsigned(block))
+    if (typeof content === 'string') return [message]
+    const kept = content.flatMap((block) => (isUnsigned(block) ? [] : (withoutExtraContent(block) ?? [])))
     return kept.length === 0 ? [] : [{ ...message, content: kept }]
   })
 }

@@ -4,7 +4,7 @@ import { answerErrors, parseCallArguments } from '#shared'
 import type { WireBlock, WireBlockOf, WireMessage } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
 
-/** @param isVendor omits thinking without a signature */
+/** @param isVendor omits thinking without a signature, and the data of other vendors */
 export function toWireMessages(
   messages: readonly ChatMessage[],
   isVendor: boolean,
@@ -66,15 +66,17 @@ function assistantContent(message: ChatMessage, isVendor: boolean): string | Wir
     reasoning_content: thinking,
     reasoning_signature: signature,
     refusal,
-    tool_calls: calls,
+    tool_calls: calls = [],
   } = message
+  const extra = isVendor ? undefined : message.extra_content
   const said = textOf(content) + (refusal ?? '')
   const isKept = (thinking !== undefined || signature !== undefined) && (signature !== undefined || !isVendor)
-  if (!isKept && (calls === undefined || calls.length === 0)) return said
+  if (!isKept && calls.length === 0 && extra === undefined) return said
   const blocks: WireBlock[] = []
   if (isKept) blocks.push({ type: 'thinking', thinking: thinking ?? '', signature: signature ?? '' })
-  if (said !== '') blocks.push({ type: 'text', text: said })
-  for (const call of calls ?? []) blocks.push(toToolUse(call))
+  if (said !== '' || extra !== undefined)
+    blocks.push({ type: 'text', text: said, ...(extra !== undefined && { extra_content: extra }) })
+  for (const call of calls) blocks.push(toToolUse(call, isVendor))
   return blocks
 }
 
@@ -99,8 +101,17 @@ export function isUnsigned(block: WireBlock): boolean {
   return block.type === 'thinking' && (typeof block.signature !== 'string' || block.signature === '')
 }
 
-function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): WireBlock {
-  return { type: 'tool_use', id, name, input: parseCallArguments(text) }
+function toToolUse(call: ChatToolCall, isVendor: boolean): WireBlock {
+  const { id, function: called, extra_content } = call
+  const extra = isVendor || extra_content === undefined ? {} : { extra_content }
+  return { type: 'tool_use', id, name: called.name, input: parseCallArguments(called.arguments), ...extra }
+}
+
+/** A block as a vendor takes it: without the data of others; null if it has nothing else. */
+export function withoutExtraContent(block: WireBlock): WireBlock | null {
+  if (!('extra_content' in block)) return block
+  const { extra_content: data, ...rest } = block
+  return data != null && rest.type === 'text' && rest.text === '' ? null : rest
 }
 
 function textOf(content: string | readonly ContentPart[] | null): string {

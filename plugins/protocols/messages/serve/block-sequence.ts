@@ -20,6 +20,8 @@ export interface BlockSink {
   openCall(index: number, id: string, name: string, members?: NativeObject): void
   /** A call that the gateway runs. */
   openServerCall(index: number, id: string, name: string, server: string): void
+  /** A complete block: the vendor's data about text and reasoning, which is known only behind them. */
+  extraContent(index: number, data: NativeObject): void
   /** A complete block. */
   serverResult(index: number, result: ServerToolResult): void
   thinking(index: number, delta: string): void
@@ -111,6 +113,7 @@ export class BlockSequence {
         this.reason = event.reason
         this.matchedStop = event.matchedStop
         this.#end()
+        if (event.extraContent !== undefined) this.#sink.extraContent(this.#count++, event.extraContent)
     }
   }
 

@@ -52,6 +52,11 @@ export class MessageEvents implements TurnSink {
     this.#openBlock(index, JSON.stringify(call))
   }
 
+  extraContent(index: number, data: NativeObject): void {
+    this.#openBlock(index, JSON.stringify({ type: 'text', text: '', extra_content: data }))
+    this.close(index, null)
+  }
+
   serverResult(index: number, result: ServerToolResult): void {
     this.#openBlock(index, JSON.stringify(toResultBlock(result)))
     this.close(index, null)

@@ -37,7 +37,7 @@ function merge(first: ChatMessage, second: ChatMessage, lists: JoinedParts): Cha
     return { role: first.role, content: lists.join(first.content, second.content) }
   if (first.tool_calls !== undefined || first.reasoning_content !== undefined) return null
   if (second.reasoning_content !== undefined) return null
-  return { ...second, content: lists.join(first.content, second.content) }
+  return { ...first, ...second, content: lists.join(first.content, second.content) }
 }
 
 type Content = ChatMessage['content']
@@ -112,18 +112,21 @@ class OpenTurn {
   thinking = ''
   signature = ''
   calls: ChatToolCall[] = []
+  /** About text and thinking. */
+  extraContent: ReturnType<typeof extraContentOf> = {}
 
   get isEmpty(): boolean {
     return this.text === '' && this.thinking === '' && this.calls.length === 0
   }
 
   toMessage(): ChatMessage {
-    const { text, thinking, signature, calls } = this
+    const { text, thinking, signature, calls, extraContent } = this
     return {
       role: 'assistant',
       content: text === '' && !(calls.length === 0 && thinking === '') ? null : text,
       ...(thinking !== '' && { reasoning_content: thinking }),
       ...(signature !== '' && { reasoning_signature: signature }),
+      ...extraContent,
       ...(calls.length > 0 && { tool_calls: calls }),
     }
   }
@@ -154,6 +157,7 @@ function addBlock(turn: OpenTurn, block: WireBlock, path: string): void {
   switch (block.type) {
     case 'text':
       turn.text += block.text
+      turn.extraContent = { ...turn.extraContent, ...extraContentOf(block.extra_content) }
       return
     case 'compaction':
       turn.text += block.content ?? ''
@@ -161,6 +165,7 @@ function addBlock(turn: OpenTurn, block: WireBlock, path: string): void {
     case 'thinking':
       if (block.thinking !== '') turn.thinking += (turn.thinking === '' ? '' : '\n') + block.thinking
       if (typeof block.signature === 'string') turn.signature = block.signature
+      turn.extraContent = { ...turn.extraContent, ...extraContentOf(block.extra_content) }
       return
     case 'tool_use':
     case 'mcp_tool_use':

@@ -2,7 +2,7 @@
  * The events of a turn with tools of the gateway as content blocks: a call and its result stand together, and what comes
  * meanwhile for other items waits.
  */
-import type { FinishReason, NativeObject, ToolLoopEvent } from '#kernel'
+import { type FinishReason, isObject, type NativeObject, type ToolLoopEvent } from '#kernel'
 import type { BlockOptions, ServerToolResult, TurnSink } from './block-sequence.ts'
 
 /** Engine whose native items are content blocks. */
@@ -28,6 +28,8 @@ interface Item extends CalledNames {
   readonly citations: unknown[]
   /** A complete block in the worker's format. */
   native: NativeObject | null
+  /** Of text or thinking. */
+  extraContent: NativeObject | null
   isOpen: boolean
   isDone: boolean
   result: ServerToolResult | null
@@ -82,7 +84,7 @@ export class TurnBlocks {
         this.#endNative(event.index, event.item)
         return
       case 'item_done':
-        this.#end(event.index, null)
+        this.#endItem(event)
         return
       case 'function_started':
         this.hasCalls = true
@@ -120,6 +122,12 @@ export class TurnBlocks {
     this.matchedStop = matchedStop
   }
 
+  #endItem({ index, members }: Extract<ToolLoopEvent, { type: 'item_done' }>): void {
+    const item = this.#items.get(index)
+    if (item !== undefined && isObject(members?.extra_content)) item.extraContent = members.extra_content
+    this.#end(index, null)
+  }
+
   #endNative(index: number, block: NativeObject): void {
     const item = this.#items.get(index)
     if (item !== undefined) item.native = block
@@ -140,6 +148,7 @@ export class TurnBlocks {
       signature: '',
       citations: [],
       native: null,
+      extraContent: null,
       isOpen: false,
       isDone: false,
       result: null,
@@ -170,6 +179,7 @@ export class TurnBlocks {
       this.#writeItem(item)
       if (!item.isDone) return
       if (item.isOpen) this.#sink.close(this.#count++, item.kind === 'thinking' ? item.signature : null)
+      if (item.extraContent !== null) this.#sink.extraContent(this.#count++, item.extraContent)
       if (item.result !== null) this.#sink.serverResult(this.#count++, item.result)
       this.#queue.shift()
     }

@@ -36,6 +36,10 @@ export class WholeBlocks implements TurnSink {
     this.blocks.push({ type: 'mcp_tool_use', id: toServerCallId(id), name, server_name: server, input: {} })
   }
 
+  extraContent(_index: number, data: NativeObject): void {
+    this.blocks.push({ type: 'text', text: '', extra_content: data })
+  }
+
   serverResult(_index: number, result: ServerToolResult): void {
     this.blocks.push(toResultBlock(result))
   }

@@ -1,5 +1,5 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
-import { type EngineAttempt, type EngineSink, type FinishReason, isObject } from '#kernel'
+import { type EngineAttempt, type EngineSink, type FinishReason, isObject, type NativeObject } from '#kernel'
 import { memberName, readLogprobs, workerMessage } from '#shared'
 import { isText, type Json } from '../json.ts'
 import { readUsage, textsOf, toAnswerError } from './answer-values.ts'
@@ -52,6 +52,8 @@ export class ResponseAnswer {
   #callCount = 0
   #nativeCount = 0
   #hasStarted = false
+  /** Of messages and reasoning, for clients of other formats; the last counts. */
+  #extraContent: NativeObject | undefined
 
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
@@ -112,9 +114,9 @@ export class ResponseAnswer {
     return this.#declared.has(member) ? member : String(name)
   }
 
-  #ofCall(item: Json): { members?: Json } {
-    if (!this.#isNative) return {}
-    return { members: membersBeside(EVENT_MEMBERS.call, item) }
+  #ofCall(item: Json): { members?: Json; extraContent?: NativeObject } {
+    if (this.#isNative) return { members: membersBeside(EVENT_MEMBERS.call, item) }
+    return isObject(item.extra_content) ? { extraContent: item.extra_content } : {}
   }
 
   /** Index of the open item with this id of the worker; undefined if there is none. */
@@ -260,7 +262,9 @@ export class ResponseAnswer {
   }
 
   #endText(kind: 'message' | 'reasoning', item: Json): void {
-    if (this.#isNative)
+    if (!this.#isNative) {
+      if (isObject(item.extra_content)) this.#extraContent = item.extra_content
+    } else
       this.#sink.emit({
         type: 'item_done',
         choice: CHOICE,
@@ -288,6 +292,7 @@ export class ResponseAnswer {
       choice: CHOICE,
       reason: this.#reason(status, cut),
       matchedStop: null,
+      ...(this.#extraContent !== undefined && { extraContent: this.#extraContent }),
       ...(this.#isNative && { native: { engine: ENGINE, content: this.#content, reason: null } }),
     })
     this.#sink.emit({ type: 'finished', usage: readUsage(usage) })

@@ -27,7 +27,8 @@ export function toResponsesBody(
   const native = request.native?.engine === 'responses' ? request.native : null
   const body: Body = native === null ? ownMembers(request, worker) : native.members()
   body.model = model
-  body.input = toInput(request, native).filter((item) => isWanted(item as Json, worker.isExternal))
+  const input = toInput(request, native) as readonly Json[]
+  body.input = worker.isExternal ? input.filter(isForService).map(withoutExtraContent) : input
   addTools(body, request, native, toolTypes)
   body.store = false
   if (stream) {
@@ -46,8 +47,15 @@ function toInput({ prompt }: GenerationRequest, native: NativeRequest | null): r
 }
 
 /** External services accept only reasoning that they encrypted; engines need it in the clear. */
-function isWanted({ type, encrypted_content: sealed }: Json, isService: boolean): boolean {
-  return type !== 'reasoning' || !isService || typeof sealed === 'string'
+function isForService({ type, encrypted_content: sealed }: Json): boolean {
+  return type !== 'reasoning' || typeof sealed === 'string'
+}
+
+/** External services refuse the data of other vendors. */
+function withoutExtraContent(item: Json): Json {
+  if (item.extra_content === undefined) return item
+  const { extra_content: _, ...rest } = item
+  return rest
 }
 
 /** For a request in another format. */

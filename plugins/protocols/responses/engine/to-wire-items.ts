@@ -39,6 +39,8 @@ function nativeItems({ native, tool_calls: calls = [] }: ChatMessage): Json[] | 
 
 function addTurn(items: Json[], message: ChatMessage): void {
   const { content, refusal, reasoning_content: thoughts, reasoning_signature: sealed, tool_calls } = message
+  const { extra_content } = message
+  const extra = extra_content === undefined ? {} : { extra_content }
   if (sealed !== undefined) items.push({ type: 'reasoning', summary: [], encrypted_content: sealed })
   else if (thoughts !== undefined)
     items.push({ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: thoughts }] })
@@ -46,9 +48,16 @@ function addTurn(items: Json[], message: ChatMessage): void {
   const said = typeof content === 'string' ? content : textOf(content)
   if (said !== '') parts.push({ type: 'output_text', text: said, annotations: [] })
   if (refusal !== undefined) parts.push({ type: 'refusal', refusal })
-  if (parts.length > 0) items.push({ type: 'message', role: 'assistant', content: parts })
-  for (const { id, function: called } of tool_calls ?? [])
-    items.push({ type: 'function_call', call_id: id, name: called.name, arguments: called.arguments })
+  if (parts.length > 0 || extra_content !== undefined)
+    items.push({ type: 'message', role: 'assistant', content: parts, ...extra })
+  for (const { id, function: called, extra_content: ofCall } of tool_calls ?? [])
+    items.push({
+      type: 'function_call',
+      call_id: id,
+      name: called.name,
+      arguments: called.arguments,
+      ...(ofCall !== undefined && { extra_content: ofCall }),
+    })
 }
 
 function textOf(content: readonly ContentPart[] | null): string {

@@ -1,5 +1,6 @@
 /** Runs the calls of one model turn, several in parallel, and reports them in the order of the model. */
-import type { ToolCallResult } from '#kernel'
+import type { TextEditors, TextStream, ToolCallResult } from '#kernel'
+import { editTexts } from '#shared'
 import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
 import { toServerArguments } from './built-in-functions.ts'
 import type { ModelCall, ToolAnswer } from './model-call.ts'
@@ -32,9 +33,11 @@ export interface RunParts {
   /** Maximum number of parallel calls. */
   readonly atOnce: number
   readonly output: TurnOutput
+  /** Editors of the texts of results; null without text hooks. */
+  readonly editorOf: TextEditors | null
 }
 
-/** Never rejects. @returns one result for each call, in order */
+/** Rejects only if a text hook throws. @returns one result for each call, in order */
 export async function runCalls(calls: readonly PendingCall[], parts: RunParts): Promise<ToolAnswer[]> {
   const finished = calls.map(() => Promise.withResolvers<RanCall>())
   let next = 0
@@ -44,9 +47,12 @@ export async function runCalls(calls: readonly PendingCall[], parts: RunParts): 
       const call = calls[i]
       if (call.index !== null)
         parts.output.emit({ type: 'call_running', index: call.index, tool: call.tool.called })
-      finished[i].resolve(await parts.runner.run(toToolCall(call), parts.caller, parts.signal))
+      const ran = await parts.runner.run(toToolCall(call), parts.caller, parts.signal)
+      finished[i].resolve(parts.editorOf === null ? ran : edited(ran, call, parts.editorOf))
     }
   }
+  // Awaited in order: one that rejects may not be awaited any more.
+  for (const { promise } of finished) promise.catch(() => {})
   const workers = Array.from({ length: Math.min(parts.atOnce, calls.length) }, work)
   const answers: ToolAnswer[] = []
   for (const [i, call] of calls.entries()) {
@@ -56,6 +62,33 @@ export async function runCalls(calls: readonly PendingCall[], parts: RunParts): 
   }
   await Promise.all(workers)
   return answers
+}
+
+/** Clients, the model and the store get what the hooks return. */
+async function edited(
+  { result, images }: RanCall,
+  call: PendingCall,
+  editorOf: TextEditors,
+): Promise<RanCall> {
+  const { called, tool } = call.tool
+  const name = called.kind === 'mcp' ? called.name : tool.name
+  const stream: TextStream = { kind: 'tool_output', choice: 0, call: { id: call.callId, name } }
+  const edit = async (text: string) => (await editorOf(stream)?.edit(text, true)) ?? text
+  const { output, modelText, error, structured } = result
+  const said = await edit(modelText)
+  return {
+    result: {
+      ...result,
+      output: output === modelText ? said : await edit(output),
+      modelText: said,
+      error:
+        error === null
+          ? null
+          : { ...error, message: error.message === modelText ? said : await edit(error.message) },
+      structured: await editTexts(structured, edit),
+    },
+    images,
+  }
 }
 
 function emitEnd(call: PendingCall, result: ToolCallResult, output: TurnOutput): void {

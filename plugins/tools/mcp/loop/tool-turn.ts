@@ -12,6 +12,7 @@ import {
   type GenerationUsage,
   type NativeAnswer,
   type RunningTurn,
+  type TextEditors,
   type ToolLoopEvent,
   type ToolLoopListener,
   type ToolTurn,
@@ -36,6 +37,7 @@ export interface TurnParts {
   readonly servers: readonly OpenServer[]
   readonly runner: ToolRunner
   readonly caller: Caller
+  readonly editorOf: TextEditors | null
   /** Starts one generation; does not throw. */
   readonly generate: (request: GenerationRequest, options: GenerateOptions) => Generation
   /** Called once, after any end of the turn. */
@@ -183,10 +185,11 @@ export class ToolTurnRun implements RunningTurn {
 
   /** @returns results by call id */
   async #runAll(calls: readonly PendingCall[]): Promise<ReadonlyMap<string, ToolAnswer>> {
-    const { runner, caller, config } = this.#parts
+    const { runner, caller, config, editorOf } = this.#parts
     const atOnce = this.#turn.request.parallelToolCalls === false ? 1 : config.limits.parallelCalls
     const { signal } = this.#stopping
-    const answers = await runCalls(calls, { runner, caller, signal, atOnce, output: this.#output })
+    const output = this.#output
+    const answers = await runCalls(calls, { runner, caller, signal, atOnce, output, editorOf })
     return new Map(answers.map((answer) => [answer.callId, answer]))
   }
 

@@ -135,8 +135,6 @@ export class TurnReader {
         this.matchedStop = event.matchedStop
         this.#native = event.native ?? null
         this.#extraContent = event.extraContent
-        if (this.#openItem === 'message')
-          this.#openMembers = withExtraContent(this.#openMembers, event.extraContent)
         this.#endChoice(event.reason === 'length' || event.reason === 'content_filter')
     }
   }
@@ -250,6 +248,9 @@ export class TurnReader {
   }
 
   #endChoice(isCut: boolean): void {
+    // A message without text holds it behind calls.
+    if (this.#extraContent !== undefined && !isCut && this.#openItem === null) this.#begin('message')
+    this.#openMembers = withExtraContent(this.#openMembers, this.#extraContent)
     this.#releaseHeld(isCut)
     this.#closeItem(isCut)
     for (const call of this.#calls) {

@@ -1,6 +1,6 @@
 package main
 
-import weir "weir-gateway.example/sdk"
+import weir "weir-gateway/wasm-sdk/go"
 
 //go:wasmexport on_error
 func onError() int32 { return weir.HandleError(handleError) }

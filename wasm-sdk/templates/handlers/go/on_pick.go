@@ -1,6 +1,6 @@
 package main
 
-import weir "weir-gateway.example/sdk"
+import weir "weir-gateway/wasm-sdk/go"
 
 //go:wasmexport on_pick
 func onPick() int32 { return weir.HandlePick(handlePick) }

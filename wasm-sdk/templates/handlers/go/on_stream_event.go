@@ -1,6 +1,6 @@
 package main
 
-import weir "weir-gateway.example/sdk"
+import weir "weir-gateway/wasm-sdk/go"
 
 //go:wasmexport on_stream_event
 func onStreamEvent() int32 { return weir.HandleStreamEvent(handleStreamEvent) }

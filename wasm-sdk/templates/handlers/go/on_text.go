@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	weir "weir-gateway.example/sdk"
+	weir "weir-gateway/wasm-sdk/go"
 )
 
 //go:wasmexport on_text

@@ -1,6 +1,6 @@
 package main
 
-import weir "weir-gateway.example/sdk"
+import weir "weir-gateway/wasm-sdk/go"
 
 //go:wasmexport on_tool_call
 func onToolCall() int32 { return weir.HandleToolCall(handleToolCall) }

@@ -130,9 +130,7 @@ export class LoopAdapter implements GenerationListener {
       case 'choice_done':
         this.#reason = event.reason
         this.#matchedStop = event.matchedStop
-        if (this.#open?.kind === 'message')
-          this.#open.members = withExtraContent(this.#open.members, event.extraContent)
-        this.#endItems(event.reason === 'length' || event.reason === 'content_filter')
+        this.#endItems(event.reason === 'length' || event.reason === 'content_filter', event.extraContent)
         return
     }
   }
@@ -251,12 +249,15 @@ export class LoopAdapter implements GenerationListener {
     })
   }
 
-  #endItems(isCut: boolean): void {
+  /** @param extraContent about text and reasoning; a message without text holds it behind calls */
+  #endItems(isCut: boolean, extraContent: NativeObject | undefined): void {
     // An answer that is only white space still has a message, as an empty one has.
     if (!this.#hasMessage && this.#nextIndex === 0) {
       const index = this.#item('message')
       if (this.#space !== '') this.#out.onEvent({ type: 'text', index, delta: this.#space, logprobs: null })
     }
+    if (extraContent !== undefined && !isCut && this.#open === null) this.#begin('message')
+    if (this.#open !== null) this.#open.members = withExtraContent(this.#open.members, extraContent)
     this.#closeItem(isCut)
     this.#releaseCall(isCut)
     // Engines may omit the end of a call; it is complete unless the answer was cut off.

@@ -33,10 +33,13 @@ export class AssistantTurn {
     return this.#calls.length > 0 && this.unanswered() === null
   }
 
-  /** @param extraContent as the item has it */
-  addText(text: string, extraContent?: unknown): void {
+  addText(text: string): void {
     this.#texts.push(text)
-    this.#extraContent = extraContentOf(extraContent)
+  }
+
+  /** @param extraContent as an item of the turn has it */
+  addExtraContent(extraContent: unknown): void {
+    this.#extraContent = { ...this.#extraContent, ...extraContentOf(extraContent) }
   }
 
   addReasoning({ text, signature }: SealedText): void {

@@ -130,7 +130,8 @@ class MessageBuilder {
     const content = item.content as readonly { readonly type: string }[]
     if (item.role === 'assistant') {
       const text = textOf(content)
-      if (text !== '') this.#assistant().addText(text, item.extra_content)
+      if (text !== '') this.#assistant().addText(text)
+      this.#addExtraContent(item)
       return
     }
     const role = item.role === 'user' ? 'user' : 'system'
@@ -142,6 +143,12 @@ class MessageBuilder {
     const reasoning = this.#reasoningOf(item)
     if (reasoning === null) this.#droppedReasoning += 1
     else this.#assistant().addReasoning(reasoning)
+    this.#addExtraContent(item)
+  }
+
+  /** A message without text belongs to the calls in front of it, whose results may be known already. */
+  #addExtraContent({ extra_content: data }: HistoryItem): void {
+    if (data != null) (this.#turn ?? this.#assistant()).addExtraContent(data)
   }
 
   #reasoningOf(item: HistoryItem): SealedText | null {

@@ -73,19 +73,19 @@ function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unk
 
 /** Empty if the encrypted content cannot be decrypted, as in `toMessages`. */
 function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
-  const { content, summary = [], encrypted_content: sealed } = item
+  const { content, summary = [], encrypted_content: sealed, extra_content } = item
+  const extra = extra_content == null ? {} : { extra_content }
   if (typeof sealed !== 'string')
-    return [{ type: 'reasoning', summary, ...(content !== undefined && { content }) }]
+    return [{ type: 'reasoning', summary, ...(content !== undefined && { content }), ...extra }]
   const opened = unsealer.open(sealed)
   if (opened === null) return []
   const { text, signature } = opened
   return signature === undefined
-    ? [{ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text }] }]
-    : [{ type: 'reasoning', summary, encrypted_content: signature }]
+    ? [{ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text }], ...extra }]
+    : [{ type: 'reasoning', summary, encrypted_content: signature, ...extra }]
 }
 
-/** Also without the data of another vendor, which a worker of this format may reject. */
 function withoutOwn(item: HistoryItem): Json {
-  const { id: _, status: __, extra_content: ___, ...rest } = item
+  const { id: _, status: __, ...rest } = item
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !name.startsWith('_')))
 }

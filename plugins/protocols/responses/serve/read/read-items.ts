@@ -62,6 +62,7 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
         summary: toTextParts(item.summary ?? [], 'summary_text'),
         ...given('content', item.content && toTextParts(item.content, 'reasoning_text')),
         ...given('encrypted_content', item.encrypted_content),
+        ...given('extra_content', item.extra_content),
       }
     case 'function_call':
       return { ...stated(item), status: item.status ?? 'completed' }
