@@ -19,6 +19,7 @@ import {
   type SharedConcern,
   type SharedRecords,
 } from '#kernel'
+import { Channels } from './channels.ts'
 import type { MeshConfig } from './config.ts'
 import { meshErrors } from './errors.ts'
 import { type About, Membership } from './membership.ts'
@@ -32,8 +33,6 @@ const FOLLOW_MS = 5_000
 const FIRST_PAUSE_MS = 200
 const MAX_PAUSE_MS = 5_000
 const RETRY_AFTER_SEC = 2
-/** Messages that wait for the engine, over all channels; the oldest ones are dropped. */
-const MAX_WAITING_MESSAGES = 1_024
 /** Kinds of records, of other releases too. */
 const MAX_KINDS = 64
 
@@ -46,23 +45,6 @@ export interface MeshServiceParts {
   readonly log: Logger
 }
 
-class Channel implements MeshChannel {
-  readonly listeners: ((message: Buffer, from: string) => void)[] = []
-  readonly #send: (message: Buffer) => void
-
-  constructor(send: (message: Buffer) => void) {
-    this.#send = send
-  }
-
-  send(message: Buffer): void {
-    this.#send(message)
-  }
-
-  onMessage(listener: (message: Buffer, from: string) => void): void {
-    this.listeners.push(listener)
-  }
-}
-
 export class SharedMesh implements MeshService {
   readonly name: string
   readonly isShared: boolean
@@ -72,11 +54,9 @@ export class SharedMesh implements MeshService {
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own type, which only its owner knows
   readonly #kinds = new Map<string, Records<any>>()
   readonly #intake = new IntakeUse()
-  readonly #channels = new Map<string, Channel>()
+  readonly #channels: Channels
   /** Of modules that gateways have, by hash: an engine that has lost them gets them back from here. */
   readonly #blobs = new Map<string, Buffer>()
-  #waiting: { channel: string; message: Buffer }[] = []
-  #isSending = false
   #rateLimiter: GlobalRateLimiter | null = null
   #positions: Positions = { log: '0-0', revision: 0, channels: new Map() }
   #dataSet: string | null = null
@@ -91,7 +71,6 @@ export class SharedMesh implements MeshService {
   /** Of the engine, at the last renewal. */
   #engineRevision = 0
   conflicts = 0
-  messages = { sent: 0, received: 0, dropped: 0 }
 
   constructor(parts: MeshServiceParts) {
     const { engine, name, config, about, log } = parts
@@ -99,6 +78,12 @@ export class SharedMesh implements MeshService {
     this.name = name
     this.isShared = parts.isShared
     this.#sealing = new Sealing(config.secret, config.mesh)
+    this.#channels = new Channels({
+      engine,
+      name,
+      isOpen: () => parts.isShared && this.membership.problem === null,
+      log,
+    })
     this.membership = new Membership({
       engine,
       name,
@@ -120,6 +105,11 @@ export class SharedMesh implements MeshService {
   /** Changes that the engine has and this gateway has not, at the last renewal. */
   get lag(): number {
     return Math.max(0, this.#engineRevision - this.#positions.revision)
+  }
+
+  /** Messages since the start. */
+  get messages(): Channels['counts'] {
+    return this.#channels.counts
   }
 
   get isDiverged(): boolean {
@@ -169,12 +159,7 @@ export class SharedMesh implements MeshService {
   }
 
   channel(name: string): MeshChannel {
-    let channel = this.#channels.get(name)
-    if (channel === undefined) {
-      channel = new Channel((message) => this.#queue(name, message))
-      this.#channels.set(name, channel)
-    }
-    return channel
+    return this.#channels.open(name)
   }
 
   /** @throws mesh_engine_unreachable, mesh_name_taken, mesh_secret_missing */
@@ -326,7 +311,7 @@ export class SharedMesh implements MeshService {
 
   async #readAll(): Promise<void> {
     const { records, positions, dataSet, earlierDataSets, revision } = await this.#parts.engine.readAll([
-      ...this.#channels.keys(),
+      ...this.#channels.names,
     ])
     const byKind = Map.groupBy(records, ({ kind }) => kind)
     const isOther = this.#dataSet !== null && this.#dataSet !== dataSet
@@ -346,7 +331,7 @@ export class SharedMesh implements MeshService {
         const before = this.#positions
         const { positions, changes, messages, isTrimmed } = await this.#parts.engine.follow(before, FOLLOW_MS)
         pauseMs = 0
-        for (const { channel, from, message } of messages) this.#deliver(channel, from, message)
+        for (const message of messages) this.#channels.deliver(message)
         if (this.#isDiverged) {
           await pause(FIRST_PAUSE_MS)
         } else if (isTrimmed) {
@@ -372,45 +357,6 @@ export class SharedMesh implements MeshService {
   #keep(kind: string): void {
     if (this.#kinds.has(kind) || this.#kinds.size < MAX_KINDS) this.records(kind)
     else this.#parts.log.error({ kind }, 'records of the mesh were ignored: they have too many kinds')
-  }
-
-  #deliver(name: string, from: string, message: Buffer): void {
-    if (from === this.name || message.length > MESH_INTAKE.messageBytes) return
-    this.messages.received++
-    for (const listener of this.#channels.get(name)?.listeners ?? []) {
-      try {
-        listener(message, from)
-      } catch (err) {
-        this.#parts.log.warn({ err, from, channel: name }, 'message of a gateway could not be read')
-      }
-    }
-  }
-
-  /** Messages of one turn of the event loop are sent together, and while a batch is on its way the next ones wait. */
-  #queue(channel: string, message: Buffer): void {
-    if (!this.isShared || this.membership.problem !== null) return
-    if (message.length > MESH_INTAKE.messageBytes || this.#waiting.length >= MAX_WAITING_MESSAGES) {
-      this.messages.dropped++
-      return
-    }
-    this.#waiting.push({ channel, message })
-    if (this.#isSending) return
-    this.#isSending = true
-    setImmediate(() => void this.#flush())
-  }
-
-  async #flush(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting
-      this.#waiting = []
-      try {
-        await this.#parts.engine.send(this.name, batch)
-        this.messages.sent += batch.length
-      } catch {
-        this.messages.dropped += batch.length
-      }
-    }
-    this.#isSending = false
   }
 }
 
