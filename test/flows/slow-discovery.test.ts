@@ -15,7 +15,7 @@ afterEach(() => stopCommands())
 /** Does not wait for the workers. */
 const start = (urls: readonly string[], readinessWaitMs: number) =>
   startBuiltGateway({
-    kernel: { lifecycle: { readinessWaitMs } },
+    kernel: { threads: 1, lifecycle: { readinessWaitMs } },
     plugins: { workers: { urls, health: {}, startupCheckIntervalSecs: 0.2 } },
   })
 
@@ -86,7 +86,7 @@ test('after the configured time the gateway is ready with the workers that it ha
   const early = await startSim('--model', 'early')
   const [dead, listed] = [await freePort(), await freePort()]
   const gateway = await startBuiltGateway({
-    kernel: { lifecycle: { readinessWaitMs: 2_000 } },
+    kernel: { threads: 1, lifecycle: { readinessWaitMs: 2_000 } },
     plugins: {
       workers: {
         health: {},
