@@ -9,12 +9,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { TestAuthority } from '../../test/support/certificates.ts'
 import { SOURCE_CACHES } from '../../test/support/source-caches.ts'
-
-// Each test starts processes, which is slow on a loaded machine.
-vi.setConfig({ testTimeout: 30_000 })
 
 const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'weir-cli-'))

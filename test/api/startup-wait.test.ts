@@ -55,7 +55,7 @@ test('readiness waits until the tokenizer of a gRPC worker is loaded', async () 
   expect([...reasons]).toContain(MISSING)
   expect(await read()).toMatchObject({ status: 'ready', healthy_workers: 1 })
   expect(await read()).not.toHaveProperty('missing')
-}, 90_000)
+})
 
 test('a tokenizer that cannot be loaded delays readiness for the configured time only', async () => {
   const read = await start('/no/such/folder', 2_000)
@@ -63,7 +63,7 @@ test('a tokenizer that cannot be loaded delays readiness for the configured time
   expect((await read()).code).toBe(503)
   await expect.poll(async () => (await read()).code, { timeout: 10_000 }).toBe(200)
   expect(await read()).toMatchObject({ status: 'ready', missing: [MISSING] })
-}, 30_000)
+})
 
 test('a plugin that does not declare the shared store degradable stops the start without it', async () => {
   const own = (degradable: boolean) =>
@@ -90,7 +90,7 @@ test('a plugin that does not declare the shared store degradable stops the start
   expect(await (await fetch(`${gateway.url}/readiness`)).json()).toMatchObject({
     degraded: [{ service: 'shared-store' }],
   })
-}, 60_000)
+})
 
 test('the wait for the database must end before the step of the plugin does', async () => {
   const plugins = { workers: {}, postgres: { url: 'postgres://weir@127.0.0.1:1/weir', bootWaitMs: 10_000 } }

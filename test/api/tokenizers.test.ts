@@ -458,7 +458,7 @@ describe('the tokenizer service', () => {
       code: 'chat_template_limit_exceeded',
       message: expect.stringMatching(/'hostile'.*'default'.*plugins\.tokenizers\.rendering/),
     })
-  }, 60_000)
+  })
 
   test('loading is stopped after loadMs, and delays neither encoding nor the next load', async () => {
     const hostile = folder()

@@ -44,4 +44,4 @@ test('a response of an earlier process is failed at the start, without waiting f
   } finally {
     await worker.close()
   }
-}, 60_000)
+})

@@ -41,7 +41,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
   beforeAll(async () => {
     valkey = await startValkey()
     folder = new GuestFolder()
-  }, 60_000)
+  })
   afterEach(async () => {
     await stopCommands()
     await engine.close()

@@ -27,10 +27,10 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
 
   beforeAll(async () => {
     valkey = await startValkey()
-  }, 60_000)
+  })
   afterEach(async () => {
     await stopCommands()
-  }, 60_000)
+  })
   afterAll(async () => {
     await valkey?.remove()
   })

@@ -112,7 +112,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     expect((await send(two, 'GET', `/v1/conversations/${conversation}/items`)).data).toHaveLength(4)
     expect((await send(two, 'DELETE', `${PATH}/${previous}`)).deleted).toBe(true)
     expect((await send(one, 'GET', `${PATH}/${previous}`)).code).toBe(404)
-  }, 90_000)
+  })
 
   test('a response that runs on one gateway is streamed from the other, and the stream is resumed in the middle', async () => {
     const resume = held()
@@ -131,7 +131,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     const { response, text } = checkResponseEvents([...first.events, ...rest.events])
     expect([text, response.status]).toEqual(['one two three', 'completed'])
     expect((await ended(one, id)).output).toEqual(response.output)
-  }, 90_000)
+  })
 
   test('a response that runs on one gateway is cancelled on the other, and its worker request stops', async () => {
     const resume = held()
@@ -142,7 +142,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     resume()
     expect(request.isAborted).toBe(true)
     for (const gateway of [one, two]) expect((await ended(gateway, id)).status).toBe('cancelled')
-  }, 90_000)
+  })
 
   test('after a kill of one gateway, acknowledged responses are kept and running ones end as failed or completed', async () => {
     const kept = await send(one, 'POST', PATH, { input: 'kept' })
@@ -164,7 +164,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     worker.script(CHAT, chatAnswer('still here'))
     const next = await send(two, 'POST', PATH, { input: 'and?', previous_response_id: kept.id })
     expect(next).toMatchObject({ code: 200, status: 'completed' })
-  }, 90_000)
+  })
 
   test('while PostgreSQL is down under load, requests fail with documented errors, nothing is lost, and service recovers', async () => {
     const gateway = two

@@ -15,7 +15,7 @@ afterEach(() => stopCommands())
 /** Does not wait for the workers. */
 const start = (urls: readonly string[], readinessWaitMs: number) =>
   startBuiltGateway({
-    kernel: { lifecycle: { readinessWaitMs } },
+    kernel: { threads: 1, lifecycle: { readinessWaitMs } },
     plugins: { workers: { urls, health: {}, startupCheckIntervalSecs: 0.2 } },
   })
 
@@ -80,13 +80,13 @@ test('readiness waits for a late worker; until it has responded, unknown models 
     pending_workers: 0,
   })
   expect(await chat(gateway, 'no-such-model')).toEqual(UNKNOWN)
-}, 90_000)
+})
 
 test('after the configured time the gateway is ready with the workers that it has, and says what is missing', async () => {
   const early = await startSim('--model', 'early')
   const [dead, listed] = [await freePort(), await freePort()]
   const gateway = await startBuiltGateway({
-    kernel: { lifecycle: { readinessWaitMs: 2_000 } },
+    kernel: { threads: 1, lifecycle: { readinessWaitMs: 2_000 } },
     plugins: {
       workers: {
         health: {},
@@ -107,4 +107,4 @@ test('after the configured time the gateway is ready with the workers that it ha
   await until(async () => (await chat(gateway, 'no-such-model'))[0] === 404)
   expect(await chat(gateway, 'early')).toEqual(SERVED)
   expect(await chat(gateway, 'listed')).toEqual(PENDING)
-}, 90_000)
+})

@@ -31,6 +31,7 @@ async function openGateway(plugins: Record<string, unknown> = {}, spec: Record<s
   const worker = await startScriptedWorker()
   workers.push(worker)
   const gateway = await startBuiltGateway({
+    kernel: { threads: 1 },
     plugins: { messages: {}, generations: {}, ...plugins },
     workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }], ...spec }],
   })
@@ -143,6 +144,7 @@ describe('@anthropic-ai/sdk over gRPC', () => {
     const engine = await startScriptedEngine()
     workers.push(engine)
     const gateway = await startBuiltGateway({
+      kernel: { threads: 1 },
       plugins: {
         generations: {},
         messages: {},

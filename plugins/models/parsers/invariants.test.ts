@@ -48,7 +48,7 @@ test.each(names)('%s emits calls in order, each once', (name) => {
       }
       expect(open).toBe(-1)
     }),
-    { numRuns: 1_000 },
+    { numRuns: 300 },
   )
 })
 
@@ -79,7 +79,7 @@ test.each(names)('two parsers of %s share no state', (name) => {
         }
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 300 },
   )
 })
 
@@ -116,7 +116,7 @@ test.each(names)('%s accepts any text', (name) => {
       expect(streamed(name, cut(text, at), kept)).toEqual(direct)
       whole(name, text)
     }),
-    { numRuns: 1_000 },
+    { numRuns: 300 },
   )
 })
 
@@ -125,7 +125,7 @@ test.each(reasoningFormats.map(({ name }) => name))('reasoning of %s accepts any
     fc.property(anything, places, fc.boolean(), (text, at, isInside) => {
       expect(reasoned(name, cut(text, at), isInside)).toEqual(reasoned(name, [text], isInside))
     }),
-    { numRuns: 1_000 },
+    { numRuns: 300 },
   )
 })
 
@@ -140,7 +140,7 @@ test.each(names)('%s preserves a text without calls', (name) => {
       else if (calls.length === 0) expect(text).toBe(input)
       else expect(isWithin(text, input)).toBe(true)
     }),
-    { numRuns: 1_000 },
+    { numRuns: 300 },
   )
 })
 
@@ -241,6 +241,6 @@ test.each(callWriters)('calls of $format after reasoning are the same as without
         )
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 300 },
   )
 })

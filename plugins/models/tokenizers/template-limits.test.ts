@@ -100,5 +100,5 @@ describe.each(HOSTILE)('%s', (_what, body) => {
     expect(render).toThrow(/^the chat template 'odd' needs more than .*/)
     expect(onUse.render({ messages: [{ role: 'user', content: 'other' }] })).toBe('ok')
     expect(() => new ChatTemplates(sources(body), SPECIAL, { limits }).check()).toThrow(RenderLimitExceeded)
-  }, 60_000)
+  })
 })

@@ -1,5 +1,5 @@
 /** cache_aware on a simulated fleet of engines with prefix caches. */
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   type Arrival,
   drawArrivals,
@@ -8,9 +8,6 @@ import {
   simulate,
 } from '../../../test/support/engine-model.ts'
 import { PolicyThread } from '../../../test/support/policy-fleet.ts'
-
-/** Seconds of engine time are simulated, which is slow on a loaded machine. */
-vi.setConfig({ testTimeout: 30_000 })
 
 const ENGINES = 8
 const LOAD = { ratePerSecond: 80, seconds: 10, seed: 11 }

@@ -104,7 +104,7 @@ describe('weir history', () => {
       expect(refused.code).toBe(1)
       expect(refused.err).toContain(problem)
     }
-  }, 90_000)
+  })
 
   test('a disabled store is reported', async () => {
     const config = writeConfig('none.json', { storage: { dir: 'none' } })
@@ -135,5 +135,5 @@ describe.skipIf(postgresSkipReason !== null)('weir history with PostgreSQL', () 
     const loaded = await openHistory(store).responses.loadChain('auth:a', last)
     expect(loaded.problem === undefined && loaded.items).toHaveLength(11)
     await store.close()
-  }, 90_000)
+  })
 })
