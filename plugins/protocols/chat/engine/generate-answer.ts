@@ -57,15 +57,18 @@ export class GenerateAnswer {
     if (choice.hasEnded) return true
     this.#promptTokens = countOf(meta.prompt_tokens, this.#promptTokens)
     this.#cachedTokens = countOf(meta.cached_tokens, this.#cachedTokens)
-    const delta = addText(choice, text)
+    const count = countOf(meta.completion_tokens, choice.tokens)
+    const tokenIds = listOf<number>(ids)
+    // A short piece may begin like the text so far.
+    const isPiece = tokenIds.length > 0 && tokenIds.length < count
+    const delta = addText(choice, text, isPiece)
     const end = reasonOf(meta.finish_reason)
     // Tokens without text, such as part of a character, are those of the next text.
     if (delta === '' && end === null) return true
-    const count = countOf(meta.completion_tokens, choice.tokens)
     const fresh = Math.max(0, count - choice.tokens)
     choice.tokens = count
     const facts = {
-      tokenIds: newest(Array.isArray(ids) ? (ids as number[]) : [], fresh),
+      tokenIds: newest(tokenIds, fresh),
       logprobs: this.#attempt.request.topLogprobs === null ? null : logprobsOf(meta, fresh),
     }
     if (end?.reason === 'abort') {
@@ -131,10 +134,10 @@ export class GenerateAnswer {
   }
 }
 
-/** @returns the new text */
-function addText(choice: OpenChoice, text: unknown): string {
+/** @param isPiece it is the new text alone. @returns the new text */
+function addText(choice: OpenChoice, text: unknown, isPiece: boolean): string {
   if (typeof text !== 'string') return ''
-  const delta = text.startsWith(choice.text) ? text.slice(choice.text.length) : text
+  const delta = !isPiece && text.startsWith(choice.text) ? text.slice(choice.text.length) : text
   choice.text += delta
   return delta
 }
