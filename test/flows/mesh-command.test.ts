@@ -42,7 +42,7 @@ describe.skipIf(valkeySkipReason !== null)('weir mesh', () => {
     await until(async () => (await mesh('status')).out.includes('degraded'))
     const away = await mesh('status')
     expect(away.code).toBe(1)
-    expect(away.out).toMatch(/does not answer\n {2}changes are rejected/)
+    expect(away.out).toMatch(/mesh engine unreachable: .+\n {2}changes are rejected until it answers again/)
     const refused = await mesh('restore')
     expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(/503.*cannot be changed now/)])
     expect((await one.gateway.metrics()).get('weir_mesh_engine_up')).toBe(0)

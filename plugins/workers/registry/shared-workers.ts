@@ -68,7 +68,7 @@ export class SharedWorkers {
 
   /** @throws as `WorkerManager.replace`, mesh_unavailable (503) */
   async replace(id: string, spec: WorkerSpec): Promise<AcceptedChange> {
-    const key = this.#keyOf(id)
+    const key = await this.#keyOf(id)
     if (key === undefined) return this.#manager.replace(id, spec)
     this.#manager.checkReplacement(id, spec)
     await this.#change(key, id, (current) => ({
@@ -81,7 +81,7 @@ export class SharedWorkers {
 
   /** Applied to the newest record, so that no member of another change is lost. @throws as `WorkerManager.patch`, mesh_unavailable (503) */
   async patch(id: string, patch: WorkerPatch): Promise<AcceptedChange> {
-    const key = this.#keyOf(id)
+    const key = await this.#keyOf(id)
     if (key === undefined) return this.#manager.patch(id, patch)
     const { apiKey, ...rest } = patch
     const { spec } = await this.#change(key, id, (current) => ({
@@ -94,7 +94,7 @@ export class SharedWorkers {
 
   /** @throws as `WorkerManager.remove`, mesh_unavailable (503) */
   async remove(id: string): Promise<AcceptedChange> {
-    const key = this.#keyOf(id)
+    const key = await this.#keyOf(id)
     if (key === undefined) return this.#manager.remove(id)
     const url = this.#records.all.get(key)?.value.spec.url ?? key
     await this.#records.change(key, () => undefined)
@@ -124,8 +124,9 @@ export class SharedWorkers {
       )
   }
 
-  /** Undefined for a worker that this gateway alone has. */
-  #keyOf(id: string): string | undefined {
+  /** Undefined for a worker that this gateway alone has, or nobody. @throws mesh_unavailable (503) if another one may have it */
+  async #keyOf(id: string): Promise<string | undefined> {
+    if (this.#manager.keyOf(id) === undefined) await this.#mesh.checkChangeable()
     const key = this.#manager.keyOf(id)
     return key !== undefined && this.#records.all.has(key) ? key : undefined
   }

@@ -92,6 +92,10 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
       await eventually(7_000, async () => (await statusOf(one, 'gw-2')) === 'Down')
       expect((await write(two, 'a', '01')).status).toBe(503)
       await write(one, 'b', '02')
+      // One that this gateway does not know may be known to others.
+      const unknown = '/workers/00000000-0000-4000-8000-000000000000'
+      expect((await one.call('DELETE', unknown)).status).toBe(404)
+      expect((await two.call('DELETE', unknown)).status).toBe(503)
       two.proxy?.heal()
       await eventually(10_000, async () => (await healthOf(two)) === 'healthy')
       for (const viewer of all)
