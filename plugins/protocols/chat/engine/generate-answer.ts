@@ -18,6 +18,7 @@ type Json = Readonly<Record<string, unknown>>
 interface OpenChoice {
   text: string
   tokens: number
+  sendsPieces: boolean
   hasEnded: boolean
 }
 
@@ -59,13 +60,11 @@ export class GenerateAnswer {
     this.#cachedTokens = countOf(meta.cached_tokens, this.#cachedTokens)
     const count = countOf(meta.completion_tokens, choice.tokens)
     const tokenIds = listOf<number>(ids)
-    // A short piece may begin like the text so far.
-    const isPiece = tokenIds.length > 0 && tokenIds.length < count
-    const delta = addText(choice, text, isPiece)
+    const fresh = Math.max(0, count - choice.tokens)
+    const delta = addText(choice, text)
     const end = reasonOf(meta.finish_reason)
     // Tokens without text, such as part of a character, are those of the next text.
     if (delta === '' && end === null) return true
-    const fresh = Math.max(0, count - choice.tokens)
     choice.tokens = count
     const facts = {
       tokenIds: newest(tokenIds, fresh),
@@ -127,18 +126,20 @@ export class GenerateAnswer {
   #choiceOf(index: number): OpenChoice {
     let choice = this.#choices.get(index)
     if (choice === undefined) {
-      choice = { text: '', tokens: 0, hasEnded: false }
+      choice = { text: '', tokens: 0, sendsPieces: false, hasEnded: false }
       this.#choices.set(index, choice)
     }
     return choice
   }
 }
 
-/** @param isPiece it is the new text alone. @returns the new text */
-function addText(choice: OpenChoice, text: unknown, isPiece: boolean): string {
+/** @returns the new text */
+function addText(choice: OpenChoice, text: unknown): string {
   if (typeof text !== 'string') return ''
-  const delta = !isPiece && text.startsWith(choice.text) ? text.slice(choice.text.length) : text
-  choice.text += delta
+  // Later pieces may begin like the text so far; ids do not tell, as engines send new ones beside the whole text.
+  choice.sendsPieces ||= !text.startsWith(choice.text)
+  const delta = choice.sendsPieces ? text : text.slice(choice.text.length)
+  if (!choice.sendsPieces) choice.text = text
   return delta
 }
 
