@@ -55,15 +55,8 @@ export interface AuthService {
 
 export const Auth = token<AuthService>('auth')
 
-/** A key that is kept as its digest. Plain data, so that it can be published to every thread. */
-export interface KeyRecord {
-  readonly id: string
-  /** SHA-256 of the key, lower-case hex. */
-  readonly digest: string
-  /** As `Identity.tenant`. */
-  readonly tenant: string
-  /** Null opens the serving routes, a role the control plane. */
-  readonly role: 'admin' | 'user' | null
+/** What a key may do, and how long. */
+export interface KeyScope {
   /** Milliseconds since 1970; null for keys that do not expire. */
   readonly expiresAtMs: number | null
   /** As in `Identity`; null allows all. */
@@ -71,8 +64,19 @@ export interface KeyRecord {
   readonly routes: readonly string[] | null
 }
 
+/** A key that is kept as its digest. Plain data, so that it can be published to every thread. */
+export interface KeyRecord extends KeyScope {
+  readonly id: string
+  /** SHA-256 of the key, lower-case hex. */
+  readonly digest: string
+  /** As `Identity.tenant`. */
+  readonly tenant: string
+  /** Null opens the serving routes, a role the control plane. */
+  readonly role: 'admin' | 'user' | null
+}
+
 /** A key of the configuration, without the key and its digest. */
-export interface ConfiguredKey {
+export interface ConfiguredKey extends KeyScope {
   /** As `Identity.keyId`; null for keys without an id. */
   readonly id: string | null
   /** Null without one. */
@@ -85,10 +89,6 @@ export interface ConfiguredKey {
   readonly isServing: boolean
   /** Role on the control plane; null for keys that do not open it. */
   readonly role: 'admin' | 'user' | null
-  /** As in `KeyRecord`. */
-  readonly expiresAtMs: number | null
-  readonly models: readonly string[] | null
-  readonly routes: readonly string[] | null
 }
 
 /** Accepts keys that are not in the configuration. */

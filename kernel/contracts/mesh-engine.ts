@@ -5,7 +5,7 @@
 import type { CounterChange, Grant, GrantRequest } from './mesh.ts'
 import { token } from './token.ts'
 
-/** What a gateway takes in from the engine at most, whoever has written it. */
+/** Limits of what a gateway reads from the engine, which other gateways and other programs write. */
 export const MESH_INTAKE = Object.freeze({
   recordBytes: 4 * 1024 * 1024,
   /** Of all kinds together. */

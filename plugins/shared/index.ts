@@ -15,7 +15,7 @@ export {
 } from './answers/worker-message.ts'
 export { foldersFrom } from './files/folders-from.ts'
 export { FileError, readRootedFile, resolveInRoots } from './files/read-rooted-file.ts'
-export { editTexts } from './formats/edit-texts.ts'
+export { editItemTexts, editTexts } from './formats/edit-texts.ts'
 export { extraContentOf, isShortExtraContent, withExtraContent } from './formats/extra-content.ts'
 export { imageNote } from './formats/image-note.ts'
 export { type Include, includeNames, isInclude } from './formats/include.ts'

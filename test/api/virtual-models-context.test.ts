@@ -49,6 +49,12 @@ const OVERFLOWS: Record<string, object> = {
   },
 }
 
+const ASSISTANT = {
+  targets: [{ model: 'small' }],
+  fallbacks: [{ model: 'next' }],
+  fallbackOn: ['context_length'],
+}
+
 /** Workers of `small`, `next` and `claude`; the last one is a vendor with the Messages format. */
 async function open(model: object = {}) {
   const fleet = await openResponses(undefined, {
@@ -57,12 +63,7 @@ async function open(model: object = {}) {
       messages: {},
       'virtual-models': {
         models: {
-          assistant: {
-            targets: [{ model: 'small' }],
-            fallbacks: [{ model: 'next' }],
-            fallbackOn: ['context_length'],
-            ...model,
-          },
+          assistant: { ...ASSISTANT, ...model },
         },
       },
     },
@@ -188,11 +189,7 @@ test('the prompt that a worker of a pair refuses goes to the fallback', async ()
       pairs: {},
       'virtual-models': {
         models: {
-          assistant: {
-            targets: [{ model: 'small' }],
-            fallbacks: [{ model: 'next' }],
-            fallbackOn: ['context_length'],
-          },
+          assistant: ASSISTANT,
         },
       },
     },

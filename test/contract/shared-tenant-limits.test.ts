@@ -1,60 +1,22 @@
 /** Tenant limits of this gateway and of all gateways take the same from a request: generations of tool loops, tokens at its end. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { defineValidator, type RequestContext, type RequestFacts } from '#kernel'
-import { Admission } from '../../plugins/access/limits/admission.ts'
-import type { AdmissionState } from '../../plugins/access/limits/admission-state.ts'
+import { defineValidator, type RequestContext } from '#kernel'
 import { Allowance } from '../../plugins/access/limits/allowance/allowance.ts'
 import { AllowanceMemory } from '../../plugins/access/limits/allowance/allowance-memory.ts'
 import type { BucketFacts } from '../../plugins/access/limits/allowance/shared-bucket.ts'
 import { TokenGrants } from '../../plugins/access/limits/allowance/token-grants.ts'
-import { ConcurrencyLimiter } from '../../plugins/access/limits/concurrency-limiter.ts'
 import { limitsConfig } from '../../plugins/access/limits/config.ts'
-import type { LimitsMetrics } from '../../plugins/access/limits/limits-metrics.ts'
-import { PermitQueue } from '../../plugins/access/limits/permits/permit-queue.ts'
-import { SharedPermits } from '../../plugins/access/limits/permits/shared-permits.ts'
-import { BucketTable } from '../../plugins/access/limits/rates/bucket-table.ts'
-import { TenantLimiter } from '../../plugins/access/limits/rates/tenant-limiter.ts'
 import { MS_NS } from '../../plugins/access/limits/rates/token-bucket.ts'
-import type { SchedulerMetrics } from '../../plugins/access/limits/scheduler/scheduler-metrics.ts'
-import type { SchedulerQueue } from '../../plugins/access/limits/scheduler/scheduler-queue.ts'
 import { GrantWindows } from '../../plugins/mesh/mesh/grant-windows.ts'
+import { openAdmission } from '../support/admission-parts.ts'
 
 /** 20 s before a window ends. */
 const START_MS = 1_000_000
-const nowNs = () => BigInt(Date.now()) * MS_NS
 
 /** @param limits of each tenant */
 function open(limits: object) {
   const config = defineValidator(limitsConfig).parse({ tenants: { default: limits } })
-  const gate = new SharedPermits(new SharedArrayBuffer(SharedPermits.bytes(1)), 0, Date.now)
-  const metrics = { allowed: { inc() {} }, refused() {}, waited() {} } as unknown as LimitsMetrics
-  const concurrency = new ConcurrencyLimiter(
-    {
-      permits: new PermitQueue(gate, config, Date.now),
-      scheduler: { close() {} } as SchedulerQueue,
-      metrics,
-      schedulerMetrics: {} as SchedulerMetrics,
-    },
-    config,
-  )
-  const states = new Map<RequestFacts, AdmissionState>()
-  const tenants = new TenantLimiter(
-    new BucketTable(new SharedArrayBuffer(BucketTable.bytes(64))),
-    config.tenants,
-  )
-  const admission = new Admission(
-    {
-      slot: { get: (ctx) => states.get(ctx), set: (ctx, state) => void states.set(ctx, state) },
-      models: { named: (_ctx, model) => [model], served: () => null },
-      tenants,
-      concurrency,
-      metrics,
-      nowNs,
-    },
-    config,
-    [],
-  )
-  return { admission, config, tenants }
+  return { config, ...openAdmission(config, Date.now) }
 }
 
 describe('a request', () => {
@@ -102,7 +64,7 @@ describe('a request', () => {
       /** Of the tenant, and of its rule. */
       left: () =>
         tenants
-          .show('auth:a', 'm', nowNs())
+          .show('auth:a', 'm', BigInt(Date.now()) * MS_NS)
           .map(({ state, shared }) => (shared === null ? state.left : leftOf(shared))),
     }
   }

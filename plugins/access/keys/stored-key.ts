@@ -1,5 +1,5 @@
 /** Keys as the store and the routes have them. Their secrets are never stored. */
-import { type ConfiguredKey, isObject, type KeyRecord, type Static, Type } from '#kernel'
+import { type ConfiguredKey, isObject, type KeyRecord, type KeyScope, type Static, Type } from '#kernel'
 import { keyEntryMembers } from '#shared'
 
 /** Plain data; also the record in the store. */
@@ -125,7 +125,7 @@ function ownerOf(tenant: string): string {
   return tenant.slice(OWNER_PREFIX.length)
 }
 
-function toScope({ expiresAtMs, models, routes }: Pick<KeyRecord, 'expiresAtMs' | 'models' | 'routes'>) {
+function toScope({ expiresAtMs, models, routes }: KeyScope) {
   return {
     status: expiresAtMs !== null && expiresAtMs <= Date.now() ? 'expired' : 'active',
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),

@@ -1,20 +1,11 @@
 /** Admission takes nothing for a request that has ended, because nothing would release it. */
 import { expect, test } from 'vitest'
-import { defineValidator, type RequestContext, type RequestFacts } from '#kernel'
-import { Admission } from './admission.ts'
-import type { AdmissionState } from './admission-state.ts'
-import { ConcurrencyLimiter } from './concurrency-limiter.ts'
+import { defineValidator, type RequestContext } from '#kernel'
+import { openAdmission } from '../../../test/support/admission-parts.ts'
 import { limitsConfig } from './config.ts'
-import type { LimitsMetrics } from './limits-metrics.ts'
-import { PermitQueue } from './permits/permit-queue.ts'
-import { SharedPermits } from './permits/shared-permits.ts'
-import { BucketTable } from './rates/bucket-table.ts'
 import { OwnRate } from './rates/rate-limit.ts'
-import { TenantLimiter } from './rates/tenant-limiter.ts'
-import type { SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
-import type { SchedulerQueue } from './scheduler/scheduler-queue.ts'
 
-const NOW = 1_000_000_000_000n
+const NOW_MS = 1_000_000
 
 function open() {
   const config = defineValidator(limitsConfig).parse({
@@ -23,35 +14,9 @@ function open() {
     requestsPerSecond: 1,
     tenants: { default: { requestsPerMinute: 1 } },
   })
-  const gate = new SharedPermits(new SharedArrayBuffer(SharedPermits.bytes(1)), 0, () => 0)
-  const allowed = { count: 0, inc: () => void allowed.count++ }
-  const metrics = { allowed, refused() {}, waited() {} } as unknown as LimitsMetrics
-  const concurrency = new ConcurrencyLimiter(
-    {
-      permits: new PermitQueue(gate, config, () => 0),
-      scheduler: { close() {} } as SchedulerQueue,
-      metrics,
-      schedulerMetrics: {} as SchedulerMetrics,
-    },
-    config,
-  )
-  const states = new Map<RequestFacts, AdmissionState>()
-  const admission = new Admission(
-    {
-      slot: { get: (ctx) => states.get(ctx), set: (ctx, state) => void states.set(ctx, state) },
-      models: { named: (_ctx, model) => [model], served: () => null },
-      tenants: new TenantLimiter(
-        new BucketTable(new SharedArrayBuffer(BucketTable.bytes(64))),
-        config.tenants,
-      ),
-      concurrency,
-      metrics,
-      nowNs: () => NOW,
-    },
-    config,
-    [new OwnRate(new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)), 1, 0)],
-  )
-  return { admission, gate, allowed }
+  const bucket = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT))
+  const parts = openAdmission(config, () => NOW_MS, [new OwnRate(bucket, 1, 0)])
+  return { ...parts, allowed: parts.metrics.allowed }
 }
 
 const request = (state: { isDone: boolean; isFailing: boolean }) =>
@@ -68,11 +33,11 @@ test.each([
 ])('a request that is over (%j) takes no permit, no rate token and nothing of its tenant', (over) => {
   const { admission, gate, allowed } = open()
   admission.enter(request(over))
-  expect([gate.use.inUse, allowed.count]).toEqual([0, 0])
+  expect([gate.use.inUse, allowed.value]).toEqual([0, 0])
   // Each limit is 1, so the next request is admitted only if nothing was taken.
   const next = request({ isDone: false, isFailing: false })
   admission.enter(next)
-  expect([gate.use.inUse, allowed.count]).toEqual([1, 1])
+  expect([gate.use.inUse, allowed.value]).toEqual([1, 1])
   admission.end(next)
   expect(gate.use.inUse).toBe(0)
 })

@@ -8,7 +8,7 @@ export class LimitsMetrics {
   readonly #reasons: MetricFamily<CounterHandle>
   readonly #wait: { observe(seconds: number): void }
 
-  constructor({ metrics }: Host) {
+  constructor({ metrics }: Pick<Host, 'metrics'>) {
     const results = metrics.counter({
       name: 'weir_http_rate_limit_total',
       help: 'Requests checked by the limits plugin, by result.',

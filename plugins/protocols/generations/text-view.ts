@@ -4,7 +4,7 @@
  * every place where a text appears. What would repeat an edited text in the worker's own form is removed. @hot
  */
 import type { GenerationEvent, HookSignatures, RequestContext, TextEditor, TextStream } from '#kernel'
-import { editTexts } from '#shared'
+import { editItemTexts } from '#shared'
 import { EditedChoice, type TextEvent, withoutExtraContent, withoutTokens } from './edited-events.ts'
 
 /** Steps that may wait for an editor before the worker is paused. */
@@ -313,7 +313,7 @@ export class TextView {
 
   #editTexts<Value>(value: Value, stream: TextStream): Value | Promise<Value> {
     const { ctx, onText } = this.#options
-    return editTexts(value, (text) => onText(ctx, stream)?.edit(text, true) ?? text)
+    return editItemTexts(value, (text) => onText(ctx, stream)?.edit(text, true) ?? text)
   }
 
   #runCustom(event: EventOf<'native_item'>, editor: TextEditor): void {

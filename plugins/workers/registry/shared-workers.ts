@@ -124,7 +124,7 @@ export class SharedWorkers {
       )
   }
 
-  /** Undefined for a worker that this gateway alone has, or nobody. @throws mesh_unavailable (503) if another one may have it */
+  /** Undefined for a worker that only this gateway has, and for an unknown id. @throws mesh_unavailable (503) if the id is unknown and the engine is away */
   async #keyOf(id: string): Promise<string | undefined> {
     if (this.#manager.keyOf(id) === undefined) await this.#mesh.checkChangeable()
     const key = this.#manager.keyOf(id)

@@ -28,7 +28,7 @@ export class SchedulerMetrics {
   readonly #starvations: MetricFamily<CounterHandle>
   readonly #tenants = new LabelLimit(0)
 
-  constructor({ metrics }: Host) {
+  constructor({ metrics }: Pick<Host, 'metrics'>) {
     const counter = (name: string, help: string, ...labels: string[]) =>
       metrics.counter({ name: `weir_scheduler_${name}`, help, labels })
     this.#outcomes = counter(

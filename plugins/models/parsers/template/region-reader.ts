@@ -106,7 +106,7 @@ export class RegionReader {
     this.#isEnd = true
     this.#read()
     const { close, content } = this.#field ?? { close: null, content: 'text' }
-    // JSON shows by itself whether it is complete.
+    // The parser of JSON tells whether the value is complete.
     this.#leave('', isFinished || close === null || content === 'json')
     if (this.#outside !== null && this.#outside.trim() !== '') this.#sink.text(this.#outside)
   }
