@@ -460,7 +460,9 @@ describe('the selected event', () => {
     answer = 1
     balance.pick(hooked, 'm')
     answer = undefined
-    expect(() => balance.pick(hooked, 'unknown-model')).toThrow(expect.objectContaining({ code: 'model_not_found' }))
+    expect(() => balance.pick(hooked, 'unknown-model')).toThrow(
+      expect.objectContaining({ code: 'model_not_found' }),
+    )
     balance.attempt(balance.workers[0])
     expect(told).toEqual(['0 m round_robin', '1 other least_load', '0 unknown least_load', '1 m hook'])
   })
