@@ -1,6 +1,6 @@
 /**
  * How streams of chat and completions end: whether a relayed stream is complete, and the end marker of generated ones.
- * Streams of engines over gRPC have the marker also after an error; others end with the error. @source docs/decisions/0006-broken-streams.md
+ * Streams of engines over gRPC have the marker also after an error; others end with the error. @source docs/decisions/0005-failures.md
  */
 import {
   apiErrorFormat,
