@@ -53,6 +53,7 @@ const BROKEN_ARGUMENTS = [
   '<|tool_call>call:p{code:007,n:2":{}}]',
   '<|tool_call>call:p{code:007, :1}',
   '<|tool_call>call:p{code:007 x}',
+  '[{"name":"p","arguments":{"n":4":{}}]<0}}, {"name":"q","arguments":{}}]',
 ].map((text): [string, number[], boolean, boolean] => [text, [], false, true])
 
 test.each(names)('the result of %s does not depend on the split of the text', (name) => {

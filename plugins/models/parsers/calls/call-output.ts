@@ -78,7 +78,12 @@ export class CallOutput {
     return this.#isOpen
   }
 
-  /** Adds consumed text that is not yet decided. */
+  /** A call was handed out that is not complete. */
+  get isInCall(): boolean {
+    return this.#isInCall
+  }
+
+  /** Consumed text that is not yet decided. */
   get rawText(): string {
     return this.#raw
   }

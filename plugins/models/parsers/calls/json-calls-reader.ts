@@ -116,7 +116,8 @@ export class JsonCallsReader extends CallReader {
   }
 
   protected override fail(): boolean {
-    if (!this.#isBare || this.#format.format.bare !== 'anywhere' || this.#items > 0) return super.fail()
+    const isAnswer = this.#isBare && this.#items === 0 && !this.out.isInCall
+    if (!isAnswer || this.#format.format.bare !== 'anywhere') return super.fail()
     // JSON of an answer is skipped as a whole, so that no object in it is taken for a call.
     const { rawText } = this.out
     this.out.fail()
