@@ -8,8 +8,6 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** Microseconds per clock tick: USER_HZ is 100 on every Linux that Node runs on. */
-const TICK_MICROS = 10_000
 const PAGE_BYTES = 4_096
 
 /** A child process that reports by lines of JSON on its standard output. */
@@ -81,11 +79,14 @@ export function startScript(file: string, options: Readonly<Record<string, strin
   return startChild(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args])
 }
 
-/** CPU time that a process has used so far, all threads, user and system, in microseconds. */
+/**
+ * CPU time that the threads of a process have used so far, user and system, in microseconds. The exact run time of each
+ * thread, not the kernel's samples at its ticks, with which the events of a stream may keep step.
+ */
 export function cpuMicros(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MICROS
+  let nanos = 0
+  for (const used of threadTimes(pid).values()) nanos += used
+  return nanos / 1_000
 }
 
 /** Resident memory of a process, in bytes. */
@@ -95,8 +96,15 @@ export function rssBytes(pid: number): number {
 
 /** CPU time of each thread of a process so far, by its id, in nanoseconds. */
 export function threadTimes(pid: number): Map<number, number> {
-  const ids = readdirSync(`/proc/${pid}/task`).map(Number)
-  return new Map(ids.map((id) => [id, schedule(pid, id)[0]]))
+  const times = new Map<number, number>()
+  for (const id of readdirSync(`/proc/${pid}/task`).map(Number)) {
+    try {
+      times.set(id, schedule(pid, id)[0])
+    } catch {
+      // The thread has just ended.
+    }
+  }
+  return times
 }
 
 /** Time that a thread has waited for a core so far, in milliseconds. */
