@@ -1,10 +1,9 @@
 /**
- * A kind of worker of your own: an engine that speaks lines over TCP. A request is one line `ASK <json>`; the answer is
+ * A custom engine whose protocol is lines over TCP. A request is one line `ASK <json>`; the answer is
  * `WORD <text>` lines and `DONE <tokens in> <tokens out>`, or `FAIL <status> <why>`. `PING` is answered with `PONG <model>`.
  *
- * Three pieces: the transport sends and receives bytes, the control plane looks after workers, the engine adapter turns
- * the internal request into a line and lines into events. Retries, breakers, balancing, health checks and draining come
- * with the gateway.
+ * Three parts: the transport sends and receives bytes, the control plane probes workers, the engine adapter converts the
+ * internal request to a line and lines to events. The gateway adds retries, breakers, balancing, health checks and draining.
  */
 
 import { connect } from 'node:net'
