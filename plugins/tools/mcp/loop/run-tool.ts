@@ -8,16 +8,20 @@ import {
   type GuardedCall,
   isObject,
   type Logger,
-  parseBoundedText,
+  type Metrics,
   type SpanAttributes,
   type ToolCallGuard,
   type ToolCallGuardsService,
   type ToolCallResult,
   type WorkSpan,
 } from '#kernel'
-import type { ToolOutput } from '../connection/read-result.ts'
+import { tryParseJson } from '#shared'
+import type { McpConfig } from '../config.ts'
+import type { ToolOutput } from '../connection/read-answers.ts'
+import type { CallOptions } from '../connection/server-connection.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
-import type { ToolMetrics } from './tool-metrics.ts'
+import { toServerArguments } from './built-in-functions.ts'
+import type { OfferedTool } from './offered-tools.ts'
 
 /** The tenant and request of a call. */
 export interface Caller {
@@ -27,27 +31,6 @@ export interface Caller {
   readonly log: Logger
   /** Starts a span of the request; absent if tracing is disabled. */
   readonly trace?: (name: string, attributes: SpanAttributes) => WorkSpan | null
-}
-
-export interface ToolCall {
-  readonly tool: CalledTool
-  /** For guards; see `GuardedCall`. */
-  readonly server: string
-  /** Metric label: a configured label, the type of a built-in tool, or `client` for servers named by clients. */
-  readonly metricLabel: string
-  /** As the model wrote them. */
-  readonly argumentText: string
-  /** Sends the call to its server. @throws ToolServerError */
-  readonly send: (
-    input: Record<string, unknown>,
-    signal: AbortSignal,
-    timeoutMs: number,
-  ) => Promise<ToolOutput>
-}
-
-export interface RunSettings {
-  readonly callMs: number
-  readonly audit: 'off' | 'calls' | 'arguments'
 }
 
 /** A result with images for the model. */
@@ -62,37 +45,38 @@ type Outcome = Omit<ToolCallResult, 'durationMs'> & {
 }
 
 export class ToolRunner {
-  readonly #settings: RunSettings
+  readonly #config: McpConfig
   readonly #guards: ToolCallGuardList
   readonly #tenantCalls: TenantCalls
   readonly #metrics: ToolMetrics
 
-  constructor(
-    settings: RunSettings,
-    guards: ToolCallGuardList,
-    tenantCalls: TenantCalls,
-    metrics: ToolMetrics,
-  ) {
-    this.#settings = settings
+  constructor(config: McpConfig, guards: ToolCallGuardList, metrics: ToolMetrics) {
+    this.#config = config
     this.#guards = guards
-    this.#tenantCalls = tenantCalls
+    this.#tenantCalls = new TenantCalls(config.limits.maxCallsPerTenant)
     this.#metrics = metrics
   }
 
   /** Never rejects. */
-  async run(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<RanCall> {
+  async run(tool: OfferedTool, argumentText: string, caller: Caller, signal: AbortSignal): Promise<RanCall> {
     const startedMs = performance.now()
-    const span = beginSpan(call, caller)
-    const { images, label, ...outcome } = await this.#outcomeOf(call, caller, signal)
+    const server = metricLabelOf(tool)
+    const span = beginSpan(tool, server, caller)
+    const { images, label, ...outcome } = await this.#outcomeOf(tool, argumentText, caller, signal)
     const durationMs = performance.now() - startedMs
-    this.#metrics.onCall(call.metricLabel, label, durationMs)
-    this.#writeAudit(call, caller, label, durationMs)
+    this.#metrics.onCall(server, label, durationMs)
+    this.#writeAudit(tool, argumentText, caller, label, durationMs)
     span?.end(outcome.status === 'failed' ? label : null)
     return { result: { ...outcome, durationMs }, images }
   }
 
-  async #outcomeOf(call: ToolCall, caller: Caller, signal: AbortSignal): Promise<Outcome> {
-    const input = parseArguments(call.argumentText)
+  async #outcomeOf(
+    tool: OfferedTool,
+    argumentText: string,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const input = parseArguments(argumentText)
     if (input === null) return refused('invalid_arguments', 'The arguments are not a JSON object.')
     if (!this.#tenantCalls.enter(caller.tenant))
       return refused('tenant_limit', 'Too many tools run at the moment; try again later.')
@@ -102,14 +86,14 @@ export class ToolRunner {
         tenant,
         requestId,
         model,
-        tool: call.tool,
-        server: call.server,
+        tool: tool.called,
+        server: tool.server.plan.server,
         arguments: input,
       }
       const decision = await this.#guards.check(guarded, caller.log)
       if (decision.action === 'reject') return refused('rejected', decision.text)
       const final = decision.action === 'modify' ? { ...decision.arguments } : input
-      return this.#toOutcome(await call.send(final, signal, this.#settings.callMs))
+      return toOutcome(await send(tool, final, { signal, timeoutMs: this.#config.limits.callMs }))
     } catch (error) {
       return failed(toToolServerError(error))
     } finally {
@@ -117,45 +101,66 @@ export class ToolRunner {
     }
   }
 
-  #toOutcome(output: ToolOutput): Outcome {
-    const { text, structured, images } = output
-    if (output.isError) return failed(new ToolServerError('mcp_tool_execution_error', 0, text), structured)
-    return {
-      status: 'completed',
-      output: text,
-      error: null,
-      modelText: text,
-      structured,
-      images,
-      label: 'completed',
-    }
-  }
-
-  #writeAudit(call: ToolCall, caller: Caller, outcome: string, durationMs: number): void {
-    if (this.#settings.audit === 'off') return
-    const { tool } = call
+  #writeAudit(
+    { called }: OfferedTool,
+    argumentText: string,
+    caller: Caller,
+    outcome: string,
+    durationMs: number,
+  ): void {
+    const { audit } = this.#config
+    if (audit === 'off') return
     const fields = {
       requestId: caller.requestId,
       tenant: caller.tenant,
-      server: tool.kind === 'mcp' ? tool.label : tool.type,
-      tool: tool.kind === 'mcp' ? tool.name : tool.type,
+      server: called.kind === 'mcp' ? called.label : called.type,
+      tool: nameOf(called),
       durationMs: Math.round(durationMs),
       outcome,
-      ...(this.#settings.audit === 'arguments' && { arguments: call.argumentText }),
+      ...(audit === 'arguments' && { arguments: argumentText }),
     }
     caller.log.info(fields, 'tool call')
   }
 }
 
+function toOutcome(output: ToolOutput): Outcome {
+  const { text, structured, images } = output
+  if (output.isError) return failed(new ToolServerError('mcp_tool_execution_error', 0, text), structured)
+  return {
+    status: 'completed',
+    output: text,
+    error: null,
+    modelText: text,
+    structured,
+    images,
+    label: 'completed',
+  }
+}
+
+function send({ server, tool }: OfferedTool, input: Record<string, unknown>, options: CallOptions) {
+  const { builtIn } = server.plan
+  const sent = builtIn === null ? input : toServerArguments(input, builtIn.config, builtIn.request)
+  return server.call(tool.name, sent, options)
+}
+
+/** A configured label, the type of a built-in tool, or `client` for servers named by clients. */
+function metricLabelOf({ called, server }: OfferedTool): string {
+  return called.kind === 'built_in' ? called.type : (server.plan.config?.label ?? 'client')
+}
+
+function nameOf(called: CalledTool): string {
+  return called.kind === 'mcp' ? called.name : called.type
+}
+
 /** Names follow OpenTelemetry's conventions for generative AI: "execute tool" spans. */
-function beginSpan({ tool, metricLabel }: ToolCall, { trace }: Caller): WorkSpan | null {
+function beginSpan({ called }: OfferedTool, server: string, { trace }: Caller): WorkSpan | null {
   if (trace === undefined) return null
-  const name = tool.kind === 'mcp' ? tool.name : tool.type
+  const name = nameOf(called)
   return trace(`execute_tool ${name}`, {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': name,
     'gen_ai.tool.type': 'extension',
-    'weir.tool_server': metricLabel,
+    'weir.tool_server': server,
   })
 }
 
@@ -169,7 +174,7 @@ function refused(label: string, text: string): Outcome {
   return { ...failed(new ToolServerError('mcp_tool_execution_error', 0, text)), label }
 }
 
-export class TenantCalls {
+class TenantCalls {
   readonly #most: number
   readonly #running = new Map<string, number>()
 
@@ -194,13 +199,8 @@ export class TenantCalls {
 
 /** Null if the text is not a JSON object; an empty text is an empty object. */
 export function parseArguments(text: string): Record<string, unknown> | null {
-  if (text.trim() === '') return {}
-  try {
-    const value = parseBoundedText(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
+  const value = text.trim() === '' ? {} : tryParseJson(text)
+  return isObject(value) ? value : null
 }
 
 /** Guards of other plugins, called in order: the first rejection ends the check, changes accumulate. */
@@ -228,5 +228,44 @@ export class ToolCallGuardList implements ToolCallGuardsService {
       }
     }
     return current === call ? { action: 'continue' } : { action: 'modify', arguments: current.arguments }
+  }
+}
+
+export class ToolMetrics {
+  readonly #calls
+  readonly #seconds
+  readonly #turns
+
+  constructor(metrics: Metrics, openConnections: () => number) {
+    this.#calls = metrics.counter({
+      name: 'weir_mcp_tool_calls_total',
+      help: 'Tool calls that the gateway ran, by server and outcome.',
+      labels: ['server', 'outcome'],
+    })
+    this.#seconds = metrics.histogram({
+      name: 'weir_mcp_tool_call_duration_seconds',
+      help: 'Duration of tool calls.',
+      labels: ['server'],
+    })
+    this.#turns = metrics.histogram({
+      name: 'weir_mcp_turn_iterations',
+      help: 'Model turns per request with tools of the gateway.',
+      buckets: [1, 2, 3, 5, 8, 13, 21, 34],
+    })
+    const connections = metrics
+      .gauge({ name: 'weir_mcp_connections', help: 'Open connections to tool servers.' })
+      .labels()
+    metrics.onCollect(() => {
+      connections.value = openConnections()
+    })
+  }
+
+  onCall(server: string, outcome: string, durationMs: number): void {
+    this.#calls.labels(server, outcome).inc()
+    this.#seconds.labels(server).observe(durationMs / 1_000)
+  }
+
+  onTurn(iterations: number): void {
+    this.#turns.labels().observe(iterations)
   }
 }
