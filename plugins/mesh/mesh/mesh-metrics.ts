@@ -1,6 +1,6 @@
 /** Metrics of the mesh, set from its state before each scrape. Control only. */
 import type { Host, MeshEngine, MeshStatus } from '#kernel'
-import { configDifferences } from './config-differences.ts'
+import { configDifferences } from './membership.ts'
 import type { SharedMesh } from './mesh-service.ts'
 
 const STATUSES: readonly MeshStatus[] = ['Init', 'Alive', 'Suspected', 'Down', 'Leaving']

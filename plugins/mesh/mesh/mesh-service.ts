@@ -23,9 +23,7 @@ import { Channels } from './channels.ts'
 import type { MeshConfig } from './config.ts'
 import { meshErrors } from './errors.ts'
 import { type About, Membership } from './membership.ts'
-import { IntakeUse } from './record-space.ts'
-import { Records } from './records.ts'
-import { routeErrors } from './route-errors.ts'
+import { IntakeUse, Records } from './records.ts'
 import { Sealing } from './sealing.ts'
 
 /** Longest wait for a change or a message of another gateway. */
@@ -205,7 +203,7 @@ export class SharedMesh implements MeshService {
 
   /** @throws rate_limit_not_enforced (503) */
   rateLimiter(): GlobalRateLimiter {
-    if (this.#rateLimiter === null) throw routeErrors.rate_limit_not_enforced()
+    if (this.#rateLimiter === null) throw meshErrors.rate_limit_not_enforced()
     return this.#rateLimiter
   }
 

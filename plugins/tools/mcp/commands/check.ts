@@ -191,7 +191,10 @@ interface CheckTarget {
   readonly refusal: string | null
 }
 
-/** @throws ConfigError for an invalid file, CliError for other problems */
+/**
+ * Reads the target: a URL with credentials from the environment, or a configured server.
+ * @throws ConfigError for an invalid file, CliError for other problems
+ */
 async function readCheckTarget(place: string, options: TargetOptions): Promise<CheckTarget> {
   const config = await readSection(options.config)
   if (!/^https?:\/\//i.test(place)) {

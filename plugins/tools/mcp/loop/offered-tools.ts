@@ -167,6 +167,8 @@ export interface Offer {
 }
 
 /**
+ * A forced choice applies to the first iteration only.
+ *
  * @param iteration 0-based
  * @throws tool_choice_tool_not_found (400) if the choice names a tool that the turn does not have
  */

@@ -146,6 +146,7 @@ interface ApprovedCalls {
   readonly steps: readonly (PendingCall | ToolAnswer)[]
 }
 
+/** Calls that waited for approval: approved ones are started, the model receives a refusal for denied ones. */
 export function beginApproved(
   answers: readonly ApprovalAnswer[],
   offered: OfferedTools,

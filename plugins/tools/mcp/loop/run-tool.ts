@@ -231,6 +231,7 @@ export class ToolCallGuardList implements ToolCallGuardsService {
   }
 }
 
+/** Labels have configured values only: names from clients are unbounded. */
 export class ToolMetrics {
   readonly #calls
   readonly #seconds

@@ -146,8 +146,13 @@ const REFUSED = new Set([
   'last-event-id',
 ])
 
-/** @returns names in lower case @throws GatewayError (400); its message contains no values */
-export function readClientHeaders({
+/**
+ * Validates the headers that a request sets for its tool server, and its authorization.
+ *
+ * @returns names in lower case
+ * @throws GatewayError (400); its message contains no values
+ */
+function readClientHeaders({
   label,
   headers,
   authorization,
