@@ -51,7 +51,7 @@ const CONFIG_KEYS = 'config-keys'
 
 function showStatus(mesh: SharedMesh, engineKind: string, balance: Balance): StatusWire {
   const { members } = mesh
-  const state = mesh.isDiverged ? 'diverged' : mesh.problem() === null ? 'connected' : 'degraded'
+  const state = mesh.data.isDiverged ? 'diverged' : mesh.problem() === null ? 'connected' : 'degraded'
   return {
     node_name: mesh.name,
     node_count: members.length,
@@ -69,9 +69,9 @@ function showStatus(mesh: SharedMesh, engineKind: string, balance: Balance): Sta
       membership_count: members.length,
       worker_count: balance.workers.length,
       policy_count: showPolicies(balance).length,
-      app_count: mesh.count(CONFIG_KEYS),
+      app_count: mesh.data.count(CONFIG_KEYS),
     },
-    engine: { kind: engineKind, state, revision: mesh.revision },
+    engine: { kind: engineKind, state, revision: mesh.data.revision },
     config_differences: configDifferences(members),
   }
 }

@@ -12,9 +12,7 @@ import { meshErrors } from './errors.ts'
 const MAX_REMEMBERED = 10_000
 
 /** Writes one change. @throws mesh_unavailable, mesh_diverged */
-type WriteRecord = (
-  change: Parameters<MeshEngine['write']>[0],
-) => Promise<Awaited<ReturnType<MeshEngine['write']>>>
+export type WriteRecord = (change: Parameters<MeshEngine['write']>[0]) => ReturnType<MeshEngine['write']>
 
 type Listener<T> = (id: string, record: SharedRecord<T> | undefined) => void
 
