@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isUuid, uuidV7, uuidV7Hex } from './uuid-v7.ts'
+import { isUuid, uuidV7, uuidV7Hex } from './ids.ts'
 
 test('ids are version 7 UUIDs whose text order is their creation order', () => {
   const nowMs = Date.now()

@@ -1,5 +1,5 @@
-/** Networks in settings: CIDR blocks such as `10.0.0.0/8` and `fd00::/8`, or single addresses. */
-import { BlockList, isIP } from 'node:net'
+/** Addresses, networks and URLs in settings. */
+import { BlockList, isIP, isIPv6 } from 'node:net'
 import type { SettingProblem } from '#kernel'
 
 const V4_BITS = 32
@@ -13,7 +13,10 @@ interface Network {
   readonly type: 'ipv4' | 'ipv6'
 }
 
-/** @throws Error for an invalid network */
+/**
+ * Reads CIDR blocks such as `10.0.0.0/8` and `fd00::/8`, or single addresses.
+ * @throws Error for an invalid network
+ */
 export function readNetworks(networks: readonly string[]): BlockList {
   const list = new BlockList()
   for (const text of networks) {
@@ -48,4 +51,28 @@ function readNetwork(text: string): Network | null {
 export function isWithin(networks: BlockList, address: string): boolean {
   const family = isIP(address)
   return family !== 0 && networks.check(address, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** @returns the problem; null if the text may be an address or a host name */
+export function hostProblem(host: string): string | null {
+  if (isIPv6(host)) return null
+  if (host === '') return 'must not be empty'
+  if (host.includes('/')) return 'must be an address to listen on, not a URL'
+  if (host.startsWith('[')) return 'must be written without brackets'
+  if (host.includes(':')) return 'must be an address without a port; set the port separately'
+  return /\s/.test(host) ? 'must not contain spaces' : null
+}
+
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
+/** Whether secrets may be sent to the URL: it uses TLS or a loopback address. */
+export function isSecureUrl({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.has(hostname))
+}
+
+/** Removes trailing slashes in linear time; a regular expression would be quadratic. */
+export function trimSlashes(text: string): string {
+  let end = text.length
+  while (end > 0 && text.charCodeAt(end - 1) === 0x2f) end--
+  return text.slice(0, end)
 }

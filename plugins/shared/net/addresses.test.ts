@@ -1,5 +1,6 @@
+/** Addresses to listen on, and networks in settings. */
 import { describe, expect, test } from 'vitest'
-import { isWithin, networkProblems, readNetworks } from './networks.ts'
+import { hostProblem, isWithin, networkProblems, readNetworks } from './addresses.ts'
 
 const read = (...networks: string[]) => readNetworks(networks)
 
@@ -50,4 +51,21 @@ describe('invalid networks', () => {
     ])
     expect(() => read('10.0.0.0/8', network)).toThrow(`'${network}' must be a network`)
   })
+})
+
+test.each(['127.0.0.1', '0.0.0.0', '::', '::1', 'fe80::1%eth0', 'localhost', 'gateway.internal'])(
+  '%s may be listened on',
+  (host) => expect(hostProblem(host)).toBeNull(),
+)
+
+test.each([
+  ['localhost:24010', 'without a port'],
+  ['127.0.0.1:24010', 'without a port'],
+  ['http://localhost', 'not a URL'],
+  ['[::1]', 'without brackets'],
+  ['[::1]:24010', 'without brackets'],
+  ['', 'not be empty'],
+  ['local host', 'must not contain spaces'],
+])('%j is rejected: %s', (host, text) => {
+  expect(hostProblem(host)).toContain(text)
 })

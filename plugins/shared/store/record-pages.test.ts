@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Host, SharedStore, Store } from '#kernel'
-import { findRecordStore } from './record-store.ts'
+import { findRecordStore } from './record-pages.ts'
 
 const hostWith = (...provided: readonly object[]): Pick<Host, 'find'> => ({
   find: (token) => (provided.includes(token) ? ({ of: token } as never) : undefined),

@@ -1,4 +1,4 @@
-/** UUID version 7: ids that sort by time of creation. */
+/** Ids: UUIDs of version 7, which sort by time of creation, and ids of items and responses with a prefix for the type. */
 import { randomBytes } from 'node:crypto'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
@@ -65,4 +65,31 @@ function tailRest(): string {
 /** Any version, either case. */
 export function isUuid(text: string): boolean {
   return UUID.test(text)
+}
+
+const PREFIX = new Map([
+  ['message', 'msg'],
+  ['reasoning', 'rs'],
+  ['function_call', 'fc'],
+  ['function_call_output', 'fco'],
+  ['mcp_list_tools', 'mcpl'],
+  ['mcp_call', 'mcp'],
+  ['mcp_approval_request', 'mcpr'],
+  ['mcp_approval_response', 'mcpa'],
+  ['web_search_call', 'ws'],
+  ['code_interpreter_call', 'ci'],
+  ['file_search_call', 'fs'],
+  ['compaction', 'cmp'],
+  ['custom_tool_call', 'ctc'],
+  ['image_generation_call', 'ig'],
+  ['tool_search_call', 'tsc'],
+  ['tool_search_output', 'tso'],
+])
+
+export function newItemId(type: string): string {
+  return newId(PREFIX.get(type) ?? 'item')
+}
+
+export function newId(prefix: string): string {
+  return `${prefix}_${uuidV7Hex()}`
 }

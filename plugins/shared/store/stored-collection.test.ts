@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkCollectionName, checkKeyPart, toRecordJson } from './record-rules.ts'
+import { checkCollectionName, checkKeyPart, toRecordJson } from './stored-collection.ts'
 
 test.each(['', 'a b', 'a/b', 'ä', 'a\u0000', 'a'.repeat(65)])('%j is an invalid collection name', (name) => {
   expect(() => checkCollectionName(name)).toThrow(/letters, digits and hyphens/)
