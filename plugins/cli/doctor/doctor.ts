@@ -1,11 +1,14 @@
 /** `weir doctor`: checks a running gateway against its configuration file. */
 import type { Command } from 'commander'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import { findFlags } from '../config-options.ts'
 import { ConfigError, describeProblem } from '../configuration/config-error.ts'
 import { loadConfig } from '../configuration/load.ts'
 import { GatewayClient, withGateway } from '../gateway-client.ts'
-import { findFlags } from '../plugin-flags.ts'
 import { pluginSchemas } from '../plugin-schemas.ts'
+import { checkMesh, checkReadiness, checkWorkers, localUrl } from './check-gateway.ts'
+import { checkCertificates, checkStores } from './check-machine.ts'
+import { checkMetrics } from './check-metrics.ts'
 import { type Finding, fail, ok, skip } from './finding.ts'
 
 const EXAMPLES = `
@@ -48,23 +51,18 @@ async function examine(
     const advice = 'correct the file, then run: weir config check'
     return error.problems.map((problem) => fail('configuration', describeProblem(problem), advice))
   }
-  const [{ checkCertificates }, { checkStores }, { checkMetrics }, checks] = await Promise.all([
-    import('./check-certificates.ts'),
-    import('./check-store.ts'),
-    import('./check-metrics.ts'),
-    import('./check-gateway.ts'),
-  ])
   const { host, port, tls } = config.kernel
   const isGiven = command.getOptionValueSource('gateway') !== 'default'
-  const url = isGiven ? gateway : checks.localUrl(tls === undefined ? 'http' : 'https', host, port)
+  const url = isGiven ? gateway : localUrl(tls === undefined ? 'http' : 'https', host, port)
+  const client = new GatewayClient({ url, apiKey })
   const groups = await Promise.all([
     ok('configuration', `${file} is valid`),
     tls === undefined ? skip('certificate', 'TLS is not enabled on the API port') : checkCertificates(tls),
     checkStores(config),
-    checks.checkReadiness(config, url),
+    checkReadiness(config, url),
     checkMetrics(config),
-    checks.checkMesh(config, new GatewayClient({ url, apiKey })),
-    checks.checkWorkers(new GatewayClient({ url, apiKey })),
+    checkMesh(config, client),
+    checkWorkers(client),
   ])
   return groups.flat()
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { ServiceManager } from './service-manager.ts'
+import { ServiceManager } from './run-gateway.ts'
 
 const { PATH } = process.env
 const folder = mkdtempSync(join(tmpdir(), 'weir-service-'))

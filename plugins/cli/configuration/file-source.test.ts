@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { SavedConfigs } from './saved-configs.ts'
+import { SavedConfigs } from './file-source.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-saved-'))
 const dir = join(folder, 'history')

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { readSecretFile } from './secret-file.ts'
+import { readSecretFile } from './references.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-secret-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import type { ConfigFlag } from '#kernel'
 import { catalog } from '../catalog.ts'
+import { CATALOG_FLAGS, findFlags, readSources } from './config-options.ts'
 import { loadConfig } from './configuration/load.ts'
 import { readFlags } from './configuration/settings.ts'
-import { CATALOG_FLAGS, findFlags, readSources } from './plugin-flags.ts'
 import { pluginSchemas } from './plugin-schemas.ts'
 
 const stranger = fileURLToPath(new URL('../../test/fixtures/policy-plugin.ts', import.meta.url))
