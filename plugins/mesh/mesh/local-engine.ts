@@ -52,7 +52,7 @@ export class LocalEngine implements MeshEngine {
     this.#wake()
   }
 
-  async takeName(): Promise<{ incarnation: number } & EngineState> {
+  async takeName(): ReturnType<MeshEngine['takeName']> {
     return { incarnation: 1, ...this.#state() }
   }
 
@@ -62,7 +62,7 @@ export class LocalEngine implements MeshEngine {
 
   async leave(): Promise<void> {}
 
-  async readAll(): Promise<{ records: EngineRecord[]; positions: Positions } & EngineState> {
+  async readAll(): ReturnType<MeshEngine['readAll']> {
     const positions = { log: '', revision: this.#revision, channels: new Map<string, string>() }
     return { records: [...this.#records.values()], positions, ...this.#state() }
   }
@@ -72,7 +72,7 @@ export class LocalEngine implements MeshEngine {
     id,
     expected,
     value,
-  }: Parameters<MeshEngine['write']>[0]): Promise<{ revision: number } | { conflict: EngineRecord }> {
+  }: Parameters<MeshEngine['write']>[0]): ReturnType<MeshEngine['write']> {
     const key = keyOf(kind, id)
     const present = this.#records.get(key)
     if ((present?.revision ?? 0) !== expected)

@@ -58,11 +58,7 @@ export class ValkeyEngine implements MeshEngine {
     this.#connections.close()
   }
 
-  async takeName(
-    name: string,
-    about: string,
-    goneMs: number,
-  ): Promise<({ incarnation: number } & EngineState) | null> {
+  async takeName(name: string, about: string, goneMs: number): ReturnType<MeshEngine['takeName']> {
     const reply = await this.#run(scripts.TAKE_NAME, [name, about, goneMs, randomUUID()])
     const [incarnation, revision, dataSets] = reply as [number, number, string]
     return incarnation === 0 ? null : { incarnation, ...toState(revision, dataSets) }
@@ -92,9 +88,7 @@ export class ValkeyEngine implements MeshEngine {
     await this.#run(scripts.LEAVE, [name, incarnation])
   }
 
-  async readAll(
-    channels: readonly string[],
-  ): Promise<{ readonly records: readonly EngineRecord[]; readonly positions: Positions } & EngineState> {
+  async readAll(channels: readonly string[]): ReturnType<MeshEngine['readAll']> {
     const { allRecords, allBytes } = MESH_INTAKE
     const reply = (await this.#run(scripts.READ_ALL, [allRecords, allBytes, ...channels])) as unknown[]
     if (reply.length === 1)
@@ -114,9 +108,9 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async write(
-    { kind, id, expected, value }: { kind: string; id: string; expected: number; value: string | null },
+    { kind, id, expected, value }: Parameters<MeshEngine['write']>[0],
     isDurable: boolean,
-  ): Promise<{ readonly revision: number } | { readonly conflict: EngineRecord }> {
+  ): ReturnType<MeshEngine['write']> {
     const { writes } = this.#connections
     const puts = value === null ? '0' : '1'
     const args = [kind, id, expected, puts, value ?? '', LOG_ENTRIES]

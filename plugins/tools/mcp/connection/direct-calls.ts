@@ -8,8 +8,8 @@ import type { HeaderList, UpstreamFailure } from '#kernel'
 import { tryParseJson } from '#shared'
 import type { Post, PostClient, PostListener, ResumePoint } from '../net/post-client.ts'
 import { SERVER_CLOSED, toResponse } from '../net/response-stream.ts'
+import type { ObservedTransport } from './observed-transport.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import type { ObservedTransport } from './watched-transport.ts'
 
 export interface DirectCallParts {
   readonly posts: PostClient

@@ -8,9 +8,9 @@ import { type FetchOptions, GuardedFetch } from '../net/guarded-fetch.ts'
 import { PostClient } from '../net/post-client.ts'
 import { checkHost, lookupFor } from '../net/reach-rules.ts'
 import { DirectCalls } from './direct-calls.ts'
+import { ObservedTransport } from './observed-transport.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import { ObservedTransport } from './watched-transport.ts'
 
 export interface OpenListeners {
   /** @param reason set if the gateway closed it because the server exceeded a limit */

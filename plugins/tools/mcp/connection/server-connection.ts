@@ -20,18 +20,15 @@ interface ToolList {
 }
 
 export class ServerConnection {
-  readonly transport: OpenClient['transport']
-  readonly #opened: OpenClient
   readonly #limits: ConnectionLimits
   readonly #secrets: readonly string[]
+  #opened!: OpenClient
   #list: Promise<ToolList> | null = null
   #isOpen = true
   /** Reason if the gateway closed the connection. */
   #closeReason: Error | null = null
 
-  private constructor(opened: OpenClient, target: ServerTarget, limits: ConnectionLimits) {
-    this.#opened = opened
-    this.transport = opened.transport
+  private constructor(target: ServerTarget, limits: ConnectionLimits) {
     this.#limits = limits
     this.#secrets = secretsOf(target)
   }
@@ -46,25 +43,26 @@ export class ServerConnection {
     log: Logger,
     http: OutgoingHttp | null = null,
   ): Promise<ServerConnection> {
-    const secrets = secretsOf(target)
-    let connection: ServerConnection | null = null
-    let gone: { readonly reason: Error | null } | null = null
+    const connection = new ServerConnection(target, limits)
+    const secrets = connection.#secrets
     const listeners: OpenListeners = {
       onClosed: (reason) => {
-        gone = { reason }
-        if (connection !== null) connection.#noteClosed(reason)
+        connection.#isOpen = false
+        connection.#closeReason = reason
       },
       onToolsChanged: () => {
-        if (connection !== null) connection.#list = null
+        connection.#list = null
       },
       onProgramLine: (line) => log.debug({ line: redact(line, secrets) }, 'tool server stderr'),
     }
-    const opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
+    connection.#opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
       throw withoutSecrets(toToolServerError(error), secrets)
     })
-    connection = new ServerConnection(opened, target, limits)
-    if (gone !== null) connection.#noteClosed((gone as { reason: Error | null }).reason)
     return connection
+  }
+
+  get transport(): OpenClient['transport'] {
+    return this.#opened.transport
   }
 
   get isClosed(): boolean {
@@ -132,11 +130,6 @@ export class ServerConnection {
   close(): Promise<void> {
     this.#isOpen = false
     return this.#opened.close()
-  }
-
-  #noteClosed(reason: Error | null): void {
-    this.#isOpen = false
-    this.#closeReason = reason
   }
 
   async #readList(): Promise<ToolList> {

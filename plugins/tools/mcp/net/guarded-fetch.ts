@@ -11,7 +11,6 @@ import {
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Resolver } from '#shared'
 import { checkHost, lookupFor, type ReachRules } from './reach-rules.ts'
 import {
   type ByteLimit,
@@ -34,7 +33,6 @@ export interface FetchOptions {
   readonly ca?: string
   /** Called when the server exceeds a limit; the connection must be closed. */
   readonly onFlood: (error: Error) => void
-  readonly resolve?: Resolver
 }
 
 /** State of one `fetch` until its response begins. */
@@ -61,7 +59,7 @@ export class GuardedFetch {
 
   constructor(options: FetchOptions) {
     this.#options = options
-    const lookup = lookupFor(options.rules, options.resolve)
+    const lookup = lookupFor(options.rules)
     const shared = { keepAlive: true, maxSockets: MAX_SOCKETS, timeout: IDLE_SOCKET_MS, lookup }
     this.#plain = new PlainAgent(shared)
     this.#secure = new SecureAgent({ ...shared, ca: options.ca, rejectUnauthorized: true })

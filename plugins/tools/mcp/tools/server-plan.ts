@@ -152,12 +152,7 @@ const REFUSED = new Set([
  * @returns names in lower case
  * @throws GatewayError (400); its message contains no values
  */
-function readClientHeaders({
-  label,
-  headers,
-  authorization,
-  param,
-}: McpToolRequest): Map<string, string> {
+function readClientHeaders({ label, headers, authorization, param }: McpToolRequest): Map<string, string> {
   const read = new Map<string, string>()
   const refuse = (field: string, problem: string) =>
     mcpErrors.invalid_mcp_header.with({ param: `${param}.${field}` }, label, problem)
