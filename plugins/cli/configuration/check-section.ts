@@ -1,11 +1,8 @@
 /** Checks one section of the configuration against its schema; reports every unknown key and invalid value. */
 import type { TSchema } from '#kernel'
-import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
-import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
 import { defineValidator } from '../../../kernel/schema/validate.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
 import { closestKey } from './closest-key.ts'
-import { ProblemList } from './config-error.ts'
 import {
   branches,
   childAt,
@@ -138,22 +135,4 @@ export function describeValue(value: unknown): string {
   if (isObject(value)) return 'an object'
   const text = JSON.stringify(value)
   return text.length > 60 ? `${text.slice(0, 57)}…"` : text
-}
-
-/**
- * The section with defaults filled in, without `$path` and `$package`, frozen.
- *
- * @param name key of the section under `plugins`
- * @throws ConfigError with every problem of the section
- */
-export function resolvePluginConfig(
-  name: string,
-  schema: TSchema,
-  section: PluginSection,
-): Readonly<Record<string, unknown>> {
-  const { value, findings } = checkSection(schema, withoutSource(section), ['plugins', name])
-  const problems = new ProblemList(null, [])
-  for (const finding of findings) problems.add(finding)
-  problems.throwIfAny()
-  return deepFreeze(value)
 }

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
 import { describeValue, unknownKeyText } from './check-section.ts'
-import type { ProblemList } from './config-error.ts'
+import type { ProblemList } from './problem-list.ts'
 import type { Setting } from './settings.ts'
 
 /** Enabled, with what they require, if no file selects plugins. */

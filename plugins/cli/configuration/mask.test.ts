@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Type } from '#kernel'
 import { CATALOG_FLAGS } from '../config-options.ts'
-import { resolvePluginConfig } from './check-section.ts'
 import { loadConfig } from './load.ts'
+import { resolvePluginConfig } from './load-plugin.ts'
 import { maskSecrets } from './mask.ts'
 import { readFlags } from './settings.ts'
 
