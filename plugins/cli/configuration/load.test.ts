@@ -407,7 +407,7 @@ describe('errors that only a plugin can detect', () => {
   })
   const oneProblem = () => [{ path: [], text: 'is of no use alone' }]
   const taken = picky((section, { port }) =>
-    (section.ports as number[]).flatMap((wanted, index) =>
+    (section as { ports: number[] }).ports.flatMap((wanted, index) =>
       wanted === port
         ? [{ path: ['ports', String(index)], text: `must differ from kernel.port, got ${wanted}` }]
         : [],

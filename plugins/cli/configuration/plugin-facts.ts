@@ -1,22 +1,10 @@
 /** What the loader needs of a plugin, the lookup of plugins, and which of them are enabled because others require them. */
-import type { KernelConfig, SettingProblem, TSchema } from '#kernel'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
-import type { Plugin } from '../../../kernel/plugin/define-plugin.ts'
+import type { Plugin, PluginManifest } from '../../../kernel/plugin/define-plugin.ts'
 
 /** The manifest of a plugin and its own checks. */
-export interface PluginFacts {
-  readonly name: string
-  readonly config: TSchema
-  /** Services that it requires. */
-  readonly uses?: readonly { readonly name: string }[]
-  readonly provides?: readonly { readonly name: string }[]
-  /** Policies that it registers. */
-  readonly policies?: readonly string[]
-  /** Mistakes in a section that fits the schema. */
-  readonly check?: (section: PluginSection, kernel: KernelConfig) => Iterable<SettingProblem>
-  /** Plugins to enable with it, by its section. */
-  readonly enables?: (section: PluginSection, isEnabled: (plugin: string) => boolean) => Iterable<string>
-}
+export type PluginFacts = Pick<PluginManifest, 'name' | 'config' | 'uses' | 'provides' | 'policies'> &
+  Pick<Plugin, 'check' | 'enables'>
 
 export function factsOf(plugin: Plugin): PluginFacts {
   return { ...plugin.manifest, check: plugin.check?.bind(plugin), enables: plugin.enables?.bind(plugin) }
