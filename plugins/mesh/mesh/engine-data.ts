@@ -85,26 +85,18 @@ export class EngineData {
     return this.#kinds.get(kind)?.all.size ?? 0
   }
 
-  /** Reads all records, unless joining has read them. */
-  async open(): Promise<void> {
+  /** Reads all records, unless joining has read them, and follows changes from then on. */
+  async start(): Promise<void> {
     await this.#reading
     if (this.#dataSet === null) await this.#readAll()
-  }
-
-  /** Begins to follow changes. */
-  start(): void {
     this.#isLive = true
     for (const records of this.#kinds.values()) records.isLive = true
     this.#following = this.#follow()
   }
 
-  /** Call before the engine is closed. */
-  stop(): void {
+  /** Call before the engine is closed, which ends the last read. @returns resolves after it */
+  async stop(): Promise<void> {
     this.#isStopped = true
-  }
-
-  /** Resolves when nothing is read any more. */
-  async ended(): Promise<void> {
     await this.#following
   }
 

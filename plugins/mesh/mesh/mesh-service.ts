@@ -118,19 +118,18 @@ export class SharedMesh implements MeshService {
     try {
       await engine.connect(isShared && config.acknowledge === 'disk')
       await this.membership.join()
-      await this.data.open()
+      await this.data.start()
     } catch (cause) {
       if (cause instanceof GatewayError) throw cause
       throw meshErrors.mesh_engine_unreachable.with({ cause }, engine.kind, messageOf(cause))
     }
-    this.data.start()
   }
 
   async stop(): Promise<void> {
-    this.data.stop()
+    const ended = this.data.stop()
     await this.membership.leave()
     await this.#parts.engine.close()
-    await this.data.ended()
+    await ended
   }
 
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
