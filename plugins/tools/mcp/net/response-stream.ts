@@ -57,7 +57,7 @@ export class ResponseStream {
   readonly #message: IncomingMessage
   readonly #options: ResponseStreamOptions
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  readonly #ids = new EventIdSearch()
+  #hasIds = false
   readonly #splitter = new EventSplitter()
   #hasBrokenLimit = false
 
@@ -124,14 +124,14 @@ export class ResponseStream {
     }
     const events = this.#splitter.push(chunk)
     if (events.length === 0) return
-    this.#ids.read(events)
+    this.#hasIds ||= hasEventId(events)
     this.#controller.enqueue(events)
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
   /** The protocol library resumes a stream with event ids, except after a limit was exceeded. */
   get #isResumable(): boolean {
-    return this.#ids.isFound && !this.#hasBrokenLimit
+    return this.#hasIds && !this.#hasBrokenLimit
   }
 
   #onEnd(): void {
@@ -163,27 +163,15 @@ export class ResponseStream {
   }
 }
 
-const ID_KEY = Buffer.from('id')
-const LINE_FEED = 10
-const CARRIAGE_RETURN = 13
-const COLON = 58
+const ID_FIELD = 'id:'
+const LATER_ID_FIELDS = ['\nid:', '\rid:']
 
-export class EventIdSearch {
-  /** Whether a line of the stream is an `id` field. */
-  isFound = false
-  /** Bytes of the line that match so far; -1 if the line does not match. */
-  #matched = 0
-
-  read(chunk: Uint8Array): void {
-    if (this.isFound) return
-    for (const byte of chunk) {
-      if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#matched = 0
-      else if (this.#matched === ID_KEY.length && byte === COLON) {
-        this.isFound = true
-        return
-      } else this.#matched = this.#matched >= 0 && byte === ID_KEY[this.#matched] ? this.#matched + 1 : -1
-    }
-  }
+/** Whether a line is an `id` field. @param events whole ones */
+export function hasEventId(events: Buffer): boolean {
+  return (
+    events.toString('latin1', 0, ID_FIELD.length) === ID_FIELD ||
+    LATER_ID_FIELDS.some((field) => events.includes(field))
+  )
 }
 
 /** The server exceeded a size limit; reading the response stops. */
