@@ -5,6 +5,7 @@ import { findFlags } from '../config-options.ts'
 import { ConfigError, describeProblem } from '../configuration/config-error.ts'
 import { loadConfig } from '../configuration/load.ts'
 import { GatewayClient, withGateway } from '../gateway-client.ts'
+import { printResult } from '../output.ts'
 import { pluginSchemas } from '../plugin-schemas.ts'
 import { checkMesh, checkReadiness, checkWorkers, localUrl } from './check-gateway.ts'
 import { checkCertificates, checkStores } from './check-machine.ts'
@@ -32,7 +33,7 @@ export function defineDoctor(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (options: DoctorOptions) => {
       const findings = await examine(command, options)
-      print(findings, options.json === true)
+      printResult(options.json, findings, () => render(findings))
       if (findings.some(({ verdict }) => verdict === 'fail')) process.exitCode = 1
     })
 }
@@ -67,14 +68,11 @@ async function examine(
   return groups.flat()
 }
 
-function print(findings: readonly Finding[], asJson: boolean): void {
-  if (asJson) {
-    console.log(JSON.stringify(findings, null, 2))
-    return
-  }
+function render(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length))
-  for (const { verdict, check, text, advice } of findings) {
-    console.log(`${verdict.padEnd(4)}  ${check.padEnd(width)}  ${text}`)
-    if (advice !== undefined) console.log(`${' '.repeat(width + 8)}→ ${advice}`)
-  }
+  const lines = findings.flatMap(({ verdict, check, text, advice }) => [
+    `${verdict.padEnd(4)}  ${check.padEnd(width)}  ${text}`,
+    ...(advice === undefined ? [] : [`${' '.repeat(width + 8)}→ ${advice}`]),
+  ])
+  return lines.join('\n')
 }

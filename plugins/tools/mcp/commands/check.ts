@@ -1,7 +1,6 @@
 /** `weir mcp check`: connects as the gateway does, lists and calls tools, and reports problems with the next step. */
 import type { ListedTool } from '#kernel'
-import { CliError } from '../../../cli/cli-error.ts'
-import { printable } from '../../../cli/table.ts'
+import { CliError, printable, printResult } from '../../../cli/output.ts'
 import type { McpConfig } from '../config.ts'
 import { isReadOnly } from '../connection/read-answers.ts'
 import { ServerConnection } from '../connection/server-connection.ts'
@@ -45,7 +44,7 @@ export async function checkServer(place: string, options: CheckOptions): Promise
   const input = parseArguments(options.arguments)
   if (input === null) throw new CliError('--arguments must be a JSON object')
   const report = await check(await readCheckTarget(place, options), options.call, input)
-  console.log(options.json === true ? JSON.stringify(report, null, 2) : render(place, report))
+  printResult(options.json, report, () => render(place, report))
   if (!report.isOk) process.exitCode = 1
 }
 

@@ -1,4 +1,17 @@
-/** Text for a terminal: tables, and text of workers, modules and tool servers without control characters. */
+/** Output of commands: results as JSON or text, tables, failures, and text of others without control characters. */
+
+/** A failure that the operator can fix; printed without a stack. */
+export class CliError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'CliError'
+  }
+}
+
+/** Prints a result: JSON with `--json`, otherwise its text. */
+export function printResult(asJson: boolean | undefined, result: unknown, text: () => string): void {
+  console.log(asJson === true ? JSON.stringify(result, null, 2) : text())
+}
 
 /** Columns are as wide as their widest cell; numbers are right-aligned; control characters are removed. */
 export function renderTable(
