@@ -53,7 +53,7 @@ const { PolicyRegistry } = (await load('kernel/balance/policy-registry')) as {
   >
 }
 const { ThreadMetrics } = (await load('kernel/observe/metrics')) as { ThreadMetrics: Make<object> }
-const { resolvePluginConfig } = (await load('plugins/cli/configuration/plugin-config')) as {
+const { resolvePluginConfig } = (await load('plugins/cli/configuration/load-plugin')) as {
   resolvePluginConfig: (name: string, schema: unknown, section: object) => object
 }
 

@@ -56,7 +56,7 @@ const { PolicyState } = (await load('plugins/routing/policies/policy-state')) as
 const { policiesConfig } = await load('plugins/routing/policies/config')
 const { meshConfig } = await load('plugins/mesh/mesh/config')
 const { ThreadMetrics } = (await load('kernel/observe/metrics')) as { ThreadMetrics: Make<object> }
-const { resolvePluginConfig } = (await load('plugins/cli/configuration/plugin-config')) as {
+const { resolvePluginConfig } = (await load('plugins/cli/configuration/load-plugin')) as {
   resolvePluginConfig: (name: string, schema: unknown, section: object) => object
 }
 

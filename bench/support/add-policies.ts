@@ -17,7 +17,7 @@ export type Load = (file: string) => Promise<Record<string, unknown>>
 
 /** @returns a function that registers all policies with default settings */
 export async function policyAdder(load: Load): Promise<(registry: Registry, thread: PolicyThread) => void> {
-  const { resolvePluginConfig } = (await load('plugins/cli/configuration/plugin-config')) as {
+  const { resolvePluginConfig } = (await load('plugins/cli/configuration/load-plugin')) as {
     resolvePluginConfig: (name: string, schema: unknown, section: object) => object
   }
   const { policiesConfig } = await load('plugins/routing/policies/config')

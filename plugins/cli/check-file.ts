@@ -1,5 +1,5 @@
 /** `weir config check`: finds everything in a file that would stop the start, and warns about what would fail later. */
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { type KernelConfig, KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
@@ -8,12 +8,12 @@ import { TlsFileError } from '../../kernel/http/tls-files.ts'
 import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
 import { tryPort } from '../../kernel/threads/ports.ts'
 import { loadFromOptions } from './config-options.ts'
-import { unreadableFiles } from './configuration/check-files.ts'
+import type { Finding } from './configuration/check-section.ts'
 import { ConfigError, type ConfigProblem, describeProblem } from './configuration/config-error.ts'
 import { parseSource } from './configuration/config-source.ts'
 import { toKey } from './configuration/mask.ts'
-import { toNode } from './configuration/schema-node.ts'
-import { checkStores } from './doctor/check-store.ts'
+import { branches, membersOf, type SchemaNode, toNode } from './configuration/schema-node.ts'
+import { checkStores } from './doctor/check-machine.ts'
 import { dryBoot } from './dry-boot.ts'
 import { schemasOf } from './plugin-schemas.ts'
 
@@ -101,4 +101,44 @@ async function unusableStores(config: LoadedConfig): Promise<Found[]> {
   return findings.flatMap(({ verdict, text }) =>
     verdict === 'fail' ? { path: ['plugins', 'storage', 'dir'], text: `cannot be used: ${text}` } : [],
   )
+}
+
+interface FileFinding extends Finding {
+  /** True if the gateway does not start without the file. */
+  readonly isFatal: boolean
+}
+
+/**
+ * Finds files that a section names and that cannot be read, by the keyword `reads` of the schemas.
+ * @param section complete and valid
+ */
+function* unreadableFiles(
+  node: SchemaNode,
+  section: unknown,
+  path: readonly string[],
+): Generator<FileFinding> {
+  if (typeof section === 'string') {
+    const reads = node.reads ?? branches(node).find((branch) => branch.reads !== undefined)?.reads
+    const reason = reads === undefined ? null : unreadable(section)
+    if (reason !== null)
+      yield {
+        path,
+        text: `cannot be read (${reason})`,
+        got: section,
+        isFatal: reads === 'start',
+      }
+  } else {
+    for (const [key, child, member] of membersOf(node, section))
+      if (child !== null) yield* unreadableFiles(child, member, [...path, key])
+  }
+}
+
+/** @returns the error code, or null if the file can be read */
+function unreadable(file: string): string | null {
+  try {
+    accessSync(file, constants.R_OK)
+    return null
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown reason'
+  }
 }

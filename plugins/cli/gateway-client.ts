@@ -1,7 +1,6 @@
 /** Calls a running gateway over HTTP; errors explain the problem and the next step. */
 import { type Command, Option } from 'commander'
-import { CliError } from './cli-error.ts'
-import { printable } from './table.ts'
+import { CliError, printable } from './output.ts'
 
 export interface GatewayOptions {
   /** Base URL, such as `http://127.0.0.1:30000`. */

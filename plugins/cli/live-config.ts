@@ -3,10 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { messageOf } from '../../kernel/errors/message-of.ts'
 import type { AppliedChangesWire, HistoryWire, PlanWire } from '../operations/reload/routes.ts'
-import { CliError } from './cli-error.ts'
 import { PLANNED_NAME } from './configuration/file-source.ts'
 import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from './gateway-client.ts'
-import { renderTable } from './table.ts'
+import { CliError, printResult, renderTable } from './output.ts'
 
 interface LiveOptions {
   readonly json?: boolean
@@ -21,7 +20,7 @@ export function addLiveCommands(command: Command): void {
       ),
   ).action(async (file: string | undefined, { json }: LiveOptions, self: Command) => {
     const plan = await requestPlan(clientOf(self), file)
-    print(json, plan, describePlan(plan))
+    printResult(json, plan, () => describePlan(plan))
   })
 
   withGateway(
@@ -34,7 +33,7 @@ export function addLiveCommands(command: Command): void {
     const client = clientOf(self)
     if (file !== undefined) requireInstalled(file, await requestPlan(client, file))
     const report = await requestReload(client)
-    print(json, report, describeReload(report))
+    printResult(json, report, () => describeReload(report))
   })
 
   withGateway(
@@ -43,7 +42,7 @@ export function addLiveCommands(command: Command): void {
       .description('List the last ten configurations that were applied; 0 is the newest.'),
   ).action(async ({ json }: LiveOptions, self: Command) => {
     const history = await requestHistory(clientOf(self))
-    print(json, history, describeHistory(history))
+    printResult(json, history, () => describeHistory(history))
   })
 
   withGateway(
@@ -57,7 +56,7 @@ export function addLiveCommands(command: Command): void {
     const client = clientOf(self)
     const { file, path } = chooseCopy(await requestHistory(client), number)
     const report = await installCopy(client, file, path)
-    print(json, report, [`${file} has the content of ${path}`, ...describeReload(report)])
+    printResult(json, report, () => `${file} has the content of ${path}\n${describeReload(report)}`)
   })
 }
 
@@ -139,32 +138,28 @@ function write(file: string, text: string): void {
   }
 }
 
-function print(asJson: boolean | undefined, value: unknown, lines: readonly string[]): void {
-  console.log(asJson ? JSON.stringify(value, null, 2) : lines.join('\n'))
-}
-
-function describePlan({ applied, needs_restart, effects }: PlanWire): string[] {
+function describePlan({ applied, needs_restart, effects }: PlanWire): string {
   const lines = [
     ...applied.map((path) => `applies    ${path}`),
     ...effects.map((effect) => `           ${effect}`),
     ...needs_restart.map((path) => `restart    ${path}`),
   ]
-  return lines.length === 0 ? ['nothing changes'] : lines
+  return lines.length === 0 ? 'nothing changes' : lines.join('\n')
 }
 
-function describeReload({ applied, needs_restart }: AppliedChangesWire): string[] {
+function describeReload({ applied, needs_restart }: AppliedChangesWire): string {
   const first =
     applied.length === 0 ? 'no setting that can be reloaded has changed' : `applied: ${applied.join(', ')}`
-  return needs_restart.length === 0 ? [first] : [first, `needs a restart: ${needs_restart.join(', ')}`]
+  return needs_restart.length === 0 ? first : `${first}\nneeds a restart: ${needs_restart.join(', ')}`
 }
 
-function describeHistory({ saved }: HistoryWire): string[] {
-  if (saved.length === 0) return ['no earlier configuration is kept']
+function describeHistory({ saved }: HistoryWire): string {
+  if (saved.length === 0) return 'no earlier configuration is kept'
   const rows = saved.map(({ path, applied_at, is_running }, number) => [
     number,
     applied_at,
     is_running ? 'running' : '',
     path,
   ])
-  return [renderTable(['number', 'applied', 'state', 'copy'], rows)]
+  return renderTable(['number', 'applied', 'state', 'copy'], rows)
 }

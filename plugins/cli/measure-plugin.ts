@@ -5,7 +5,7 @@ import { importPlugin, type PluginSection } from '../../kernel/config/plugin-sou
 import type { ReplicaToken } from '../../kernel/contracts/token.ts'
 import type { Host, Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
-import { resolvePluginConfig } from './configuration/plugin-config.ts'
+import { resolvePluginConfig } from './configuration/load-plugin.ts'
 
 /** Cost of importing and registering one plugin in a process that has loaded the kernel. */
 export interface PluginCost {

@@ -2,17 +2,21 @@
 import type { TSchema } from '#kernel'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
+import type { PluginCatalog } from '../../kernel/load-plugins.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog, defaultProviders } from '../catalog.ts'
 import { factsOf, type PluginSchemas } from './configuration/plugin-facts.ts'
 
-export const pluginSchemas: PluginSchemas = {
-  names: Object.keys(catalog),
-  defaultProviders,
-  async find(name, section) {
-    return factsOf(await importPlugin<Plugin>(name, section, catalog))
-  },
+/** Schemas of the plugins of a catalog. */
+export function schemasOfCatalog(plugins: PluginCatalog): PluginSchemas {
+  return {
+    names: Object.keys(plugins),
+    defaultProviders,
+    find: async (name, section) => factsOf(await importPlugin<Plugin>(name, section, plugins)),
+  }
 }
+
+export const pluginSchemas = schemasOfCatalog(catalog)
 
 /** Schemas of the sections of the enabled plugins, by name. */
 export async function schemasOf({ plugins }: LoadedConfig): Promise<Record<string, TSchema>> {

@@ -5,8 +5,8 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { foldersFrom } from '#shared'
-import { CliError } from './cli-error.ts'
 import { gatewayDependency } from './gateway-dependency.ts'
+import { CliError } from './output.ts'
 
 const EXAMPLES = `
 Examples:

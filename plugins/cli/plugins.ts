@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { Command } from 'commander'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import type { MeasureRequest, PluginCost } from './measure-plugin.ts'
-import { renderTable } from './table.ts'
+import { printResult, renderTable } from './output.ts'
 
 interface PluginRow {
   readonly name: string
@@ -47,7 +47,7 @@ async function runPlugins(command: Command, options: { json?: boolean; cost: boo
     const requiredBy = config.requiredBy[name] ?? null
     rows.push({ name, isEnabled: section !== undefined, requiredBy, path, cost })
   }
-  console.log(options.json === true ? JSON.stringify(rows, null, 2) : render(rows))
+  printResult(options.json, rows, () => render(rows))
 }
 
 async function measure(request: MeasureRequest): Promise<PluginCost> {

@@ -1,7 +1,7 @@
 /** The command tree: loads only the requested subcommand and converts failures to exit codes. */
 import { Command, CommanderError } from 'commander'
 import { readVersion } from '../../kernel/version.ts'
-import { CliError } from './cli-error.ts'
+import { CliError } from './output.ts'
 
 interface Subcommand {
   readonly name: string

@@ -1,11 +1,12 @@
 /** Runs the kernel with a configuration and the plugins of this installation; handles signals and systemd. */
+
+import { execFile } from 'node:child_process'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
 import { FileSource, type FileSourceOptions } from './configuration/file-source.ts'
-import { ServiceManager, type ServiceState } from './service-manager.ts'
 
-export interface RunOptions {
+interface RunOptions {
   /** False opens no API listener. Default true. */
   readonly apiListener?: boolean
   /** Loads and checks the configuration again, or a text instead of its file. */
@@ -67,5 +68,36 @@ function watchSignals({ settleMs, log, demandShutdown, reload }: GatewayControls
   for (const [name, handler] of handlers) process.on(name, handler)
   return () => {
     for (const [name, handler] of handlers) process.off(name, handler)
+  }
+}
+
+type ServiceState = 'ready' | 'stopping'
+
+/** Far above the usual duration. */
+const TIMEOUT_MS = 10_000
+
+/** Reports the state of the service to systemd if the unit is of `Type=notify`. @source sd_notify(3) */
+export class ServiceManager {
+  readonly #socket: string | undefined
+
+  /** Removes the socket from the environment, so that child processes cannot use it. */
+  constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.#socket = env.NOTIFY_SOCKET || undefined
+    delete env.NOTIFY_SOCKET
+  }
+
+  /**
+   * Uses systemd's program, since Node has no Unix datagram sockets; old versions have no `--stopping`.
+   *
+   * @returns the problem; null if sent, or if the unit does not request notifications. Never rejects
+   */
+  notify(state: ServiceState): Promise<string | null> {
+    if (this.#socket === undefined) return Promise.resolve(null)
+    const env = { ...process.env, NOTIFY_SOCKET: this.#socket }
+    return new Promise((resolve) => {
+      execFile('systemd-notify', [`${state.toUpperCase()}=1`], { env, timeout: TIMEOUT_MS }, (error) =>
+        resolve(error === null ? null : error.message),
+      )
+    })
   }
 }

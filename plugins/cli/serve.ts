@@ -2,7 +2,6 @@
 import { flushCompileCache } from 'node:module'
 import type { Command } from 'commander'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
-import { reportToWatcher } from './report-to-watcher.ts'
 
 const EXAMPLES = `
 Examples:
@@ -41,7 +40,7 @@ async function runServe(
   command: Command,
   { quickStart: showQuickStart, dryRun }: ServeOptions,
 ): Promise<void> {
-  const [{ exposureWarning, quickStart, readyBlock }, { readVersion }] = await Promise.all([
+  const [{ exposureWarning, quickStart, readyBlock, reportToWatcher }, { readVersion }] = await Promise.all([
     import('./ready-block.ts'),
     import('../../kernel/version.ts'),
   ])

@@ -5,7 +5,7 @@ import { type FSWatcher, readdirSync, watch } from 'node:fs'
 import { basename, dirname, extname, join, relative } from 'node:path'
 import { messageOf } from '../../kernel/errors/message-of.ts'
 import { GatewayClient } from './gateway-client.ts'
-import type { WatchFacts } from './report-to-watcher.ts'
+import type { WatchFacts } from './ready-block.ts'
 
 /** Delay after a change, since editors and compilers write a file in several steps, milliseconds. */
 const SETTLE_MS = 200

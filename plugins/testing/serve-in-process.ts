@@ -1,13 +1,12 @@
 /** Runs a gateway in this process, on one thread. */
 
-import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { PluginCatalog } from '../../kernel/load-plugins.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.ts'
-import { catalog, defaultProviders } from '../catalog.ts'
+import { catalog } from '../catalog.ts'
 import { changeConfig } from '../cli/configuration/config-change.ts'
 import { loadConfig } from '../cli/configuration/load.ts'
-import { factsOf } from '../cli/configuration/plugin-facts.ts'
+import { schemasOfCatalog } from '../cli/plugin-schemas.ts'
 
 export interface InProcessOptions {
   /** Plugins beside those of the catalog. */
@@ -32,16 +31,8 @@ export async function serveInProcess({ own, env, text, apiListener }: InProcessO
     ...catalog,
     ...Object.fromEntries(own.map((plugin) => [plugin.manifest.name, async () => ({ default: plugin })])),
   }
-  const load = (given: string) =>
-    loadConfig({
-      text: given,
-      env,
-      pluginSchemas: {
-        names: Object.keys(all),
-        defaultProviders,
-        find: async (name, section) => factsOf(await importPlugin(name, section, all)),
-      },
-    })
+  const pluginSchemas = schemasOfCatalog(all)
+  const load = (given: string) => loadConfig({ text: given, env, pluginSchemas })
   let controls: GatewayControls | null = null
   const ready = Promise.withResolvers<ServeInfo>()
   const ended = serve({

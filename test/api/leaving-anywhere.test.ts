@@ -5,10 +5,10 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Auth, type Plugin, type PluginManifest, ToolCallGuards } from '#kernel'
-import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 import { type Leaving, LeavingTraces, type Outcome, type Plan } from '../support/leaving-traces.ts'
+import { startToolServer } from '../support/mcp/tool-server.ts'
 import {
   type Answer,
   jsonAnswer,

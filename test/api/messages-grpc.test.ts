@@ -1,6 +1,6 @@
 /** POST /v1/messages over gRPC engines: engine requests and responses. */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { startToolServer, type ToolServer } from '../support/mcp/tool-server.ts'
 import { until } from './grpc-fleet.ts'
 import { accumulate, readEvents } from './messages-fleet.ts'
 import { openGrpcMessages } from './messages-grpc-fleet.ts'

@@ -1,6 +1,6 @@
 /** Tools of the gateway over workers with the Messages format. */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { startToolServer, type ToolServer } from '../support/mcp/tool-server.ts'
 import { jsonAnswer, rawAnswer, type Script, streamAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, MESSAGES, NATIVE, openMessages, readEvents, VENDOR } from './messages-fleet.ts'
 

@@ -1,7 +1,7 @@
 /** Tools of the gateway in messages: real tool servers, a scripted chat worker. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { plugin } from '../support/hooked-gateway.ts'
+import { startToolServer, type ToolServer } from '../support/mcp/tool-server.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, openMessages, readEvents } from './messages-fleet.ts'
 

@@ -1,9 +1,9 @@
 /** Streams with every event of a provider, over every client API: content that both formats support is preserved. */
 import { expect, onTestFinished, test } from 'vitest'
-import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { annotation, logprobs } from '../fixtures/streams/chat-stream.ts'
 import { content } from '../fixtures/streams/messages-stream.ts'
 import { output, responsesStream, whole } from '../fixtures/streams/responses-stream.ts'
+import { startToolServer } from '../support/mcp/tool-server.ts'
 import { nativeAnswer } from '../support/responses-script.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'

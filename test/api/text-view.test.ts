@@ -1,6 +1,6 @@
 /** Edits of texts by `onText` hooks: every format, every place where the text appears. */
 import { describe, expect, test } from 'vitest'
-import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { startToolServer } from '../support/mcp/tool-server.ts'
 import { MASK, redactorPlugin, SECRET } from '../support/redactor.ts'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'

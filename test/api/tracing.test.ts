@@ -1,8 +1,8 @@
 /** Traces as received by a collector: client, gateway and worker in one trace. */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openHooked } from '../support/hooked-gateway.ts'
+import { startToolServer } from '../support/mcp/tool-server.ts'
 import { type CollectedSpan, startOtlpCollector } from '../support/otlp-collector.ts'
 import {
   dropAnswer,

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { buildModule } from '../../plugins/wasm/project/build.ts'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
+import { startToolServer, type ToolServer } from '../support/mcp/tool-server.ts'
 import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []

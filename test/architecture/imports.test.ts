@@ -56,7 +56,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@huggingface/jinja': ['plugins/models/tokenizers'],
   '@grpc/grpc-js': ['plugins/workers/grpc', 'plugins/sim', 'test/support'],
   '@kubernetes/client-node': ['plugins/workers/kubernetes', 'test/usage'],
-  '@modelcontextprotocol/sdk': ['plugins/tools/mcp', 'examples/responses-mcp'],
+  '@modelcontextprotocol/sdk': ['plugins/tools/mcp', 'test/support/mcp', 'examples/responses-mcp'],
   '@opentelemetry/api': ['plugins/operations/tracing'],
   '@opentelemetry/core': ['plugins/operations/tracing'],
   '@opentelemetry/sdk-trace-base': ['plugins/operations/tracing'],

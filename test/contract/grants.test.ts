@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { GrantRequest } from '#kernel'
-import { GrantWindows } from '../../plugins/mesh/mesh/grant-windows.ts'
+import { GrantWindows } from '../../plugins/mesh/mesh/local-engine.ts'
 import { ValkeyEngine } from '../../plugins/mesh/valkey/valkey-engine.ts'
 import { startValkey, type ValkeyServer, valkeySkipReason } from '../support/valkey-server.ts'
 

@@ -5,7 +5,7 @@ import { AllowanceMemory } from '../../plugins/access/limits/allowance/allowance
 import { TokenShortage } from '../../plugins/access/limits/allowance/shared-bucket.ts'
 import { TokenGrants } from '../../plugins/access/limits/allowance/token-grants.ts'
 import { SharedRate } from '../../plugins/access/limits/rates/rate-limit.ts'
-import { GrantWindows } from '../../plugins/mesh/mesh/grant-windows.ts'
+import { GrantWindows } from '../../plugins/mesh/mesh/local-engine.ts'
 
 const SECOND_MS = 1_000
 /** Longest time on the way to the engine, and back. */

@@ -7,7 +7,7 @@ import type { BucketFacts } from '../../plugins/access/limits/allowance/shared-b
 import { TokenGrants } from '../../plugins/access/limits/allowance/token-grants.ts'
 import { limitsConfig } from '../../plugins/access/limits/config.ts'
 import { MS_NS } from '../../plugins/access/limits/rates/token-bucket.ts'
-import { GrantWindows } from '../../plugins/mesh/mesh/grant-windows.ts'
+import { GrantWindows } from '../../plugins/mesh/mesh/local-engine.ts'
 import { openAdmission } from '../support/admission-parts.ts'
 
 /** 20 s before a window ends. */

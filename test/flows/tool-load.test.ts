@@ -1,7 +1,5 @@
 /** Many concurrent turns with tools through the built gateway: all complete, and nothing leaks. */
 import { afterEach, expect, test } from 'vitest'
-import { sendResult, startRawServer } from '../../plugins/tools/mcp/fixtures/raw-server.ts'
-import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import {
   type BuiltGateway,
   makeFolder,
@@ -10,6 +8,8 @@ import {
   sumOf,
 } from '../support/built-command.ts'
 import { CHAT, chatAnswer } from '../support/chat-script.ts'
+import { sendResult, startRawServer } from '../support/mcp/raw-server.ts'
+import { startToolServer } from '../support/mcp/tool-server.ts'
 import { type RecordedRequest, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 import type { Answer } from '../support/worker-answer.ts'
 

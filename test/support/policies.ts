@@ -2,7 +2,7 @@
 import type { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
 import type { Metrics } from '../../kernel/contracts/metric.ts'
 import type { PolicyParts } from '../../kernel/contracts/policy.ts'
-import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
+import { resolvePluginConfig } from '../../plugins/cli/configuration/load-plugin.ts'
 import { type PoliciesConfig, policiesConfig } from '../../plugins/routing/policies/config.ts'
 import { PolicyState, type PolicyStateOptions } from '../../plugins/routing/policies/policy-state.ts'
 import { registerPolicies } from '../../plugins/routing/policies/register-policies.ts'

@@ -17,7 +17,7 @@ import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import { Topics, topicBytes } from '../../kernel/threads/topics.ts'
 import type { ThreadUpstream } from '../../kernel/upstream/thread-upstream.ts'
-import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
+import { resolvePluginConfig } from '../../plugins/cli/configuration/load-plugin.ts'
 import { defaultBreaker } from './balance-parts.ts'
 
 const MAX_WORKERS = 4_096

@@ -2,9 +2,9 @@
 import { Agent, hostedMcpTool, OpenAIProvider, Runner } from '@openai/agents'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { CHAT, chatAnswer } from '../support/chat-script.ts'
+import { startToolServer, type ToolServer } from '../support/mcp/tool-server.ts'
 import { type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 
 const model = 'test-model'

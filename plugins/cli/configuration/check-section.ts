@@ -7,8 +7,8 @@ import {
   branches,
   childAt,
   isSecret,
-  itemsOf,
   knownKeys,
+  membersOf,
   type SchemaNode,
   takesObject,
   toNode,
@@ -53,24 +53,15 @@ function removeUnknownKeys(
   path: readonly string[],
   findings: Finding[],
 ): void {
-  if (Array.isArray(value)) {
-    const items = itemsOf(node)
-    if (items === null) return
-    for (const [index, item] of value.entries())
-      removeUnknownKeys(items, item, [...path, String(index)], findings)
-    return
-  }
-  if (!isObject(value) || !takesObject(node)) return
-  for (const key of Object.keys(value)) {
-    const child = childAt(node, key)
-    if (child === null) {
+  if (isObject(value) && !takesObject(node)) return
+  for (const [key, child, member] of membersOf(node, value)) {
+    if (child !== null) removeUnknownKeys(child, member, [...path, key], findings)
+    else if (isObject(value)) {
       findings.push({
         path: [...path, key],
         text: replacedKeyText(node, key) ?? unknownKeyText(key, knownKeys(node), path),
       })
       delete value[key]
-    } else {
-      removeUnknownKeys(child, value[key], [...path, key], findings)
     }
   }
 }
@@ -107,18 +98,15 @@ function findWrongValues(
 
 /** Members of a value, and its missing required members. */
 function* childrenOf(node: SchemaNode, value: unknown): Generator<[string, SchemaNode, unknown]> {
-  if (isObject(value) && takesObject(node)) {
-    const required = requiredKeys(node)
-    for (const key of new Set([...Object.keys(value), ...required])) {
-      const child = childAt(node, key)
-      // The validator stops at the first error, before it has filled in later defaults.
-      const isMissing = required.includes(key) && child?.default === undefined
-      if (child !== null && (value[key] !== undefined || isMissing)) yield [key, child, value[key]]
-    }
-  }
-  const items = Array.isArray(value) ? itemsOf(node) : null
-  if (Array.isArray(value) && items !== null) {
-    for (const [index, item] of value.entries()) yield [String(index), items, item]
+  if (isObject(value) && !takesObject(node)) return
+  for (const [key, child, member] of membersOf(node, value))
+    if (child !== null && member !== undefined) yield [key, child, member]
+  if (!isObject(value)) return
+  for (const key of requiredKeys(node)) {
+    const child = childAt(node, key)
+    // The validator stops at the first error, before it has filled in later defaults.
+    if (child !== null && child.default === undefined && value[key] === undefined)
+      yield [key, child, undefined]
   }
 }
 

@@ -1,10 +1,14 @@
-/** Finds the file of a third-party plugin: a path (`$path`) or an installed package (`$package`). */
+/** Finds third-party plugins: the file of a path or an installed package, and the manifests of those that a configuration file or a command line option names. */
 import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { foldersFrom } from '#shared'
-import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
+import { importPlugin, type PluginSection } from '../../../kernel/config/plugin-source.ts'
+import type { Plugin, PluginManifest } from '../../../kernel/plugin/define-plugin.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
+import { catalog } from '../../catalog.ts'
+import { parseSource } from './config-source.ts'
+import { toSection } from './draft.ts'
 
 /**
  * Resolves `$path` and `$package` to an absolute file path; null for a plugin of the catalog.
@@ -57,4 +61,36 @@ function pickCondition(target: unknown): string | null {
     if (found !== null) return found
   }
   return null
+}
+
+/** Omits plugins that cannot be found or imported. */
+export async function findForeignManifests(
+  file: string | undefined,
+  fromOptions: readonly string[],
+): Promise<PluginManifest[]> {
+  const known = Object.keys(catalog)
+  const optionPlugins = fromOptions.map((name) => importManifest(toSection(name, known), process.cwd()))
+  const found = await Promise.all([...optionPlugins, ...(file === undefined ? [] : fromFile(file))])
+  return found.filter((manifest) => manifest !== null)
+}
+
+function fromFile(file: string): Promise<PluginManifest | null>[] {
+  try {
+    const { value } = parseSource(readFileSync(file, 'utf8'), file)
+    const { plugins } = value as { plugins?: Record<string, PluginSection | null | false> }
+    const sections = Object.values(plugins ?? {}).filter((section) => typeof section === 'object')
+    return sections.map((section) => importManifest(section ?? {}, dirname(resolve(file))))
+  } catch {
+    return []
+  }
+}
+
+async function importManifest(section: PluginSection, baseDir: string): Promise<PluginManifest | null> {
+  try {
+    const path = findPluginFile(section, baseDir)
+    if (path === null) return null
+    return (await importPlugin<Plugin>('', { $path: path }, catalog)).manifest
+  } catch {
+    return null
+  }
 }

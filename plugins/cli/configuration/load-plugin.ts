@@ -1,4 +1,6 @@
 /** Loads the section of one plugin: finds the plugin, resolves references and checks the section against its schema. */
+import type { TSchema } from '#kernel'
+import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
 import type { KernelConfig } from '../../../kernel/config/kernel-config.ts'
 import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
@@ -7,7 +9,7 @@ import { checkSection, type Finding, unknownKeyText } from './check-section.ts'
 import type { PluginOverrides } from './draft.ts'
 import { findPluginFile } from './find-plugin-file.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
-import type { ProblemList } from './problem-list.ts'
+import { ProblemList } from './problem-list.ts'
 import { resolveReferences } from './references.ts'
 import { toNode } from './schema-node.ts'
 import type { Environment } from './settings.ts'
@@ -138,4 +140,22 @@ export async function nameByManifest(
       // Reported when the plugin is loaded.
     }
   }
+}
+
+/**
+ * The section with defaults filled in, without `$path` and `$package`, frozen.
+ *
+ * @param name key of the section under `plugins`
+ * @throws ConfigError with every problem of the section
+ */
+export function resolvePluginConfig(
+  name: string,
+  schema: TSchema,
+  section: PluginSection,
+): Readonly<Record<string, unknown>> {
+  const { value, findings } = checkSection(schema, withoutSource(section), ['plugins', name])
+  const problems = new ProblemList(null, [])
+  for (const finding of findings) problems.add(finding)
+  problems.throwIfAny()
+  return deepFreeze(value)
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Type } from '#kernel'
 import { importPlugin } from '../../../kernel/config/plugin-source.ts'
-import { CATALOG_FLAGS } from '../plugin-flags.ts'
+import { CATALOG_FLAGS } from '../config-options.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigOverrides, type LoadOptions, loadConfig } from './load.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
@@ -407,7 +407,7 @@ describe('errors that only a plugin can detect', () => {
   })
   const oneProblem = () => [{ path: [], text: 'is of no use alone' }]
   const taken = picky((section, { port }) =>
-    (section.ports as number[]).flatMap((wanted, index) =>
+    (section as { ports: number[] }).ports.flatMap((wanted, index) =>
       wanted === port
         ? [{ path: ['ports', String(index)], text: `must differ from kernel.port, got ${wanted}` }]
         : [],

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Type } from '#kernel'
-import { CATALOG_FLAGS } from '../plugin-flags.ts'
+import { CATALOG_FLAGS } from '../config-options.ts'
 import { loadConfig } from './load.ts'
+import { resolvePluginConfig } from './load-plugin.ts'
 import { maskSecrets } from './mask.ts'
-import { resolvePluginConfig } from './plugin-config.ts'
 import { readFlags } from './settings.ts'
 
 const schemas = {

@@ -1,22 +1,10 @@
-/** What the loader needs of a plugin, and the lookup of plugins. */
-import type { KernelConfig, SettingProblem, TSchema } from '#kernel'
+/** What the loader needs of a plugin, the lookup of plugins, and which of them are enabled because others require them. */
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
-import type { Plugin } from '../../../kernel/plugin/define-plugin.ts'
+import type { Plugin, PluginManifest } from '../../../kernel/plugin/define-plugin.ts'
 
 /** The manifest of a plugin and its own checks. */
-export interface PluginFacts {
-  readonly name: string
-  readonly config: TSchema
-  /** Services that it requires. */
-  readonly uses?: readonly { readonly name: string }[]
-  readonly provides?: readonly { readonly name: string }[]
-  /** Policies that it registers. */
-  readonly policies?: readonly string[]
-  /** Mistakes in a section that fits the schema. */
-  readonly check?: (section: PluginSection, kernel: KernelConfig) => Iterable<SettingProblem>
-  /** Plugins to enable with it, by its section. */
-  readonly enables?: (section: PluginSection, isEnabled: (plugin: string) => boolean) => Iterable<string>
-}
+export type PluginFacts = Pick<PluginManifest, 'name' | 'config' | 'uses' | 'provides' | 'policies'> &
+  Pick<Plugin, 'check' | 'enables'>
 
 export function factsOf(plugin: Plugin): PluginFacts {
   return { ...plugin.manifest, check: plugin.check?.bind(plugin), enables: plugin.enables?.bind(plugin) }
@@ -30,4 +18,33 @@ export interface PluginSchemas {
   readonly defaultProviders?: Readonly<Record<string, string>>
   /** @throws if the plugin cannot be imported */
   find(name: string, section: PluginSection): Promise<PluginFacts>
+}
+
+interface RequiredPluginsInput {
+  /** Plugins that are enabled so far, by name. */
+  readonly enabled: ReadonlyMap<string, PluginFacts>
+  /** Plugins that the configuration or the command line disables. */
+  readonly disabled: ReadonlySet<string>
+  /** Names of the catalog; third-party plugins are never enabled this way. */
+  readonly names: readonly string[]
+  readonly defaultProviders?: Readonly<Record<string, string>>
+}
+
+/**
+ * Plugins to enable for a loaded one: default providers of services that it uses and no enabled plugin provides, then those
+ * that its section requires.
+ */
+export function requiredPlugins(
+  facts: PluginFacts,
+  section: PluginSection,
+  { enabled, disabled, names, defaultProviders = {} }: RequiredPluginsInput,
+): string[] {
+  const isProvided = (service: string) =>
+    [...enabled.values()].some(({ provides = [] }) => provides.some(({ name }) => name === service))
+  const providers = (facts.uses ?? [])
+    .filter(({ name }) => Object.hasOwn(defaultProviders, name) && !isProvided(name))
+    .map(({ name }) => defaultProviders[name])
+  const required = facts.enables?.(section, (name) => enabled.has(name)) ?? []
+  const isNew = (name: string) => names.includes(name) && !enabled.has(name) && !disabled.has(name)
+  return [...new Set([...providers, ...required])].filter(isNew)
 }

@@ -1,9 +1,10 @@
 /** Replaces each `{ "$env": "NAME" }` by the value of the variable, and each `{ "$file": "PATH" }` by the content of the file. */
+
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
 import type { Finding } from './check-section.ts'
 import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
-import { readSecretFile } from './secret-file.ts'
 import type { Environment } from './settings.ts'
 
 interface ResolvedReferences {
@@ -83,4 +84,38 @@ function fromText(text: string, node: SchemaNode | null): string | number | bool
   if (isNumeric && text.trim() !== '' && Number.isFinite(Number(text))) return Number(text)
   if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true'
   return text
+}
+
+/** Secrets are short; a wrong path, such as that of a log, is noticed before it is read. */
+const MAX_BYTES = 65_536
+
+/**
+ * Reads the file of a `{ "$file": "PATH" }` reference, such as a mounted secret.
+ *
+ * @param path relative to the working directory, like all paths of the configuration
+ * @returns the text without one line break at its end, which editors and `echo` add
+ * @throws Error with the reason, without content of the file
+ */
+export function readSecretFile(path: string): string {
+  // Without NONBLOCK, opening a pipe would wait for its writer.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const stats = fstatSync(file)
+    if (!stats.isFile()) throw new Error('it is not a regular file')
+    if (stats.size > MAX_BYTES)
+      throw new Error(`it has ${stats.size} bytes, at most ${MAX_BYTES} are allowed`)
+    const text = decode(readFileSync(file)).replace(/\r?\n$/, '')
+    if (text === '') throw new Error('it is empty')
+    return text
+  } finally {
+    closeSync(file)
+  }
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new Error('it is not UTF-8 text')
+  }
 }

@@ -1,5 +1,6 @@
-/** Flags whose kind, help text and secrecy come from the schema of their setting. */
+/** Flags whose kind, help text and secrecy come from the schema of their setting, and the flags and environment variables of the kernel. */
 import type { ConfigFlag, TSchema } from '#kernel'
+import { KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import { branches, isSecret, nodeAt, type SchemaNode, toNode } from './schema-node.ts'
 
 /** `path` is that of the setting in its section. */
@@ -33,3 +34,29 @@ function helpOf({ description = '', default: value, ...node }: SchemaNode): stri
   const fallback = value === undefined || value === null ? '' : ` (default: ${value})`
   return text + choice + fallback
 }
+
+/** Precedence: flag, then environment, then file, then default. */
+export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
+  ...flagsOfSchema(
+    KernelConfigSchema,
+    ['kernel'],
+    [
+      { flag: 'host', env: 'WEIR_HOST', placeholder: 'address', path: ['host'] },
+      { flag: 'port', env: 'WEIR_PORT', placeholder: 'port', path: ['port'] },
+      { flag: 'threads', env: 'WEIR_THREADS', placeholder: 'count', path: ['threads'] },
+      { flag: 'policy', env: 'WEIR_POLICY', placeholder: 'name', path: ['policy'] },
+      { flag: 'prefill-policy', placeholder: 'name', path: ['prefillPolicy'] },
+      { flag: 'decode-policy', placeholder: 'name', path: ['decodePolicy'] },
+      { flag: 'log-level', env: 'WEIR_LOG_LEVEL', placeholder: 'level', path: ['log', 'level'] },
+      { flag: 'access-log', path: ['log', 'access'] },
+      { flag: 'grace-ms', placeholder: 'ms', path: ['shutdown', 'graceMs'] },
+    ],
+  ),
+  {
+    flag: 'auth-off',
+    path: ['kernel', 'auth'],
+    kind: 'constant',
+    constant: 'off',
+    help: 'serve every route without a key',
+  },
+])

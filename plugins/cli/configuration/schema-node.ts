@@ -1,5 +1,6 @@
 /** Reads TypeBox schemas as data: schemas of members and items, through unions and records. */
 import type { TSchema } from '#kernel'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 
 /** The JSON Schema members that configuration schemas use. */
 export interface SchemaNode {
@@ -74,6 +75,19 @@ export function itemsOf(node: SchemaNode): SchemaNode | null {
   })
   if (found.length === 0) return null
   return found.length === 1 ? found[0] : { anyOf: found }
+}
+
+/** Members of an object and items of an array, each with its schema; null for those that the schema does not know. */
+export function* membersOf(
+  node: SchemaNode,
+  value: unknown,
+): Generator<[key: string, child: SchemaNode | null, member: unknown]> {
+  if (Array.isArray(value)) {
+    const items = itemsOf(node)
+    for (const [index, item] of value.entries()) yield [String(index), items, item]
+  } else if (isObject(value)) {
+    for (const key of Object.keys(value)) yield [key, childAt(node, key), value[key]]
+  }
 }
 
 /** All declared keys of an object. */

@@ -2,7 +2,7 @@
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import type { GatewayClient } from '../gateway-client.ts'
-import { printable } from '../table.ts'
+import { printable } from '../output.ts'
 import { type Finding, fail, ok, skip, warn } from './finding.ts'
 
 /** What the checks read of a worker in the response of GET /workers. */

@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { TestAuthority } from '../../../test/support/certificates.ts'
-import { checkCertificates } from './check-certificates.ts'
 import { localUrl } from './check-gateway.ts'
+import { checkCertificates } from './check-machine.ts'
 import { judgeLimit } from './check-metrics.ts'
 
 const DAY_MS = 86_400_000

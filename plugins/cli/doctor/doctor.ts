@@ -1,11 +1,15 @@
 /** `weir doctor`: checks a running gateway against its configuration file. */
 import type { Command } from 'commander'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import { findFlags } from '../config-options.ts'
 import { ConfigError, describeProblem } from '../configuration/config-error.ts'
 import { loadConfig } from '../configuration/load.ts'
 import { GatewayClient, withGateway } from '../gateway-client.ts'
-import { findFlags } from '../plugin-flags.ts'
+import { printResult } from '../output.ts'
 import { pluginSchemas } from '../plugin-schemas.ts'
+import { checkMesh, checkReadiness, checkWorkers, localUrl } from './check-gateway.ts'
+import { checkCertificates, checkStores } from './check-machine.ts'
+import { checkMetrics } from './check-metrics.ts'
 import { type Finding, fail, ok, skip } from './finding.ts'
 
 const EXAMPLES = `
@@ -29,7 +33,7 @@ export function defineDoctor(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (options: DoctorOptions) => {
       const findings = await examine(command, options)
-      print(findings, options.json === true)
+      printResult(options.json, findings, () => render(findings))
       if (findings.some(({ verdict }) => verdict === 'fail')) process.exitCode = 1
     })
 }
@@ -48,35 +52,27 @@ async function examine(
     const advice = 'correct the file, then run: weir config check'
     return error.problems.map((problem) => fail('configuration', describeProblem(problem), advice))
   }
-  const [{ checkCertificates }, { checkStores }, { checkMetrics }, checks] = await Promise.all([
-    import('./check-certificates.ts'),
-    import('./check-store.ts'),
-    import('./check-metrics.ts'),
-    import('./check-gateway.ts'),
-  ])
   const { host, port, tls } = config.kernel
   const isGiven = command.getOptionValueSource('gateway') !== 'default'
-  const url = isGiven ? gateway : checks.localUrl(tls === undefined ? 'http' : 'https', host, port)
+  const url = isGiven ? gateway : localUrl(tls === undefined ? 'http' : 'https', host, port)
+  const client = new GatewayClient({ url, apiKey })
   const groups = await Promise.all([
     ok('configuration', `${file} is valid`),
     tls === undefined ? skip('certificate', 'TLS is not enabled on the API port') : checkCertificates(tls),
     checkStores(config),
-    checks.checkReadiness(config, url),
+    checkReadiness(config, url),
     checkMetrics(config),
-    checks.checkMesh(config, new GatewayClient({ url, apiKey })),
-    checks.checkWorkers(new GatewayClient({ url, apiKey })),
+    checkMesh(config, client),
+    checkWorkers(client),
   ])
   return groups.flat()
 }
 
-function print(findings: readonly Finding[], asJson: boolean): void {
-  if (asJson) {
-    console.log(JSON.stringify(findings, null, 2))
-    return
-  }
+function render(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length))
-  for (const { verdict, check, text, advice } of findings) {
-    console.log(`${verdict.padEnd(4)}  ${check.padEnd(width)}  ${text}`)
-    if (advice !== undefined) console.log(`${' '.repeat(width + 8)}→ ${advice}`)
-  }
+  const lines = findings.flatMap(({ verdict, check, text, advice }) => [
+    `${verdict.padEnd(4)}  ${check.padEnd(width)}  ${text}`,
+    ...(advice === undefined ? [] : [`${' '.repeat(width + 8)}→ ${advice}`]),
+  ])
+  return lines.join('\n')
 }

@@ -4,7 +4,7 @@ import { type ChannelMessage, type Logger, MESH_INTAKE, type MeshChannel, type M
 /** Messages that wait for the engine, over all channels; more are dropped. */
 const MAX_WAITING = 1_024
 
-export interface ChannelsParts {
+interface ChannelsParts {
   readonly engine: Pick<MeshEngine, 'send'>
   /** Of this gateway. */
   readonly name: string
@@ -13,22 +13,9 @@ export interface ChannelsParts {
   readonly log: Logger
 }
 
-class Channel implements MeshChannel {
-  readonly listeners: ((message: Buffer, from: string) => void)[] = []
-  readonly send: (message: Buffer) => void
-
-  constructor(send: (message: Buffer) => void) {
-    this.send = send
-  }
-
-  onMessage(listener: (message: Buffer, from: string) => void): void {
-    this.listeners.push(listener)
-  }
-}
-
 export class Channels {
   readonly #parts: ChannelsParts
-  readonly #channels = new Map<string, Channel>()
+  readonly #listeners = new Map<string, ((message: Buffer, from: string) => void)[]>()
   #waiting: { channel: string; message: Buffer }[] = []
   #isSending = false
   readonly counts = { sent: 0, received: 0, dropped: 0 }
@@ -38,23 +25,23 @@ export class Channels {
   }
 
   get names(): readonly string[] {
-    return [...this.#channels.keys()]
+    return [...this.#listeners.keys()]
   }
 
   open(name: string): MeshChannel {
-    let channel = this.#channels.get(name)
-    if (channel === undefined) {
-      channel = new Channel((message) => this.#queue(name, message))
-      this.#channels.set(name, channel)
+    const listeners = this.#listeners.get(name) ?? []
+    this.#listeners.set(name, listeners)
+    return {
+      send: (message) => this.#queue(name, message),
+      onMessage: (listener) => void listeners.push(listener),
     }
-    return channel
   }
 
   /** Passes a message on to its listeners, unless this gateway has sent it. */
   deliver({ channel, from, message }: ChannelMessage): void {
     if (from === this.#parts.name || message.length > MESH_INTAKE.messageBytes) return
     this.counts.received++
-    for (const listener of this.#channels.get(channel)?.listeners ?? []) {
+    for (const listener of this.#listeners.get(channel) ?? []) {
       try {
         listener(message, from)
       } catch (err) {

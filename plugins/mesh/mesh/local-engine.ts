@@ -13,7 +13,6 @@ import {
   type Renewal,
   type StoreService,
 } from '#kernel'
-import { GrantWindows } from './grant-windows.ts'
 
 const DATA_SET = 'local'
 const SYNCED = { durability: 'synced' } as const
@@ -53,7 +52,7 @@ export class LocalEngine implements MeshEngine {
     this.#wake()
   }
 
-  async takeName(): Promise<{ incarnation: number } & EngineState> {
+  async takeName(): ReturnType<MeshEngine['takeName']> {
     return { incarnation: 1, ...this.#state() }
   }
 
@@ -63,7 +62,7 @@ export class LocalEngine implements MeshEngine {
 
   async leave(): Promise<void> {}
 
-  async readAll(): Promise<{ records: EngineRecord[]; positions: Positions } & EngineState> {
+  async readAll(): ReturnType<MeshEngine['readAll']> {
     const positions = { log: '', revision: this.#revision, channels: new Map<string, string>() }
     return { records: [...this.#records.values()], positions, ...this.#state() }
   }
@@ -73,7 +72,7 @@ export class LocalEngine implements MeshEngine {
     id,
     expected,
     value,
-  }: Parameters<MeshEngine['write']>[0]): Promise<{ revision: number } | { conflict: EngineRecord }> {
+  }: Parameters<MeshEngine['write']>[0]): ReturnType<MeshEngine['write']> {
     const key = keyOf(kind, id)
     const present = this.#records.get(key)
     if ((present?.revision ?? 0) !== expected)
@@ -154,4 +153,41 @@ export class LocalEngine implements MeshEngine {
 
 function keyOf(kind: string, id: string): string {
   return `${kind}.${id}`
+}
+
+/** Above this number all buckets are forgotten. */
+const MAX_BUCKETS = 10_000
+
+interface Window {
+  readonly number: number
+  readonly used: number
+}
+
+/** Grants of shared limits in one process; the same rules as the script of mesh-valkey. */
+export class GrantWindows {
+  readonly #windows = new Map<string, Window>()
+
+  /** @param nowMs wall clock */
+  grant({ bucket, limit, windowMs, need, want, window }: GrantRequest, nowMs: number): Grant {
+    const number = Math.floor(nowMs / windowMs)
+    const known = this.#windows.get(bucket)
+    const used = known?.number === number ? known.used : 0
+    const left = Math.max(0, limit - used)
+    let granted = 0
+    if (want > 0) {
+      // The fewer are left, the fewer for stocks: none is left over where no request comes.
+      const spare = Math.floor(((want - need) * left) / limit)
+      granted = Math.min(left, need + spare)
+    } else if (window === number) {
+      granted = 0 - Math.min(-want, used)
+    }
+    if (known === undefined && this.#windows.size >= MAX_BUCKETS) this.#windows.clear()
+    this.#windows.set(bucket, { number, used: used + granted })
+    return {
+      granted,
+      left: Math.max(0, limit - used - granted),
+      window: number,
+      endsInMs: Math.floor((number + 1) * windowMs - nowMs),
+    }
+  }
 }

@@ -10,7 +10,6 @@ import {
   type MeshMember,
   messageOf,
 } from '#kernel'
-import { configDifferences } from './config-differences.ts'
 import { meshErrors } from './errors.ts'
 
 const RENEWAL_MS = 1_000
@@ -35,7 +34,7 @@ export type About = Omit<MeshMember, 'name' | 'incarnation' | 'status'> & {
 
 type Member = MeshMember & Pick<About, 'protocols' | 'secretCheck'>
 
-export interface MembershipParts {
+interface MembershipParts {
   readonly engine: MeshEngine
   readonly name: string
   readonly mesh: string
@@ -249,4 +248,17 @@ function parseObject(text: string): Partial<Record<keyof About, unknown>> {
   } catch {
     return {}
   }
+}
+
+/** @returns sections by name, sorted; of the gateways that are not down and publish digests */
+export function configDifferences(members: readonly MeshMember[]): string[] {
+  const living = members.filter(({ status, config }) => status !== 'Down' && Object.keys(config).length > 0)
+  const digests = living.flatMap(({ config }) => Object.entries(config))
+  const bySection = Map.groupBy(digests, ([section]) => section)
+  const differs = (all: readonly (readonly [string, string])[]) =>
+    all.length < living.length || all.some(([, digest]) => digest !== all[0][1])
+  return [...bySection]
+    .filter(([, all]) => differs(all))
+    .map(([section]) => section)
+    .sort()
 }

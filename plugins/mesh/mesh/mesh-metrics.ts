@@ -1,6 +1,6 @@
 /** Metrics of the mesh, set from its state before each scrape. Control only. */
 import type { Host, MeshEngine, MeshStatus } from '#kernel'
-import { configDifferences } from './config-differences.ts'
+import { configDifferences } from './membership.ts'
 import type { SharedMesh } from './mesh-service.ts'
 
 const STATUSES: readonly MeshStatus[] = ['Init', 'Alive', 'Suspected', 'Down', 'Leaving']
@@ -41,14 +41,14 @@ export function declareMeshMetrics({ metrics }: Host, mesh: SharedMesh, engine: 
     for (const status of STATUSES)
       nodes.labels(status).value = mesh.members.filter((member) => member.status === status).length
     up.value = mesh.membership.problem === null ? 1 : 0
-    diverged.value = mesh.isDiverged ? 1 : 0
-    revision.value = mesh.revision
-    lag.value = mesh.lag
+    diverged.value = mesh.data.isDiverged ? 1 : 0
+    revision.value = mesh.data.revision
+    lag.value = mesh.data.lag
     differences.value = configDifferences(mesh.members).length
     commands.value = engine.commands.count
     seconds.value = engine.commands.seconds
     errors.value = engine.commands.errors
-    conflicts.value = mesh.conflicts
+    conflicts.value = mesh.data.conflicts
     degraded.value = mesh.membership.degradedSeconds
     messages.labels('sent').value = mesh.messages.sent
     messages.labels('received').value = mesh.messages.received

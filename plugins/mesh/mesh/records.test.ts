@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type EngineRecord, MESH_INTAKE } from '#kernel'
 import { LocalEngine } from './local-engine.ts'
-import { IntakeUse } from './record-space.ts'
-import { Records } from './records.ts'
+import { IntakeUse, Records } from './records.ts'
 
 /** An engine for several gateways: the records of the local one, and the log of its changes. */
 class SharedEngine {

@@ -7,19 +7,16 @@ import {
   type SharedRecords,
 } from '#kernel'
 import { meshErrors } from './errors.ts'
-import { IntakeUse, KIND_LIMITS, type KindLimits, KindUse } from './record-space.ts'
 
 /** Removals, and records that were not taken, that are remembered. */
 const MAX_REMEMBERED = 10_000
 
 /** Writes one change. @throws mesh_unavailable, mesh_diverged */
-export type WriteRecord = (
-  change: Parameters<MeshEngine['write']>[0],
-) => Promise<Awaited<ReturnType<MeshEngine['write']>>>
+export type WriteRecord = (change: Parameters<MeshEngine['write']>[0]) => ReturnType<MeshEngine['write']>
 
 type Listener<T> = (id: string, record: SharedRecord<T> | undefined) => void
 
-export interface RecordsParts {
+interface RecordsParts {
   readonly write: WriteRecord
   /** Called for exceptions of watchers, and for a record that cannot be taken. */
   readonly onError: (error: unknown) => void
@@ -180,4 +177,64 @@ function remember(revisions: Map<string, number>, id: string, revision: number):
 
 function sizeOf(id: string, json: string): number {
   return Buffer.byteLength(id) + Buffer.byteLength(json)
+}
+
+const MIB = 1024 * 1024
+
+/** Limits of each kind; about, since gateways add at the same time. Far below what a gateway takes in. */
+const KIND_LIMITS = { records: 65_536, bytes: 64 * MIB }
+type KindLimits = typeof KIND_LIMITS
+
+/** Use of one kind. */
+class KindUse {
+  readonly #total: IntakeUse
+  records = 0
+  bytes = 0
+  /** Of changes that are being written. */
+  #addedRecords = 0
+  #addedBytes = 0
+
+  constructor(total: IntakeUse) {
+    this.#total = total
+  }
+
+  /** @param bytes size of a record that is added; negative for one that is removed */
+  add(records: number, bytes: number): void {
+    this.records += records
+    this.bytes += bytes
+    this.#total.records += records
+    this.#total.bytes += bytes
+  }
+
+  /** Whether this gateway can take so much more. */
+  fits(records: number, bytes: number): boolean {
+    const { allRecords, allBytes } = MESH_INTAKE
+    return this.#total.records + records <= allRecords && this.#total.bytes + bytes <= allBytes
+  }
+
+  /**
+   * Holds room for a change until it was written.
+   * @returns releases the room
+   * @throws mesh_full (507)
+   */
+  hold(kind: string, records: number, bytes: number, limits: KindLimits): () => void {
+    const allRecords = this.records + this.#addedRecords + records
+    const allBytes = this.bytes + this.#addedBytes + bytes
+    if (records > 0 && allRecords > limits.records)
+      throw meshErrors.mesh_full(kind, `${limits.records} records`)
+    if (bytes > 0 && allBytes > limits.bytes) throw meshErrors.mesh_full(kind, `${limits.bytes} bytes`)
+    const [heldRecords, heldBytes] = [Math.max(0, records), Math.max(0, bytes)]
+    this.#addedRecords += heldRecords
+    this.#addedBytes += heldBytes
+    return () => {
+      this.#addedRecords -= heldRecords
+      this.#addedBytes -= heldBytes
+    }
+  }
+}
+
+/** Use of all kinds together. */
+export class IntakeUse {
+  records = 0
+  bytes = 0
 }

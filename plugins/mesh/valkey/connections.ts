@@ -1,5 +1,4 @@
 /** The connections to the server: one for commands, one for reading streams, which waits, and one for durable writes. */
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '#kernel'
@@ -104,25 +103,4 @@ function problemOf(error: Error): string {
   const code = 'code' in error ? String(error.code) : ''
   if (!UNTRUSTED.test(code)) return error.message
   return `its certificate is of no trusted authority (${error.message}); set caFile to the PEM file of the authority that issued it`
-}
-
-/** A Lua script that the server caches. */
-export class Script {
-  readonly #lua: string
-  readonly #digest: string
-
-  constructor(lua: string) {
-    this.#lua = lua
-    this.#digest = createHash('sha1').update(lua).digest('hex')
-  }
-
-  async run(connection: Redis, prefix: string, args: readonly (string | number)[]): Promise<unknown> {
-    try {
-      return await connection.evalsha(this.#digest, 1, prefix, ...args)
-    } catch (error) {
-      // A server that was restarted has an empty cache.
-      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-      return connection.eval(this.#lua, 1, prefix, ...args)
-    }
-  }
 }

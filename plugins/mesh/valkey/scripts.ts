@@ -16,6 +16,29 @@
  * blob:<sha256>   bytes
  * ```
  */
+import { createHash } from 'node:crypto'
+import type { Redis } from 'ioredis'
+
+/** A Lua script that the server caches. */
+export class Script {
+  readonly #lua: string
+  readonly #digest: string
+
+  constructor(lua: string) {
+    this.#lua = lua
+    this.#digest = createHash('sha1').update(lua).digest('hex')
+  }
+
+  async run(connection: Redis, prefix: string, args: readonly (string | number)[]): Promise<unknown> {
+    try {
+      return await connection.evalsha(this.#digest, 1, prefix, ...args)
+    } catch (error) {
+      // A server that was restarted has an empty cache.
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+      return connection.eval(this.#lua, 1, prefix, ...args)
+    }
+  }
+}
 
 const NOW = `
 local t = redis.call('TIME')
@@ -37,7 +60,7 @@ end
 `
 
 /** ARGV: name, about, goneMs, new data set. Returns incarnation (0: held by another), revision, data set. */
-export const TAKE_NAME = `
+export const TAKE_NAME = new Script(`
 local P, name, about, gone, fresh = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 ${NOW}${READ_NODE}${STATE}
 local row = redis.call('HGET', P .. 'nodes', name)
@@ -50,10 +73,10 @@ local incarnation = redis.call('HINCRBY', P .. 'incarnations', name, 1)
 redis.call('HSET', P .. 'nodes', name, incarnation .. ' ' .. string.format('%d', now) .. ' ' .. about)
 local s = state()
 return { incarnation, s[1], s[2] }
-`
+`)
 
 /** ARGV: name, incarnation, about, goneMs, forgetMs. Returns is held, revision, data set, then name, incarnation, age, about of each node. */
-export const RENEW = `
+export const RENEW = new Script(`
 local P, name, mine, about, gone, forget = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 ${NOW}${READ_NODE}${STATE}
 local held = 0
@@ -80,22 +103,22 @@ for i = 1, #rows, 2 do
   end
 end
 return out
-`
+`)
 
 /** ARGV: name, incarnation. */
-export const LEAVE = `
+export const LEAVE = new Script(`
 local P, name, mine = KEYS[1], ARGV[1], tonumber(ARGV[2])
 ${READ_NODE}
 local row = redis.call('HGET', P .. 'nodes', name)
 if row and node(row) == mine then redis.call('HDEL', P .. 'nodes', name) end
 return 1
-`
+`)
 
 /**
  * ARGV: most records, most bytes, then channels. Returns revision, data set, last id of the log and of each channel, then kind
  * and the flat hash of each kind; 0 alone if there is more.
  */
-export const READ_ALL = `
+export const READ_ALL = new Script(`
 local P, records, bytes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 ${STATE}
 local s = state()
@@ -115,10 +138,10 @@ for _, kind in ipairs(redis.call('SMEMBERS', P .. 'kinds')) do
   table.insert(out, rows)
 end
 return out
-`
+`)
 
 /** ARGV: most bytes, then kind and id of each record. Returns the row of each, nil for a removed one; 0 alone if there is more. */
-export const READ_SOME = `
+export const READ_SOME = new Script(`
 local P, bytes, out = KEYS[1], tonumber(ARGV[1]), {}
 for i = 2, #ARGV, 2 do
   local row = redis.call('HGET', P .. 'records:' .. ARGV[i], ARGV[i + 1])
@@ -127,10 +150,10 @@ for i = 2, #ARGV, 2 do
   table.insert(out, row)
 end
 return out
-`
+`)
 
 /** ARGV: kind, id, expected revision, '1' to write or '0' to remove, JSON, length of the log. Returns revision, or 0 and the present row. */
-export const WRITE = `
+export const WRITE = new Script(`
 local P, kind, id, expected, puts, value, keep = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 local key = P .. 'records:' .. kind
 local row = redis.call('HGET', key, id)
@@ -145,10 +168,10 @@ else
 end
 redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', kind, 'id', id, 'revision', revision)
 return { revision, '' }
-`
+`)
 
 /** ARGV: data sets separated by spaces, revision, length of the log, then kind, id and row of each record. */
-export const RESTORE = `
+export const RESTORE = new Script(`
 local P, sets, revision, keep = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3]
 for _, kind in ipairs(redis.call('SMEMBERS', P .. 'kinds')) do redis.call('DEL', P .. 'records:' .. kind) end
 redis.call('DEL', P .. 'kinds')
@@ -162,14 +185,14 @@ redis.call('SET', P .. 'revision', next)
 redis.call('SET', P .. 'data-set', sets)
 redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', '', 'id', '', 'revision', next)
 return 1
-`
+`)
 
 /**
  * ARGV: bucket, limit, windowMs, needed and wanted tokens, and window of each request. Returns granted, left, window and its
  * rest (ms) of each. The fewer tokens are left, the fewer are granted for stocks, so that none is left over where no request
- * comes. The same rules as `plugins/mesh/mesh/grant-windows.ts`.
+ * comes. The same rules as `plugins/mesh/mesh/local-engine.ts`.
  */
-export const GRANT = `
+export const GRANT = new Script(`
 local P = KEYS[1]
 local t = redis.call('TIME')
 local now = t[1] * 1000 + t[2] / 1000
@@ -199,10 +222,10 @@ for i = 1, #ARGV, 6 do
   table.insert(out, math.floor((number + 1) * size - now))
 end
 return out
-`
+`)
 
 /** ARGV: writer, sequence, lifetime of the writer (ms), then counter, number and lifetime (ms) of each change. Returns totals. */
-export const COUNT = `
+export const COUNT = new Script(`
 local P, writer, sequence = KEYS[1], KEYS[1] .. 'writer:' .. ARGV[1], tonumber(ARGV[2])
 local new = sequence > tonumber(redis.call('GET', writer) or '0')
 if new then redis.call('SET', writer, ARGV[2], 'PX', ARGV[3]) end
@@ -216,4 +239,4 @@ for i = 4, #ARGV, 3 do
   table.insert(out, redis.call('GET', key) or '0')
 end
 return out
-`
+`)

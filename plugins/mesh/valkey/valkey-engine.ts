@@ -15,8 +15,8 @@ import {
   type Renewal,
 } from '#kernel'
 import type { ValkeyConfig } from './config.ts'
-import { Connections, Script } from './connections.ts'
-import * as lua from './scripts.ts'
+import { Connections } from './connections.ts'
+import * as scripts from './scripts.ts'
 
 /** Entries that the streams keep, about. Messages have up to 64 KiB, and are of use for a few seconds. */
 const LOG_ENTRIES = 20_000
@@ -27,18 +27,6 @@ const READ_ENTRIES = 250
 const WRITER_MS = 86_400_000
 /** Longest wait of a read, milliseconds. */
 export const MAX_WAIT_MS = 5_000
-
-const scripts = {
-  takeName: new Script(lua.TAKE_NAME),
-  renew: new Script(lua.RENEW),
-  leave: new Script(lua.LEAVE),
-  readAll: new Script(lua.READ_ALL),
-  readSome: new Script(lua.READ_SOME),
-  write: new Script(lua.WRITE),
-  restore: new Script(lua.RESTORE),
-  grant: new Script(lua.GRANT),
-  count: new Script(lua.COUNT),
-}
 
 export class ValkeyEngine implements MeshEngine {
   readonly kind = 'valkey'
@@ -70,12 +58,8 @@ export class ValkeyEngine implements MeshEngine {
     this.#connections.close()
   }
 
-  async takeName(
-    name: string,
-    about: string,
-    goneMs: number,
-  ): Promise<({ incarnation: number } & EngineState) | null> {
-    const reply = await this.#run('takeName', [name, about, goneMs, randomUUID()])
+  async takeName(name: string, about: string, goneMs: number): ReturnType<MeshEngine['takeName']> {
+    const reply = await this.#run(scripts.TAKE_NAME, [name, about, goneMs, randomUUID()])
     const [incarnation, revision, dataSets] = reply as [number, number, string]
     return incarnation === 0 ? null : { incarnation, ...toState(revision, dataSets) }
   }
@@ -87,7 +71,7 @@ export class ValkeyEngine implements MeshEngine {
     goneMs: number,
     forgetMs: number,
   ): Promise<Renewal> {
-    const reply = await this.#run('renew', [name, incarnation, about, goneMs, forgetMs])
+    const reply = await this.#run(scripts.RENEW, [name, incarnation, about, goneMs, forgetMs])
     const [isHeld, revision, dataSets, ...rows] = reply as [number, number, string, ...(string | number)[]]
     const nodes: EngineNode[] = []
     for (let at = 0; at < rows.length; at += 4)
@@ -101,14 +85,12 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async leave(name: string, incarnation: number): Promise<void> {
-    await this.#run('leave', [name, incarnation])
+    await this.#run(scripts.LEAVE, [name, incarnation])
   }
 
-  async readAll(
-    channels: readonly string[],
-  ): Promise<{ readonly records: readonly EngineRecord[]; readonly positions: Positions } & EngineState> {
+  async readAll(channels: readonly string[]): ReturnType<MeshEngine['readAll']> {
     const { allRecords, allBytes } = MESH_INTAKE
-    const reply = (await this.#run('readAll', [allRecords, allBytes, ...channels])) as unknown[]
+    const reply = (await this.#run(scripts.READ_ALL, [allRecords, allBytes, ...channels])) as unknown[]
     if (reply.length === 1)
       throw new Error(
         `the mesh has more than ${allRecords} records or ${allBytes} bytes of records, which a gateway does not read; remove some`,
@@ -126,13 +108,13 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async write(
-    { kind, id, expected, value }: { kind: string; id: string; expected: number; value: string | null },
+    { kind, id, expected, value }: Parameters<MeshEngine['write']>[0],
     isDurable: boolean,
-  ): Promise<{ readonly revision: number } | { readonly conflict: EngineRecord }> {
+  ): ReturnType<MeshEngine['write']> {
     const { writes } = this.#connections
     const puts = value === null ? '0' : '1'
     const args = [kind, id, expected, puts, value ?? '', LOG_ENTRIES]
-    const [revision, row] = (await this.#run('write', args, writes)) as [number, string]
+    const [revision, row] = (await this.#run(scripts.WRITE, args, writes)) as [number, string]
     if (revision === 0) return { conflict: toRecord(kind, id, row) }
     if (isDurable) await this.#onDisk()
     return { revision }
@@ -145,7 +127,7 @@ export class ValkeyEngine implements MeshEngine {
   ): Promise<void> {
     const rows = records.flatMap(({ kind, id, revision: own, value }) => [kind, id, `${own} ${value}`])
     const sets = [randomUUID(), ...dataSets].join(' ')
-    await this.#run('restore', [sets, revision, LOG_ENTRIES, ...rows])
+    await this.#run(scripts.RESTORE, [sets, revision, LOG_ENTRIES, ...rows])
   }
 
   async follow({ log, revision, channels }: Positions, waitMs: number): Promise<Followed> {
@@ -221,7 +203,7 @@ export class ValkeyEngine implements MeshEngine {
       want,
       window,
     ])
-    const reply = (await this.#run('grant', args)) as number[]
+    const reply = (await this.#run(scripts.GRANT, args)) as number[]
     return requests.map((_, at) => {
       const [granted, left, window, endsInMs] = reply.slice(at * 4)
       return { granted, left, window, endsInMs }
@@ -234,7 +216,7 @@ export class ValkeyEngine implements MeshEngine {
     changes: readonly CounterChange[],
   ): Promise<readonly number[]> {
     const args = changes.flatMap(({ counter, add, keepMs }) => [counter, add, keepMs])
-    const reply = (await this.#run('count', [writer, sequence, WRITER_MS, ...args])) as string[]
+    const reply = (await this.#run(scripts.COUNT, [writer, sequence, WRITER_MS, ...args])) as string[]
     return reply.map(Number)
   }
 
@@ -272,7 +254,11 @@ export class ValkeyEngine implements MeshEngine {
     // Of several changes of a record, the last one.
     const newest = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]
     const args = newest.flatMap(({ kind, id }) => [kind, id])
-    const rows = (await this.#run('readSome', [MESH_INTAKE.allBytes, ...args])) as (string | number | null)[]
+    const rows = (await this.#run(scripts.READ_SOME, [MESH_INTAKE.allBytes, ...args])) as (
+      | string
+      | number
+      | null
+    )[]
     if (rows[0] === 0) return null
     return newest.map(({ kind, id, revision }, at): EngineRecord => {
       const row = rows[at]
@@ -282,11 +268,11 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   #run(
-    name: keyof typeof scripts,
+    script: scripts.Script,
     args: readonly (string | number)[],
     connection = this.#connections.commands,
   ): Promise<unknown> {
-    return this.#measured(scripts[name].run(connection, this.#prefix, args))
+    return this.#measured(script.run(connection, this.#prefix, args))
   }
 
   async #measured<T>(command: Promise<T>): Promise<T> {

@@ -8,14 +8,14 @@ import { basename, extname, resolve, sep } from 'node:path'
 /** A path that is not allowed, or a file that cannot be used; the message is for the caller. */
 export class FileError extends Error {}
 
-export interface RootRules {
+interface RootRules {
   /** Folders that must contain the file; null if the configuration file names the path. */
   readonly roots: readonly string[] | null
   /** Setting that lists the folders, for messages. */
   readonly rootsSetting: string
 }
 
-export interface FileRules extends RootRules {
+interface FileRules extends RootRules {
   /** Allowed extensions in lower case with the dot, checked in the given path; null for any. */
   readonly extensions: readonly string[] | null
   readonly maxBytes: number

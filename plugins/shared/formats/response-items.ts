@@ -101,7 +101,7 @@ export const FunctionOutputItem = Type.Object({
   status: Status,
 })
 
-export const CustomCallItem = Type.Object({
+const CustomCallItem = Type.Object({
   type: Type.Literal('custom_tool_call'),
   id: Id,
   call_id: CallId,
@@ -111,7 +111,7 @@ export const CustomCallItem = Type.Object({
   status: Status,
 })
 
-export const CustomOutputItem = Type.Object({
+const CustomOutputItem = Type.Object({
   type: Type.Literal('custom_tool_call_output'),
   id: Id,
   call_id: CallId,
@@ -147,14 +147,14 @@ export const ReasoningItem = Type.Object({
   extra_content: nullable(AnyObject, 'Opaque data of the vendor, as in the reasoning of the response.'),
 })
 
-export const McpListItem = Type.Object({
+const McpListItem = Type.Object({
   type: Type.Literal('mcp_list_tools'),
   id: Id,
   server_label: Name,
   tools: nullable(Type.Array(Type.Unknown())),
 })
 
-export const McpCallItem = Type.Object({
+const McpCallItem = Type.Object({
   type: Type.Literal('mcp_call'),
   id: Id,
   server_label: Name,
@@ -238,4 +238,28 @@ export function withItemTypes(items: readonly unknown[]): readonly unknown[] {
     if ((role ?? null) !== null) return { ...item, type: 'message' }
     return (id ?? null) === null ? item : { ...item, type: 'item_reference' }
   })
+}
+
+/** Values of `include`: members that replies hold only on demand. @source OpenAI API reference, Responses */
+const INCLUDES = [
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'message.output_text.logprobs',
+  'reasoning.encrypted_content',
+  'web_search_call.action.sources',
+  'web_search_call.results',
+] as const
+
+export type Include = (typeof INCLUDES)[number]
+
+export function isInclude(name: unknown): name is Include {
+  return INCLUDES.includes(name as Include)
+}
+
+/** Names in a query: repeated, with brackets, or joined by commas, since clients use all three forms. */
+export function includeNames(query: URLSearchParams): string[] {
+  const given = [...query.getAll('include'), ...query.getAll('include[]')]
+  return given.flatMap((text) => text.split(',')).filter((name) => name !== '')
 }

@@ -1,13 +1,13 @@
 /** Reads and writes single server-sent events. @source WHATWG HTML, Server-sent events */
 
-export interface SseEvent {
+interface SseEvent {
   /** Null when the event has no `event` field. */
   readonly name: string | null
   /** Lines of the `data` fields, joined by LF. */
   readonly data: string
 }
 
-export interface ReadEvent extends SseEvent {
+interface ReadEvent extends SseEvent {
   /** `id` and `retry` lines, each with its line end. */
   readonly otherFields: string
 }

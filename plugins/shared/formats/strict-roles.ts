@@ -1,4 +1,4 @@
-/** Messages in the order of roles that all chat templates accept: one system message in front, and no two of a user in a row. */
+/** Messages as every engine accepts them: the order of roles, and the text in place of an image that the engine does not see. */
 import type { ChatMessage, ContentPart } from '#kernel'
 
 const BREAK = '\n\n'
@@ -73,4 +73,14 @@ function isSystem({ role }: ChatMessage): boolean {
 function textOf(content: ChatMessage['content']): string {
   if (typeof content === 'string') return content
   return (content ?? []).flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n')
+}
+
+const MAX_SHOWN = 200
+const DATA_URL = /^data:([a-z0-9/.+-]{1,80})[^,]{0,200},/i
+
+/** Type and size of the image in a data URL; any other URL itself, truncated. */
+export function imageNote(url: string): string {
+  const head = DATA_URL.exec(url)
+  if (head === null) return `[image: ${url.slice(0, MAX_SHOWN)}]`
+  return `[image: ${head[1]}, ${Buffer.byteLength(url.slice(head[0].length), 'base64')} bytes]`
 }

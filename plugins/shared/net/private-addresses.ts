@@ -1,5 +1,7 @@
-/** Detects addresses and hosts to which requests for client-supplied URLs must not go. */
-import { BlockList, isIP } from 'node:net'
+/** Detects addresses and hosts to which requests for client-supplied URLs must not go, and resolves host names with a check of every address. */
+
+import { type LookupAddress, lookup } from 'node:dns'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 /** IPv4 blocks that are not public unicast. @source IANA special-purpose registry, RFC 6890 */
 const PRIVATE_V4: readonly (readonly [string, number])[] = [
@@ -109,4 +111,38 @@ export function isPrivateAddress(address: string): boolean {
 export function isMetadataHost(host: string): boolean {
   const family = isIP(host)
   return family === 0 ? METADATA_HOSTS.has(host) : metadata.check(host, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** Resolves all addresses of a host. */
+export type Resolver = (
+  host: string,
+  done: (error: Error | null, addresses: readonly LookupAddress[]) => void,
+) => void
+
+const systemResolver: Resolver = (host, done) => lookup(host, { all: true }, done)
+
+/**
+ * Resolves host names for sockets: the socket connects to an address that was checked. Sockets do not call it for literal
+ * addresses; check those before.
+ *
+ * @param check throws for a forbidden address; one of them fails the connection
+ */
+export function pinnedLookup(
+  check: (address: string, host: string) => void,
+  resolve: Resolver = systemResolver,
+): LookupFunction {
+  return (host, options, done) => {
+    resolve(host, (error, found) => {
+      if (error !== null) return done(error, '', 0)
+      const addresses = found.filter(({ family }) => !options.family || family === options.family)
+      try {
+        for (const { address } of found) check(address, host)
+      } catch (refusal) {
+        return done(refusal as Error, '', 0)
+      }
+      if (addresses.length === 0) return done(new Error('the host has no usable address'), '', 0)
+      if (options.all === true) return done(null, [...addresses])
+      done(null, addresses[0].address, addresses[0].family)
+    })
+  }
 }

@@ -1,5 +1,29 @@
-/** Reads records of a store, and the tenants that have some, page by page. */
-import type { Collection, RangeOptions, StoredRecord } from '#kernel'
+/** The store for the records of a plugin, and reading its records and tenants page by page. */
+import {
+  type Collection,
+  type Host,
+  type RangeOptions,
+  SharedStore,
+  Store,
+  type StoredRecord,
+  type StoreService,
+} from '#kernel'
+import { storeErrors } from './store-operations.ts'
+
+/**
+ * The store that several gateways share if there is one, else that of this gateway.
+ *
+ * @throws record_store_missing
+ */
+export function findRecordStore(host: Pick<Host, 'find'>): {
+  readonly store: StoreService
+  readonly isShared: boolean
+} {
+  const shared = host.find(SharedStore)
+  const store = shared ?? host.find(Store)
+  if (store === undefined) throw storeErrors.record_store_missing()
+  return { store, isShared: shared !== undefined }
+}
 
 const PAGE = 1_000
 

@@ -3,10 +3,9 @@ import { definePlugin, Generations, OutgoingHttp, RequestTracing, ToolCallGuards
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'
 import { ServerConnection } from './connection/server-connection.ts'
+import { ToolCallGuardList, ToolMetrics, ToolRunner } from './loop/run-tool.ts'
 import { GatewayToolLoop } from './tool-loop-service.ts'
 import { ConfiguredServers } from './tools/configured-servers.ts'
-import { TenantCalls, ToolCallGuardList, ToolRunner } from './tools/run-tool.ts'
-import { ToolMetrics } from './tools/tool-metrics.ts'
 
 export default definePlugin({
   manifest: {
@@ -26,8 +25,7 @@ export default definePlugin({
     const pool = new ConnectionPool(limits, (target) => ServerConnection.open(target, limits, host.log, http))
     const guards = new ToolCallGuardList()
     const metrics = new ToolMetrics(host.metrics, () => pool.size)
-    const settings = { callMs: limits.callMs, audit: config.audit }
-    const runner = new ToolRunner(settings, guards, new TenantCalls(limits.maxCallsPerTenant), metrics)
+    const runner = new ToolRunner(config, guards, metrics)
     host.provide(ToolCallGuards, guards)
     const tracing = host.find(RequestTracing)
     host.provide(ToolLoop, new GatewayToolLoop(host, { config, servers, pool, runner, metrics, tracing }))

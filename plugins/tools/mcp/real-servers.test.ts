@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { freePort } from '../../../test/support/free-port.ts'
-import { mcpTool, only, TestLoop } from './fixtures/run-turn.ts'
-import { scriptedModel } from './fixtures/scripted-model.ts'
+import { mcpTool, only, TestLoop } from '../../../test/support/mcp/run-turn.ts'
+import { scriptedModel } from '../../../test/support/mcp/scripted-model.ts'
 
 const PARTS = join(import.meta.dirname, '../../../test/parts/node_modules/@modelcontextprotocol')
 const EVERYTHING = join(PARTS, 'server-everything/dist/index.js')

@@ -1,8 +1,8 @@
 /** Secrets are sent to their server only, and appear nowhere else. */
 import { afterEach, expect, test } from 'vitest'
-import { mcpTool, only, TestLoop } from './fixtures/run-turn.ts'
-import { scriptedModel } from './fixtures/scripted-model.ts'
-import { startToolServer } from './fixtures/tool-server.ts'
+import { mcpTool, only, TestLoop } from '../../../test/support/mcp/run-turn.ts'
+import { scriptedModel } from '../../../test/support/mcp/scripted-model.ts'
+import { startToolServer } from '../../../test/support/mcp/tool-server.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {

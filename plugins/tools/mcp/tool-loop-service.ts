@@ -14,12 +14,11 @@ import {
 } from '#kernel'
 import type { McpConfig } from './config.ts'
 import type { ConnectionPool } from './connection/connection-pool.ts'
+import type { Caller, ToolMetrics, ToolRunner } from './loop/run-tool.ts'
 import { ToolTurnRun } from './loop/tool-turn.ts'
 import type { ConfiguredServers } from './tools/configured-servers.ts'
 import { OpenServer } from './tools/open-server.ts'
-import type { Caller, ToolRunner } from './tools/run-tool.ts'
 import { checkApprovals, planServers, type ServerPlan } from './tools/server-plan.ts'
-import type { ToolMetrics } from './tools/tool-metrics.ts'
 
 export interface ToolLoopParts {
   readonly config: McpConfig

@@ -8,8 +8,7 @@ import {
   type ModuleDescription,
   type ModuleNeeds,
 } from '../../../wasm-sdk/abi.ts'
-import { CliError } from '../../cli/cli-error.ts'
-import { renderTable } from '../../cli/table.ts'
+import { CliError, printResult, renderTable } from '../../cli/output.ts'
 import { toFirstInput } from '../testing/case-input.ts'
 import { checkModule } from '../testing/conformance.ts'
 import { SAMPLES } from '../testing/conformance-trial.ts'
@@ -69,11 +68,9 @@ export async function benchModule(place: string, options: BenchOptions): Promise
     for (const kind of ['fresh', 'reuse'] as const)
       measurements.push(await measure(subject, input, kind, durationMs))
   }
-  if (options.json === true) {
-    console.log(
-      JSON.stringify({ module: file, instance: description.instance ?? 'fresh', measurements }, null, 2),
-    )
-  } else console.log(render(file, description, measurements))
+  printResult(options.json, { module: file, instance: description.instance ?? 'fresh', measurements }, () =>
+    render(file, description, measurements),
+  )
 }
 
 /** Runs each handler once with a deadline, which the measurement does not have. */

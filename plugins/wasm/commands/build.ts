@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { CliError } from '../../cli/cli-error.ts'
+import { CliError } from '../../cli/output.ts'
 import { buildModule } from '../project/build.ts'
 import type { BuildResult, BuiltModule, FailedBuild } from '../project/build-result.ts'
 import { inspectModule } from '../testing/inspect.ts'

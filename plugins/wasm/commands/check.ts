@@ -1,6 +1,6 @@
 /** `weir wasm check`: describes a module and whether the gateway accepts it. */
 import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
-import { printable } from '../../cli/table.ts'
+import { printable, printResult } from '../../cli/output.ts'
 import type { WasmConfig } from '../config.ts'
 import { PAGE_BYTES } from '../rewrite/plan.ts'
 import { checkModule } from '../testing/conformance.ts'
@@ -35,10 +35,10 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
   )
   const isOk = findings.every(({ level }) => level === 'warning')
   const description = isOk ? report.description : null
-  if (options.json === true) {
-    const { problem: _problem, hasDescription: _hasDescription, ...module } = report.module
-    console.log(JSON.stringify({ isOk, file, ...module, description, findings }, null, 2))
-  } else console.log(render(place, isOk, report.module, description, findings, limits))
+  const { problem: _problem, hasDescription: _hasDescription, ...module } = report.module
+  printResult(options.json, { isOk, file, ...module, description, findings }, () =>
+    render(place, isOk, report.module, description, findings, limits),
+  )
   if (!isOk) process.exitCode = 1
 }
 

@@ -1,8 +1,7 @@
 /** `weir wasm history`: lists the versions of a module and the target of a rollback. */
 import type { Command } from 'commander'
-import { CliError } from '../../cli/cli-error.ts'
 import { clientOf } from '../../cli/gateway-client.ts'
-import { renderTable } from '../../cli/table.ts'
+import { CliError, printResult, renderTable } from '../../cli/output.ts'
 import type { ModuleList, ModuleRecord, ModuleVersion } from '../wire.ts'
 import { showState, uuidOf } from './registered.ts'
 import { showBytes } from './units.ts'
@@ -21,8 +20,7 @@ export async function showHistory(
   if (version === undefined) throw new CliError(`no module has the uuid ${asked}`)
   const trials = modules.filter(({ module_state }) => module_state?.trial_of === version.module_uuid)
   const earlier = version.module_state?.versions ?? []
-  if (options.json === true) console.log(JSON.stringify({ version, trials, earlier }, null, 2))
-  else console.log(render(version, trials, earlier))
+  printResult(options.json, { version, trials, earlier }, () => render(version, trials, earlier))
 }
 
 function render(

@@ -1,7 +1,7 @@
 /** `weir wasm new`: creates a project. */
 import { relative, resolve } from 'node:path'
-import { CliError } from '../../cli/cli-error.ts'
 import { gatewayDependency } from '../../cli/gateway-dependency.ts'
+import { CliError } from '../../cli/output.ts'
 import { type Language, REQUIREMENTS } from '../project/build-result.ts'
 import { moduleExamples, newProject } from '../project/new-project.ts'
 import { readAttachPoints } from './arguments.ts'

@@ -2,8 +2,8 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
-import { CliError } from '../../cli/cli-error.ts'
 import { clientOf, GatewayRefusal } from '../../cli/gateway-client.ts'
+import { CliError } from '../../cli/output.ts'
 import { readCount } from './arguments.ts'
 import { plural } from './units.ts'
 

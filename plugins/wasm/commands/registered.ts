@@ -3,9 +3,8 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { isUuid } from '#shared'
-import { CliError } from '../../cli/cli-error.ts'
 import { clientOf, type GatewayClient, GatewayRefusal } from '../../cli/gateway-client.ts'
-import { printable, renderTable } from '../../cli/table.ts'
+import { CliError, printable, printResult, renderTable } from '../../cli/output.ts'
 import { inspectModule } from '../testing/inspect.ts'
 import type { AddResult, ModuleList, ModuleRecord } from '../wire.ts'
 import {
@@ -137,9 +136,11 @@ function nextStep(reason: string, file: string): string {
 
 export async function listModules(command: Command, options: { json?: boolean }): Promise<void> {
   const list = (await clientOf(command).call('GET', '/wasm?detail=full')) as ModuleList
-  if (options.json === true) console.log(JSON.stringify(list, null, 2))
-  else if (list.modules.length === 0) console.log('no modules; add one with: weir wasm add FILE')
-  else console.log(`${renderModules(list.modules)}\n${renderMetrics(list.metrics)}`)
+  printResult(options.json, list, () =>
+    list.modules.length === 0
+      ? 'no modules; add one with: weir wasm add FILE'
+      : `${renderModules(list.modules)}\n${renderMetrics(list.metrics)}`,
+  )
 }
 
 function renderModules(modules: readonly ModuleRecord[]): string {
@@ -247,9 +248,7 @@ async function change(
   { json }: { json?: boolean },
 ): Promise<void> {
   const response = (await client.call(method, path, body).catch(explainChange)) as ChangeResponse
-  console.log(
-    json === true ? JSON.stringify(response, null, 2) : `${response.message}; uuid ${response.module_uuid}`,
-  )
+  printResult(json, response, () => `${response.message}; uuid ${response.module_uuid}`)
 }
 
 export async function removeModule(
@@ -260,7 +259,7 @@ export async function removeModule(
   const client = clientOf(command)
   const uuid = await uuidOf(client, nameOrUuid)
   const text = await client.callText('DELETE', `/wasm/${encodeURIComponent(uuid)}`).catch(explainChange)
-  console.log(options.json === true ? JSON.stringify({ module_uuid: uuid, message: text }, null, 2) : text)
+  printResult(options.json, { module_uuid: uuid, message: text }, () => text)
 }
 
 export async function uuidOf(client: GatewayClient, nameOrUuid: string, isOnTrial = false): Promise<string> {

@@ -1,7 +1,7 @@
 /** Output of `weir wasm test`: steps, differences, the effect of failures in a gateway, and times. */
 import { relative } from 'node:path'
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
-import { renderTable } from '../../cli/table.ts'
+import { renderTable } from '../../cli/output.ts'
 import type { WasmConfig } from '../config.ts'
 import { PAGE_BYTES } from '../rewrite/plan.ts'
 import type { CaseStep, ModuleCase } from '../testing/module-case.ts'

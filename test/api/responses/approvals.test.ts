@@ -1,6 +1,6 @@
 /** Approval responses: run, or rejected with an error, in every form of the request. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { startToolServer, type ToolServer } from '../../support/mcp/tool-server.ts'
 import { openSse } from '../../support/sse-client.ts'
 import {
   CHAT,

@@ -1,6 +1,6 @@
 /** Compaction of a history that exceeds the context of the model or the threshold of the client. */
 import { afterEach, expect, test } from 'vitest'
-import { startToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { startToolServer } from '../../support/mcp/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { NATIVE, nativeAnswer } from '../../support/responses-script.ts'
 import type { RecordedRequest } from '../../support/scripted-worker.ts'

@@ -3,11 +3,7 @@
  * combination.
  */
 import { afterEach, describe, expect, test } from 'vitest'
-import {
-  startToolServer,
-  type TestTool,
-  type ToolServer,
-} from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { startToolServer, type TestTool, type ToolServer } from '../../support/mcp/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
 import type { GrpcFleetOptions } from '../grpc-fleet.ts'

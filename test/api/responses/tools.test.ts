@@ -1,7 +1,7 @@
 /** Tools run by the gateway, as clients of responses see them: real tool servers and a scripted model. */
 import { afterEach, expect, test } from 'vitest'
 import { defineErrors, definePlugin, type RequestContext, Type } from '#kernel'
-import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { startToolServer, type ToolServer } from '../../support/mcp/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'

@@ -1,12 +1,8 @@
 /** Tool servers with undocumented behaviour: what the model and the client get. */
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  type RawMessage,
-  sendResult,
-  startRawServer,
-} from '../../../plugins/tools/mcp/fixtures/raw-server.ts'
-import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { type RawMessage, sendResult, startRawServer } from '../../support/mcp/raw-server.ts'
+import { startToolServer, type ToolServer } from '../../support/mcp/tool-server.ts'
 import { CHAT, chatAnswer, openResponses, type ResponseJson } from './responses-fleet.ts'
 
 const LOOPBACK = { mcp: { clientServers: { allowsPrivate: true } } }

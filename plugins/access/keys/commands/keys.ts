@@ -1,9 +1,8 @@
 /** `weir keys`: creates, lists and revokes the API keys of a running gateway. */
 import { type Command, Option } from 'commander'
-import { CliError } from '../../../cli/cli-error.ts'
 import { repeatable } from '../../../cli/config-options.ts'
 import { clientOf, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
-import { printable, renderTable } from '../../../cli/table.ts'
+import { CliError, printable, printResult, renderTable } from '../../../cli/output.ts'
 import type { KeyView, StoredKeyView } from '../stored-key.ts'
 
 const EXAMPLES = `
@@ -83,8 +82,11 @@ async function createKey(command: Command, options: CreateOptions): Promise<void
     routes: route,
     expiresAt: expires === undefined ? undefined : toTime(expires, Date.now()),
   })) as StoredKeyView & { key: string }
-  if (options.json === true) console.log(JSON.stringify(created, null, 2))
-  else console.log(`${created.key}\n\n${created.id}; keep the key: it is not shown again`)
+  printResult(
+    options.json,
+    created,
+    () => `${created.key}\n\n${created.id}; keep the key: it is not shown again`,
+  )
 }
 
 const UNIT_MS: ReadonlyMap<string, number> = new Map([
@@ -118,9 +120,9 @@ async function listKeys(command: Command, options: ListOptions): Promise<void> {
     keys.push(...page.keys)
     next = page.next
   }
-  if (options.json === true) console.log(JSON.stringify({ keys }, null, 2))
-  else if (keys.length === 0) console.log('no keys; create one with: weir keys create --tenant NAME')
-  else console.log(renderKeys(keys))
+  printResult(options.json, { keys }, () =>
+    keys.length === 0 ? 'no keys; create one with: weir keys create --tenant NAME' : renderKeys(keys),
+  )
 }
 
 function renderKeys(keys: readonly KeyView[]): string {
@@ -148,6 +150,5 @@ async function revokeKey(command: Command, id: string, options: { json?: boolean
       if (!(error instanceof GatewayRefusal) || error.status !== 404) throw error
       throw new CliError(`${error.message}\n  'weir keys list' shows the ids`)
     })
-  if (options.json === true) console.log(JSON.stringify(revoked, null, 2))
-  else console.log(`${printable(id)} is revoked`)
+  printResult(options.json, revoked, () => `${printable(id)} is revoked`)
 }

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { repeatable } from '../../../cli/config-options.ts'
 import { clientOf, withGateway } from '../../../cli/gateway-client.ts'
-import { renderTable } from '../../../cli/table.ts'
+import { printResult, renderTable } from '../../../cli/output.ts'
 import { GROUPS, type ShownUsage, type UsageReport } from '../usage-report.ts'
 
 const EXAMPLES = `
@@ -43,8 +43,7 @@ async function showUsage(command: Command, { by, json, ...filters }: UsageOption
   }
   if (by !== undefined) query.set('group_by', by.join(','))
   const report = (await clientOf(command).call('GET', `/usage?${query}`)) as UsageReport
-  if (json === true) console.log(JSON.stringify(report, null, 2))
-  else console.log(renderUsage(report))
+  printResult(json, report, () => renderUsage(report))
 }
 
 function renderUsage({ from, to, data, total }: UsageReport): string {

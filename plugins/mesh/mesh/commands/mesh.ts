@@ -1,7 +1,7 @@
 /** `weir mesh`: shows the gateways of a mesh and what they share, makes one leave, and restores an engine's records. */
 import type { Command } from 'commander'
 import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
-import { printable, renderTable } from '../../../cli/table.ts'
+import { printable, printResult, renderTable } from '../../../cli/output.ts'
 import type { HealthWire, RestoredWire, StatusWire, WorkerStateWire } from '../wire.ts'
 
 const EXAMPLES = `
@@ -48,8 +48,7 @@ async function showStatus(command: Command, { json }: Options): Promise<void> {
   const status = (await client.call('GET', '/ha/status')) as StatusWire
   const health = (await client.call('GET', '/ha/health')) as HealthWire
   const problems = problemsOf(status, health)
-  if (json === true) console.log(JSON.stringify({ ...status, health }, null, 2))
-  else {
+  printResult(json, { ...status, health }, () => {
     const { kind, state, revision } = status.engine
     const headings = ['NAME', 'STATUS', 'ADDRESS', 'VERSION', 'JOINED', 'IN FLIGHT']
     const rows = status.nodes.map((node) => [
@@ -60,10 +59,9 @@ async function showStatus(command: Command, { json }: Options): Promise<void> {
       node.incarnation,
       node.in_flight,
     ])
-    console.log(renderTable(headings, rows))
-    console.log(`\nengine ${kind}: ${state}, revision ${revision}`)
-    for (const problem of problems) console.log(printable(problem))
-  }
+    const engine = `engine ${kind}: ${state}, revision ${revision}`
+    return [renderTable(headings, rows), '', engine, ...problems.map(printable)].join('\n')
+  })
   if (problems.length > 0) process.exitCode = 1
 }
 
@@ -90,9 +88,8 @@ function problemsOf(
 
 async function showWorkers(command: Command, { json }: Options): Promise<void> {
   const workers = (await clientOf(command).call('GET', '/ha/workers')) as WorkerStateWire[]
-  if (json === true) console.log(JSON.stringify(workers, null, 2))
-  else if (workers.length === 0) console.log('no workers; add one with: weir workers add http://HOST:PORT')
-  else {
+  printResult(json, workers, () => {
+    if (workers.length === 0) return 'no workers; add one with: weir workers add http://HOST:PORT'
     const rows = workers.map(({ worker_id, url, health, load, version, spec }) => [
       worker_id,
       url,
@@ -101,25 +98,29 @@ async function showWorkers(command: Command, { json }: Options): Promise<void> {
       load,
       version,
     ])
-    console.log(renderTable(['ID', 'URL', 'HEALTH HERE', 'MODELS', 'LOAD', 'VERSION'], rows))
-  }
+    return renderTable(['ID', 'URL', 'HEALTH HERE', 'MODELS', 'LOAD', 'VERSION'], rows)
+  })
 }
 
 async function leave(command: Command, { json }: Options): Promise<void> {
   const client = clientOf(command)
   const { node_name: name } = (await client.call('GET', '/ha/status')) as StatusWire
   const accepted = await client.call('POST', '/ha/shutdown')
-  if (json === true) console.log(JSON.stringify(accepted, null, 2))
-  else console.log(`${name} leaves the mesh; it ends when its running requests have finished`)
+  printResult(
+    json,
+    accepted,
+    () => `${name} leaves the mesh; it ends when its running requests have finished`,
+  )
 }
 
 async function restore(command: Command, { json }: Options): Promise<void> {
   const restored = await callRestore(clientOf(command))
-  if (json === true) console.log(JSON.stringify(restored, null, 2))
-  else
-    console.log(
+  printResult(
+    json,
+    restored,
+    () =>
       `${restored.records} records are in the engine again, and ${restored.modules} module files; the other gateways take them within a second`,
-    )
+  )
 }
 
 async function callRestore(client: GatewayClient): Promise<RestoredWire> {

@@ -5,9 +5,8 @@ import { createInterface } from 'node:readline'
 import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { CliError } from '../../../cli/cli-error.ts'
 import { loadFromOptions } from '../../../cli/config-options.ts'
-import { renderTable } from '../../../cli/table.ts'
+import { CliError, renderTable } from '../../../cli/output.ts'
 import { type OpenedHistoryStore, openHistoryStore } from './open-history-store.ts'
 
 const EXAMPLES = `

@@ -1,7 +1,7 @@
 /** Opens the store that a configuration keeps history in, as the gateway would. */
 import type { StoreService } from '#kernel'
 import type { LoadedConfig } from '../../../../kernel/config/loaded-config.ts'
-import { CliError } from '../../../cli/cli-error.ts'
+import { CliError } from '../../../cli/output.ts'
 import type { PostgresConfig } from '../../postgres/config.ts'
 import type { HistoryConfig } from '../config.ts'
 

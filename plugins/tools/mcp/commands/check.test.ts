@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { startToolServer } from '../fixtures/tool-server.ts'
+import { startToolServer } from '../../../../test/support/mcp/tool-server.ts'
 import { checkServer } from './check.ts'
 
 const ends: (() => void | Promise<void>)[] = []

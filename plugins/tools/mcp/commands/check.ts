@@ -1,12 +1,15 @@
 /** `weir mcp check`: connects as the gateway does, lists and calls tools, and reports problems with the next step. */
-import { CliError } from '../../../cli/cli-error.ts'
-import { printable } from '../../../cli/table.ts'
-import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
+import type { ListedTool } from '#kernel'
+import { CliError, printable, printResult } from '../../../cli/output.ts'
+import type { McpConfig } from '../config.ts'
+import { isReadOnly } from '../connection/read-answers.ts'
 import { ServerConnection } from '../connection/server-connection.ts'
+import type { ServerTarget } from '../connection/server-target.ts'
 import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
+import { parseArguments } from '../loop/run-tool.ts'
+import { ANYWHERE, readServerUrl, type UnreachableByRule } from '../net/reach-rules.ts'
+import { readTarget } from '../tools/configured-servers.ts'
 import { safeName } from '../tools/exposed-names.ts'
-import { parseArguments } from '../tools/run-tool.ts'
-import { type CheckTarget, readCheckTarget, type TargetOptions } from './check-target.ts'
 
 interface CheckOptions extends TargetOptions {
   readonly call?: string
@@ -24,7 +27,7 @@ interface CheckReport {
   readonly isOk: boolean
   readonly transport: string | null
   readonly server: { readonly name: string; readonly version: string } | null
-  readonly tools: readonly ServerTool[]
+  readonly tools: readonly ListedTool[]
   readonly call: {
     readonly tool: string
     readonly isError: boolean
@@ -41,7 +44,7 @@ export async function checkServer(place: string, options: CheckOptions): Promise
   const input = parseArguments(options.arguments)
   if (input === null) throw new CliError('--arguments must be a JSON object')
   const report = await check(await readCheckTarget(place, options), options.call, input)
-  console.log(options.json === true ? JSON.stringify(report, null, 2) : render(place, report))
+  printResult(options.json, report, () => render(place, report))
   if (!report.isOk) process.exitCode = 1
 }
 
@@ -52,7 +55,7 @@ async function check(
 ): Promise<CheckReport> {
   const findings: Finding[] = []
   let connection: ServerConnection | null = null
-  let tools: readonly ServerTool[] = []
+  let tools: readonly ListedTool[] = []
   let call: CheckReport['call'] = null
   try {
     connection = await ServerConnection.open(target, config.limits, quiet)
@@ -83,10 +86,10 @@ async function check(
 }
 
 function chooseTool(
-  tools: readonly ServerTool[],
+  tools: readonly ListedTool[],
   name: string | undefined,
   findings: Finding[],
-): ServerTool | null {
+): ListedTool | null {
   if (name !== undefined) {
     const found = tools.find((tool) => tool.name === name)
     if (found === undefined)
@@ -104,13 +107,13 @@ function chooseTool(
   return safe ?? null
 }
 
-function needsArguments({ inputSchema: { required } }: ServerTool): boolean {
+function needsArguments({ inputSchema: { required } }: ListedTool): boolean {
   return Array.isArray(required) && required.length > 0
 }
 
 async function callOnce(
   connection: ServerConnection,
-  tool: ServerTool,
+  tool: ListedTool,
   input: Record<string, unknown>,
   timeoutMs: number,
   findings: Finding[],
@@ -123,7 +126,7 @@ async function callOnce(
   return { tool: tool.name, isError, text: text.slice(0, SHOWN_OUTPUT), durationMs }
 }
 
-function checkTools(tools: readonly ServerTool[]): Finding[] {
+function checkTools(tools: readonly ListedTool[]): Finding[] {
   if (tools.length === 0) return [problem('the server has no tools', 'it may need other credentials')]
   const renamed = tools.filter(({ name }) => safeName(name) !== name)
   const silent = tools.filter(({ description }) => description === null || description === '')
@@ -133,7 +136,7 @@ function checkTools(tools: readonly ServerTool[]): Finding[] {
   ]
 }
 
-function hintAbout(tools: readonly ServerTool[], what: string, next: string): Finding[] {
+function hintAbout(tools: readonly ListedTool[], what: string, next: string): Finding[] {
   const names = tools.map(({ name }) => name).join(', ')
   return tools.length === 0 ? [] : [hint(`${names}: ${what}`, next)]
 }
@@ -173,3 +176,82 @@ function render(place: string, { isOk, transport, server, tools, call, findings 
   // Texts of the server must not control the terminal.
   return lines.map((line) => printable(line).replaceAll('\n', ' ')).join('\n')
 }
+
+interface TargetOptions {
+  readonly config?: string
+  readonly tokenEnv?: string
+  readonly headerEnv?: readonly string[]
+}
+
+interface CheckTarget {
+  readonly target: ServerTarget
+  readonly config: McpConfig
+  /** Why requests cannot name this URL; null if they can, or for configured servers. */
+  readonly refusal: string | null
+}
+
+/**
+ * Reads the target: a URL with credentials from the environment, or a configured server.
+ * @throws ConfigError for an invalid file, CliError for other problems
+ */
+async function readCheckTarget(place: string, options: TargetOptions): Promise<CheckTarget> {
+  const config = await readSection(options.config)
+  if (!/^https?:\/\//i.test(place)) {
+    const server = config.servers.find(({ label }) => label.toLowerCase() === place.toLowerCase())
+    if (server !== undefined) return { target: readTarget(server, place), config, refusal: null }
+    const known = config.servers.map(({ label }) => label).join(', ')
+    const next =
+      options.config === undefined
+        ? 'set its configuration file with --config'
+        : `configured labels: ${known || 'none'}`
+    throw new CliError(`'${place}' is neither a URL nor the label of a configured server\n  ${next}`)
+  }
+  if (!URL.canParse(place)) throw new CliError(`'${place}' is not a URL`)
+  const headers = readHeaders(options)
+  const target = { kind: 'http', url: new URL(place), protocol: 'auto', headers, rules: ANYWHERE } as const
+  return { target, config, refusal: refusalOf(place, config) }
+}
+
+function refusalOf(place: string, { clientServers }: McpConfig): string | null {
+  try {
+    readServerUrl(place, clientServers)
+    return null
+  } catch (error) {
+    return (error as UnreachableByRule).message
+  }
+}
+
+/** @returns names in lower case */
+function readHeaders({ tokenEnv, headerEnv = [] }: TargetOptions): ReadonlyMap<string, string> {
+  const headers = new Map<string, string>()
+  for (const pair of headerEnv) {
+    const at = pair.indexOf('=')
+    if (at < 1) throw new CliError(`--header-env must be name=VARIABLE (got '${pair}')`)
+    headers.set(pair.slice(0, at).toLowerCase(), readVariable('--header-env', pair.slice(at + 1)))
+  }
+  if (tokenEnv !== undefined) headers.set('authorization', `Bearer ${readVariable('--token-env', tokenEnv)}`)
+  return headers
+}
+
+function readVariable(flag: string, name: string): string {
+  const value = process.env[name]
+  if (value === undefined || value === '') throw new CliError(`${flag}: the variable ${name} is not set`)
+  return value
+}
+
+async function readSection(file: string | undefined): Promise<McpConfig> {
+  const [{ loadConfig }, { pluginSchemas }] = await Promise.all([
+    import('../../../cli/configuration/load.ts'),
+    import('../../../cli/plugin-schemas.ts'),
+  ])
+  const { plugins } =
+    file === undefined
+      ? await loadConfig({ text: DEFAULTS, env: {}, pluginSchemas })
+      : await loadConfig({ file, env: process.env, pluginSchemas })
+  const section = plugins.mcp as McpConfig | undefined
+  if (section === undefined)
+    throw new CliError(`${file} does not enable the mcp plugin\n  add to it: plugins: { mcp: {} }`)
+  return section
+}
+
+const DEFAULTS = JSON.stringify({ kernel: { auth: 'off' }, plugins: { mcp: {} } })

@@ -1,9 +1,9 @@
 /** Leasing and sharing of connections, and closing of idle ones. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { sendResult, startRawServer } from '../fixtures/raw-server.ts'
-import { mcpTool, only, TestLoop, testConfig } from '../fixtures/run-turn.ts'
-import { scriptedModel } from '../fixtures/scripted-model.ts'
-import { startToolServer } from '../fixtures/tool-server.ts'
+import { sendResult, startRawServer } from '../../../../test/support/mcp/raw-server.ts'
+import { mcpTool, only, TestLoop, testConfig } from '../../../../test/support/mcp/run-turn.ts'
+import { scriptedModel } from '../../../../test/support/mcp/scripted-model.ts'
+import { startToolServer } from '../../../../test/support/mcp/tool-server.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { connectionKey, type ServerTarget } from './server-target.ts'
 import { ToolServerError } from './tool-server-error.ts'

@@ -4,11 +4,12 @@
  * lost session).
  */
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
-import { type HeaderList, parseBoundedText, type UpstreamFailure } from '#kernel'
+import type { HeaderList, UpstreamFailure } from '#kernel'
+import { tryParseJson } from '#shared'
 import type { Post, PostClient, PostListener, ResumePoint } from '../net/post-client.ts'
 import { SERVER_CLOSED, toResponse } from '../net/response-stream.ts'
+import type { ObservedTransport } from './observed-transport.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import type { ObservedTransport } from './watched-transport.ts'
 
 export interface DirectCallParts {
   readonly posts: PostClient
@@ -137,7 +138,7 @@ class DirectCall implements PostListener {
   }
 
   onText(text: string, isWhole: boolean): void {
-    const messages = parse(text)
+    const messages = tryParseJson(text)
     for (const message of Array.isArray(messages) ? messages : [messages])
       if (typeof message === 'object' && message !== null) this.#calls.parts.transport.receive(message)
     // An invalid event of a stream does not affect the others.
@@ -217,15 +218,6 @@ class DirectCall implements PostListener {
   #stopTimer(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-  }
-}
-
-/** Undefined if the text is not JSON or is nested too deeply. */
-function parse(text: string): unknown {
-  try {
-    return parseBoundedText(text)
-  } catch {
-    return undefined
   }
 }
 

@@ -1,6 +1,6 @@
 /** Invalid values of a tool server are read without an unexpected exception. */
 import { expect, test } from 'vitest'
-import { readResult } from './read-result.ts'
+import { readResult } from './read-answers.ts'
 import { toToolServerError } from './tool-server-error.ts'
 
 /** `String()` throws for it. */

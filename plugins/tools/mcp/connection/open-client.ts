@@ -3,14 +3,14 @@ import { readFile } from 'node:fs/promises'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { HeaderList, OutgoingHttp } from '#kernel'
-import { GuardedFetch } from '../net/guarded-fetch.ts'
+import { type HeaderList, type OutgoingHttp, settlesWithin } from '#kernel'
+import { type FetchOptions, GuardedFetch } from '../net/guarded-fetch.ts'
 import { PostClient } from '../net/post-client.ts'
 import { checkHost, lookupFor } from '../net/reach-rules.ts'
 import { DirectCalls } from './direct-calls.ts'
+import { ObservedTransport } from './observed-transport.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import { ObservedTransport } from './watched-transport.ts'
 
 export interface OpenListeners {
   /** @param reason set if the gateway closed it because the server exceeded a limit */
@@ -81,15 +81,15 @@ async function openHttp(
     client.close().catch(ignore)
   }
   const ca = target.caFile === undefined ? undefined : await readAuthorities(target.caFile)
-  const responseMs = Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS
-  const guarded = new GuardedFetch({
+  const access: FetchOptions = {
     rules: target.rules,
     connectMs: limits.connectMs,
-    responseMs,
+    responseMs: Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS,
     maxResponseBytes: limits.maxMessageBytes,
     ca,
     onFlood,
-  })
+  }
+  const guarded = new GuardedFetch(access)
   const client = await makeClient(listeners)
   const authProvider = await providerOf(target)
   const options = {
@@ -108,7 +108,7 @@ async function openHttp(
     http === null
       ? null
       : new DirectCalls({
-          posts: openPostClient(http, target, limits, { responseMs, ca, onFlood }),
+          posts: openPostClient(http, target.url, access),
           transport: watched,
           headers: () => headersOf(target, streamable, authProvider?.tokens()?.access_token),
           answerWith: (id, response) => guarded.answerWith(id, response),
@@ -120,7 +120,8 @@ async function openHttp(
   }
   const close = async () => {
     // An unresponsive server must not delay closing.
-    if (protocol === 'streamable') await within(CLOSE_SESSION_MS, streamable.terminateSession()).catch(ignore)
+    if (protocol === 'streamable')
+      await settlesWithin(streamable.terminateSession(), CLOSE_SESSION_MS).catch(ignore)
     await client.close().catch(ignore)
     guarded.close()
   }
@@ -134,13 +135,8 @@ async function openHttp(
 
 function openPostClient(
   http: OutgoingHttp,
-  { url, rules }: HttpTarget,
-  { connectMs, maxMessageBytes }: ConnectionLimits,
-  {
-    responseMs,
-    ca,
-    onFlood,
-  }: { responseMs: number; ca: string | undefined; onFlood: (error: Error) => void },
+  url: URL,
+  { rules, connectMs, responseMs, maxResponseBytes, ca, onFlood }: FetchOptions,
 ): PostClient {
   checkHost(url, rules)
   const lookup = lookupFor(rules)
@@ -149,7 +145,7 @@ function openPostClient(
     peer,
     path: url.pathname + url.search,
     limits: { connectMs, headMs: 0, firstTokenMs: 0, idleMs: 0, requestMs: responseMs },
-    maxResponseBytes: maxMessageBytes,
+    maxResponseBytes,
     onFlood,
   })
 }
@@ -213,7 +209,8 @@ async function makeClient(listeners: OpenListeners): Promise<Client> {
 
 async function handshake(client: Client, transport: Transport, connectMs: number): Promise<void> {
   try {
-    await within(connectMs, client.connect(transport, { timeout: connectMs }))
+    const isInTime = await settlesWithin(client.connect(transport, { timeout: connectMs }), connectMs)
+    if (!isInTime) throw new ToolServerError('http_error', 0, `no session within ${connectMs} ms`)
   } catch (error) {
     await client.close().catch(ignore)
     await transport.close().catch(ignore)
@@ -237,21 +234,6 @@ async function providerOf({ oauth }: HttpTarget) {
   if (privateKey === undefined)
     return new sdk.ClientCredentialsProvider({ ...account, clientSecret: clientSecret ?? '' })
   return new sdk.PrivateKeyJwtProvider({ ...account, privateKey, algorithm })
-}
-
-/** Rejects if the work takes longer; the work continues and its failure is ignored. */
-async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => late.reject(new ToolServerError('http_error', 0, `no session within ${limitMs} ms`)),
-    limitMs,
-  )
-  work.catch(ignore)
-  try {
-    return await Promise.race([work, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 function readLines(stream: NodeJS.EventEmitter | null, onLine: (line: string) => void): void {

@@ -1,8 +1,7 @@
 /** One connection to a tool server: lists its tools, runs calls and detects its end. */
-import type { Logger, OutgoingHttp } from '#kernel'
+import type { ListedTool, Logger, OutgoingHttp } from '#kernel'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
-import { readResult, type ToolOutput } from './read-result.ts'
-import { readCursor, readTools, type ServerTool } from './read-tools.ts'
+import { readCursor, readResult, readTools, type ToolOutput } from './read-answers.ts'
 import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 
@@ -13,28 +12,23 @@ const LIST_AGE_MS = 300_000
 export interface CallOptions {
   readonly signal: AbortSignal
   readonly timeoutMs: number
-  /** Called when the server reports progress. */
-  readonly onProgress?: () => void
 }
 
 interface ToolList {
-  readonly tools: readonly ServerTool[]
+  readonly tools: readonly ListedTool[]
   readonly readAtMs: number
 }
 
 export class ServerConnection {
-  readonly transport: OpenClient['transport']
-  readonly #opened: OpenClient
   readonly #limits: ConnectionLimits
   readonly #secrets: readonly string[]
+  #opened!: OpenClient
   #list: Promise<ToolList> | null = null
   #isOpen = true
   /** Reason if the gateway closed the connection. */
   #closeReason: Error | null = null
 
-  private constructor(opened: OpenClient, target: ServerTarget, limits: ConnectionLimits) {
-    this.#opened = opened
-    this.transport = opened.transport
+  private constructor(target: ServerTarget, limits: ConnectionLimits) {
     this.#limits = limits
     this.#secrets = secretsOf(target)
   }
@@ -49,25 +43,26 @@ export class ServerConnection {
     log: Logger,
     http: OutgoingHttp | null = null,
   ): Promise<ServerConnection> {
-    const secrets = secretsOf(target)
-    let connection: ServerConnection | null = null
-    let gone: { readonly reason: Error | null } | null = null
+    const connection = new ServerConnection(target, limits)
+    const secrets = connection.#secrets
     const listeners: OpenListeners = {
       onClosed: (reason) => {
-        gone = { reason }
-        if (connection !== null) connection.#noteClosed(reason)
+        connection.#isOpen = false
+        connection.#closeReason = reason
       },
       onToolsChanged: () => {
-        if (connection !== null) connection.#list = null
+        connection.#list = null
       },
       onProgramLine: (line) => log.debug({ line: redact(line, secrets) }, 'tool server stderr'),
     }
-    const opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
+    connection.#opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
       throw withoutSecrets(toToolServerError(error), secrets)
     })
-    connection = new ServerConnection(opened, target, limits)
-    if (gone !== null) connection.#noteClosed((gone as { reason: Error | null }).reason)
     return connection
+  }
+
+  get transport(): OpenClient['transport'] {
+    return this.#opened.transport
   }
 
   get isClosed(): boolean {
@@ -80,7 +75,7 @@ export class ServerConnection {
   }
 
   /** All tools of the server, in its order; cached. @throws ToolServerError */
-  async tools(): Promise<readonly ServerTool[]> {
+  async tools(): Promise<readonly ListedTool[]> {
     const kept = this.#list
     if (kept !== null) {
       const list = await kept
@@ -96,7 +91,7 @@ export class ServerConnection {
     const { quick } = this.#opened
     try {
       const result =
-        quick !== null && options.onProgress === undefined
+        quick !== null
           ? await quick.call(name, input, options.signal, options.timeoutMs)
           : await this.#callByLibrary(name, input, options)
       const output = readResult(result, this.#limits.maxOutputBytes)
@@ -113,7 +108,7 @@ export class ServerConnection {
   async #callByLibrary(
     name: string,
     input: Record<string, unknown>,
-    { signal, timeoutMs, onProgress }: CallOptions,
+    { signal, timeoutMs }: CallOptions,
   ): Promise<unknown> {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
     // The library never removes its abort listener and would cancel completed requests.
@@ -125,12 +120,7 @@ export class ServerConnection {
       return await this.#opened.client.request(
         { method: 'tools/call', params: { name, arguments: input } },
         ResultSchema,
-        {
-          signal: own.signal,
-          timeout: timeoutMs,
-          maxTotalTimeout: timeoutMs,
-          ...(onProgress && { onprogress: onProgress }),
-        },
+        { signal: own.signal, timeout: timeoutMs, maxTotalTimeout: timeoutMs },
       )
     } finally {
       signal.removeEventListener('abort', abort)
@@ -140,11 +130,6 @@ export class ServerConnection {
   close(): Promise<void> {
     this.#isOpen = false
     return this.#opened.close()
-  }
-
-  #noteClosed(reason: Error | null): void {
-    this.#isOpen = false
-    this.#closeReason = reason
   }
 
   async #readList(): Promise<ToolList> {
@@ -157,12 +142,12 @@ export class ServerConnection {
     }
   }
 
-  async #readPages(): Promise<readonly ServerTool[]> {
+  async #readPages(): Promise<readonly ListedTool[]> {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
     const { client } = this.#opened
     if (client.getServerCapabilities()?.tools === undefined) return []
     const { maxTools, listMs, maxMessageBytes } = this.#limits
-    const found = new Map<string, ServerTool>()
+    const found = new Map<string, ListedTool>()
     let bytes = 0
     const untilMs = Date.now() + listMs
     let cursor: string | null = null

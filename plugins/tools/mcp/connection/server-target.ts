@@ -1,5 +1,6 @@
 /** Address, credentials and limits of a tool server. */
 import { createHash } from 'node:crypto'
+import type { McpConfig, ServerConfig } from '../config.ts'
 import type { ReachRules } from '../net/reach-rules.ts'
 
 export interface HttpTarget {
@@ -12,20 +13,7 @@ export interface HttpTarget {
   readonly rules: ReachRules
   /** PEM file of certificate authorities that replace those of the system; read for each connection. */
   readonly caFile?: string
-  readonly oauth?: OauthClient
-}
-
-/** Client credentials of the gateway at an authorization server. */
-export interface OauthClient {
-  readonly clientId: string
-  /** Either this or a key. */
-  readonly clientSecret?: string
-  /** PEM; signs assertions in place of a secret. */
-  readonly privateKey?: string
-  readonly algorithm: string
-  /** The only authorization server that receives the secret and assertions. */
-  readonly issuer: string
-  readonly scope?: string
+  readonly oauth?: ServerConfig['oauth']
 }
 
 /** A configured program that serves on standard input and output. */
@@ -40,16 +28,10 @@ export interface StdioTarget {
 
 export type ServerTarget = HttpTarget | StdioTarget
 
-export interface ConnectionLimits {
-  readonly connectMs: number
-  readonly listMs: number
-  readonly callMs: number
-  /** Maximum bytes of one message of the server. */
-  readonly maxMessageBytes: number
-  readonly maxTools: number
-  /** Maximum bytes of the text of a result; longer text is truncated and marked. */
-  readonly maxOutputBytes: number
-}
+export type ConnectionLimits = Pick<
+  McpConfig['limits'],
+  'connectMs' | 'listMs' | 'callMs' | 'maxMessageBytes' | 'maxTools' | 'maxOutputBytes'
+>
 
 /** Secrets to redact in texts of the server, which may send them back. */
 export function secretsOf(target: ServerTarget): readonly string[] {

@@ -1,5 +1,6 @@
 /** Errors of tool servers; their messages contain no address, credential or stack trace. */
-import { isObject, parseBoundedText } from '#kernel'
+import { isObject } from '#kernel'
+import { tryParseJson } from '#shared'
 import { RESPONSE_INCOMPLETE, SERVER_CLOSED } from '../net/response-stream.ts'
 
 /** Error types of the public API. */
@@ -87,13 +88,8 @@ function fromStatus(status: number, message: string, cause: unknown): ToolServer
 /** The JSON-RPC error in the body of a response; null if there is none. */
 function rpcErrorIn(message: string): Readonly<Record<string, unknown>> | null {
   const begin = message.indexOf('{')
-  if (begin < 0) return null
-  try {
-    const body = parseBoundedText(message.slice(begin))
-    return isObject(body) && isObject(body.error) ? body.error : null
-  } catch {
-    return null
-  }
+  const body = begin < 0 ? null : tryParseJson(message.slice(begin))
+  return isObject(body) && isObject(body.error) ? body.error : null
 }
 
 function fromProtocol(code: number, message: string, cause: unknown): ToolServerError {

@@ -1,9 +1,8 @@
 /**
  * Built-in tools as functions: their definition for the model, and the mapping of arguments to the server's tool.
  */
-import type { BuiltInToolRequest, BuiltInType, ChatTool } from '#kernel'
+import type { BuiltInToolRequest, BuiltInType, ChatTool, ListedTool } from '#kernel'
 import type { BuiltInConfig } from '../config.ts'
-import type { ServerTool } from '../connection/read-tools.ts'
 
 interface BuiltInShape {
   readonly argument: string
@@ -30,7 +29,7 @@ const SHAPES: Readonly<Record<BuiltInType, BuiltInShape>> = {
 }
 
 /** Has one argument with a fixed name, so that items can show it for any server. */
-export function builtInFunction(type: BuiltInType, name: string, tool: ServerTool): ChatTool {
+export function builtInFunction(type: BuiltInType, name: string, tool: ListedTool): ChatTool {
   const { argument, about, description } = SHAPES[type]
   const parameters = {
     type: 'object',

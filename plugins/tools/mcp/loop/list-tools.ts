@@ -1,7 +1,6 @@
 /** Lists the tools of all servers of a turn in parallel, and reports them in the order of the request. */
 import { createHash } from 'node:crypto'
 import type { ListedServer, ListedTool } from '#kernel'
-import type { ServerTool } from '../connection/read-tools.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
@@ -26,10 +25,8 @@ export async function listTools(
     const fingerprint = fingerprintOf(server.plan.place, tools)
     if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint)
       index = begin(server, output)
-    if (index !== null) {
-      const listedTools = tools.map(toListedTool)
-      output.emit({ type: 'list_done', index, label: server.plan.label, tools: listedTools, fingerprint })
-    }
+    if (index !== null)
+      output.emit({ type: 'list_done', index, label: server.plan.label, tools, fingerprint })
     found.push({ server, tools })
   }
   return found
@@ -60,15 +57,11 @@ function reportFailure(
   return mcpErrors.connect_mcp_server_failed.with({ param: 'tools' }, label, message)
 }
 
-function toListedTool({ name, description, inputSchema, annotations }: ServerTool): ListedTool {
-  return { name, description, inputSchema, annotations }
-}
-
 /** Fingerprints by list; a connection returns the same array until its list changes. */
-const fingerprints = new WeakMap<readonly ServerTool[], { readonly place: string; readonly text: string }>()
+const fingerprints = new WeakMap<readonly ListedTool[], { readonly place: string; readonly text: string }>()
 
 /** Fingerprint of a tool list, which clients keep between turns. */
-function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
+function fingerprintOf(place: string, tools: readonly ListedTool[]): string {
   const known = fingerprints.get(tools)
   if (known?.place === place) return known.text
   const text = hashNames(place, tools)
@@ -76,7 +69,7 @@ function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
   return text
 }
 
-function hashNames(place: string, tools: readonly ServerTool[]): string {
+function hashNames(place: string, tools: readonly ListedTool[]): string {
   const hash = createHash('sha256').update(place)
   for (const { name } of tools) hash.update(`\0${name}`)
   return hash.digest('base64url').slice(0, 22)

@@ -2,8 +2,7 @@
 import { expect, test } from 'vitest'
 import type { ToolReference } from '#kernel'
 import type { OpenServer } from '../tools/open-server.ts'
-import { OfferedTools } from './offered-tools.ts'
-import { offerFor } from './turn-choice.ts'
+import { OfferedTools, offerFor } from './offered-tools.ts'
 
 const server = (label: string, builtIn: object | null = null) =>
   ({ plan: { label, builtIn, config: null, request: null, isHidden: false } }) as unknown as OpenServer

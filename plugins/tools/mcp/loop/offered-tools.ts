@@ -1,6 +1,15 @@
-/** The tools of a turn as they are offered to the model, and their lookup by name and by origin. */
-import type { BuiltInType, CalledTool, CallOrigin, ChatTool, ToolReference } from '#kernel'
-import type { ServerTool } from '../connection/read-tools.ts'
+/** The tools of a turn as they are offered to the model, with its tool choice, and their lookup by name and by origin. */
+import type {
+  BuiltInType,
+  CalledTool,
+  CallOrigin,
+  ChatTool,
+  ListedTool,
+  LoopToolChoice,
+  ToolChoice,
+  ToolReference,
+} from '#kernel'
+import { mcpErrors } from '../errors.ts'
 import { exposeNames, type ToolName } from '../tools/exposed-names.ts'
 import { needsApproval, type OpenServer } from '../tools/open-server.ts'
 import { builtInFunction } from './built-in-functions.ts'
@@ -10,7 +19,7 @@ export interface OfferedTool {
   readonly exposedName: string
   readonly called: CalledTool
   readonly server: OpenServer
-  readonly tool: ServerTool
+  readonly tool: ListedTool
   readonly needsApproval: boolean
   /** Clients see neither the tool nor its calls. */
   readonly isHidden: boolean
@@ -18,7 +27,7 @@ export interface OfferedTool {
 
 export interface ServerWithTools {
   readonly server: OpenServer
-  readonly tools: readonly ServerTool[]
+  readonly tools: readonly ListedTool[]
 }
 
 export class OfferedTools {
@@ -97,14 +106,14 @@ export class OfferedTools {
   }
 }
 
-function nameOf(server: OpenServer, tool: ServerTool): ToolName {
+function nameOf(server: OpenServer, tool: ListedTool): ToolName {
   const { builtIn, label } = server.plan
   return builtIn === null ? { label, name: tool.name } : { label: null, name: builtIn.config.type }
 }
 
 function describe(
   server: OpenServer,
-  tool: ServerTool,
+  tool: ListedTool,
   defaultApproval: 'always' | 'never',
 ): Omit<OfferedTool, 'exposedName'> {
   const { builtIn, config, request, label, isHidden } = server.plan
@@ -148,4 +157,54 @@ function matches(called: CalledTool, reference: Exclude<ToolReference, { kind: '
 
 function sameLabel(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase()
+}
+
+/** Tools and tool choice of a generation request. */
+export interface Offer {
+  /** Names that the model may call; null for all. */
+  readonly only: ReadonlySet<string> | null
+  readonly toolChoice: ToolChoice | null
+}
+
+/**
+ * A forced choice applies to the first iteration only.
+ *
+ * @param iteration 0-based
+ * @throws tool_choice_tool_not_found (400) if the choice names a tool that the turn does not have
+ */
+export function offerFor(choice: LoopToolChoice | null, offered: OfferedTools, iteration: number): Offer {
+  if (choice === null) return { only: null, toolChoice: null }
+  const isFirst = iteration === 0
+  if (choice.mode === 'one') {
+    const names = namesOf(choice.tool, offered)
+    if (!isFirst) return { only: null, toolChoice: { mode: 'auto' } }
+    const isServer = choice.tool.kind === 'mcp' && choice.tool.name === undefined
+    if (isServer) return { only: new Set(names), toolChoice: { mode: 'required' } }
+    return { only: null, toolChoice: { mode: 'function', name: names[0] } }
+  }
+  if (choice.mode === 'allowed') {
+    const only = new Set(choice.tools.flatMap((tool) => namesOf(tool, offered)))
+    return { only, toolChoice: { mode: isFirst && choice.isRequired ? 'required' : 'auto' } }
+  }
+  return { only: null, toolChoice: { mode: choice.mode === 'required' && !isFirst ? 'auto' : choice.mode } }
+}
+
+/** Offers only functions of the client, after the limit of gateway calls is reached. */
+export function lastOffer(offered: OfferedTools, { only, toolChoice }: Offer): Offer {
+  const own = offered.functions.map((tool) => tool.function.name)
+  const mayCall = own.filter((name) => only === null || only.has(name))
+  return { only: new Set(mayCall), toolChoice: toolChoice?.mode === 'none' ? toolChoice : null }
+}
+
+function namesOf(reference: ToolReference, offered: OfferedTools): string[] {
+  const names = offered.namesOf(reference)
+  if (names.length > 0) return names
+  throw mcpErrors.tool_choice_tool_not_found.with({ param: 'tool_choice' }, describeReference(reference))
+}
+
+function describeReference(reference: ToolReference): string {
+  if (reference.kind === 'function') return `the function '${reference.name}'`
+  if (reference.kind === 'built_in') return `the built-in tool ${reference.type}`
+  const of = reference.label === null ? 'any server' : `server '${reference.label}'`
+  return reference.name === undefined ? of : `the tool '${reference.name}' of ${of}`
 }

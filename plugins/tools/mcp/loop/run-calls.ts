@@ -1,10 +1,16 @@
-/** Runs the calls of one model turn, several in parallel, and reports them in the order of the model. */
-import type { TextEditors, TextStream, ToolCallResult } from '#kernel'
+/** Runs the calls of one model turn and those that a client has approved, several in parallel, and reports them in order. */
+import type { ApprovalAnswer, ChatMessage, TextEditors, TextStream, ToolCallResult } from '#kernel'
 import { editTexts } from '#shared'
-import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
-import { toServerArguments } from './built-in-functions.ts'
-import type { ModelCall, ToolAnswer } from './model-call.ts'
-import type { OfferedTool } from './offered-tools.ts'
+import type { OfferedTool, OfferedTools } from './offered-tools.ts'
+import type { Caller, RanCall, ToolRunner } from './run-tool.ts'
+import {
+  currentName,
+  LIMIT_REACHED,
+  type ModelCall,
+  refuse,
+  TOOL_NOT_AVAILABLE,
+  type ToolAnswer,
+} from './turn-messages.ts'
 import type { TurnOutput } from './turn-output.ts'
 
 const CUT: ToolCallResult = {
@@ -26,7 +32,7 @@ export interface PendingCall {
   readonly approvalId: string | null
 }
 
-export interface RunParts {
+interface RunParts {
   readonly runner: ToolRunner
   readonly caller: Caller
   readonly signal: AbortSignal
@@ -47,7 +53,7 @@ export async function runCalls(calls: readonly PendingCall[], parts: RunParts): 
       const call = calls[i]
       if (call.index !== null)
         parts.output.emit({ type: 'call_running', index: call.index, tool: call.tool.called })
-      const ran = await parts.runner.run(toToolCall(call), parts.caller, parts.signal)
+      const ran = await parts.runner.run(call.tool, call.argumentText, parts.caller, parts.signal)
       finished[i].resolve(parts.editorOf === null ? ran : edited(ran, call, parts.editorOf))
     }
   }
@@ -116,23 +122,6 @@ export function emitCutCalls(calls: readonly ModelCall[], output: TurnOutput): v
   }
 }
 
-function toToolCall({ tool, argumentText }: PendingCall): ToolCall {
-  const { server, called } = tool
-  const { config, builtIn, server: shown } = server.plan
-  return {
-    tool: called,
-    server: shown,
-    metricLabel: called.kind === 'built_in' ? called.type : (config?.label ?? 'client'),
-    argumentText,
-    send: (input, signal, timeoutMs) =>
-      server.call(
-        tool.tool.name,
-        builtIn === null ? input : toServerArguments(input, builtIn.config, builtIn.request),
-        { signal, timeoutMs },
-      ),
-  }
-}
-
 export class CallBudget {
   readonly #limit: number
   used = 0
@@ -147,5 +136,78 @@ export class CallBudget {
     if (this.used >= this.#limit) return false
     this.used++
     return true
+  }
+}
+
+interface ApprovedCalls {
+  /** Assistant message with all of the calls. */
+  readonly message: ChatMessage
+  /** In the order of the answers: a call to run, or its refusal for the model. */
+  readonly steps: readonly (PendingCall | ToolAnswer)[]
+}
+
+/** Calls that waited for approval: approved ones are started, the model receives a refusal for denied ones. */
+export function beginApproved(
+  answers: readonly ApprovalAnswer[],
+  offered: OfferedTools,
+  budget: CallBudget,
+  output: TurnOutput,
+  isHidden: (label: string) => boolean,
+): ApprovedCalls {
+  const calls = answers.map((answer) => {
+    const id = output.callId(answer.approvalId)
+    const name = currentName({ kind: 'mcp', label: answer.label, name: answer.name }, offered)
+    return { id, type: 'function' as const, function: { name, arguments: answer.arguments } }
+  })
+  const steps = answers.map((answer, i) => {
+    const { id } = calls[i]
+    const { isApproved, reason, label } = answer
+    if (!isApproved)
+      return refuse(id, reason ? `The user denied this call: ${reason}` : 'The user denied this call.')
+    return begin(answer, id, offered, budget, isHidden(label) ? null : output)
+  })
+  return { message: { role: 'assistant', content: null, tool_calls: calls }, steps }
+}
+
+/** @param output null for calls hidden from clients */
+function begin(
+  { approvalId, label, name, arguments: argumentText }: ApprovalAnswer,
+  callId: string,
+  offered: OfferedTools,
+  budget: CallBudget,
+  output: TurnOutput | null,
+): PendingCall | ToolAnswer {
+  const tool = offered.findOrigin({ kind: 'mcp', label, name })
+  const called = tool?.called ?? { kind: 'mcp', label, name }
+  const index = output?.nextIndex() ?? null
+  if (output !== null && index !== null) {
+    output.emit({ type: 'call_started', index, callId, tool: called, approvalId })
+    if (argumentText !== '') output.emit({ type: 'call_arguments', index, delta: argumentText })
+    output.emit({ type: 'call_arguments_done', index, arguments: argumentText })
+  }
+  if (tool !== undefined && budget.take()) return { callId, tool, argumentText, index, approvalId }
+  const text = tool === undefined ? TOOL_NOT_AVAILABLE : LIMIT_REACHED
+  // The client approved this call, so its failure is visible.
+  if (output !== null && index !== null)
+    output.emit({
+      type: 'call_done',
+      index,
+      callId,
+      tool: called,
+      arguments: argumentText,
+      approvalId,
+      result: notRun(text),
+    })
+  return refuse(callId, text)
+}
+
+function notRun(message: string): ToolCallResult {
+  return {
+    status: 'failed',
+    output: '',
+    error: { type: 'mcp_protocol_error', code: 0, message },
+    modelText: message,
+    structured: null,
+    durationMs: 0,
   }
 }

@@ -1,8 +1,15 @@
 /** The loop over a scripted model and real tool servers: order, several servers, failures of tools, limits. */
 import { afterEach, beforeAll, expect, test } from 'vitest'
-import { addedMessages, mcpTool, offeredNames, only, TestLoop, withFunctions } from '../fixtures/run-turn.ts'
-import { brokenWorker, scriptedModel } from '../fixtures/scripted-model.ts'
-import { startToolServer, type ToolServer } from '../fixtures/tool-server.ts'
+import {
+  addedMessages,
+  mcpTool,
+  offeredNames,
+  only,
+  TestLoop,
+  withFunctions,
+} from '../../../../test/support/mcp/run-turn.ts'
+import { brokenWorker, scriptedModel } from '../../../../test/support/mcp/scripted-model.ts'
+import { startToolServer, type ToolServer } from '../../../../test/support/mcp/tool-server.ts'
 
 const ends: (() => Promise<void>)[] = []
 let docs: ToolServer

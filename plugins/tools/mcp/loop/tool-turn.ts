@@ -21,14 +21,19 @@ import { addUsage } from '#shared'
 import type { McpConfig } from '../config.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
-import type { Caller, ToolRunner } from '../tools/run-tool.ts'
-import { beginApproved } from './approved-calls.ts'
 import { listTools } from './list-tools.ts'
-import { type CallRoute, type ModelCall, refusalOf, type ToolAnswer } from './model-call.ts'
-import { OfferedTools } from './offered-tools.ts'
-import { CallBudget, emitCutCalls, type PendingCall, runCalls } from './run-calls.ts'
-import { lastOffer, type Offer, offerFor } from './turn-choice.ts'
-import { renameHistory, toAssistantMessage, toToolMessages } from './turn-messages.ts'
+import { lastOffer, type Offer, OfferedTools, offerFor } from './offered-tools.ts'
+import { beginApproved, CallBudget, emitCutCalls, type PendingCall, runCalls } from './run-calls.ts'
+import type { Caller, ToolRunner } from './run-tool.ts'
+import {
+  type CallRoute,
+  type ModelCall,
+  refusalOf,
+  renameHistory,
+  type ToolAnswer,
+  toAssistantMessage,
+  toToolMessages,
+} from './turn-messages.ts'
 import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
 

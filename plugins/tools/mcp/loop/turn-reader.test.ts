@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent, ToolLoopEvent } from '#kernel'
-import type { CallRoute } from './model-call.ts'
+import type { CallRoute } from './turn-messages.ts'
 import { toAssistantMessage } from './turn-messages.ts'
 import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'

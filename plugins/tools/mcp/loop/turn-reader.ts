@@ -13,7 +13,7 @@ import type {
   NativeSubject,
 } from '#kernel'
 import { withExtraContent } from '#shared'
-import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
+import type { CallRoute, ModelCall, ModelTurn } from './turn-messages.ts'
 import type { TurnOutput } from './turn-output.ts'
 
 export class TurnReader {

@@ -1,9 +1,16 @@
 /** Calls that need approval, forced choices, built-in tools, hidden tools, guards. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { ApprovalAnswer, LoopToolChoice } from '#kernel'
-import { addedMessages, mcpTool, offeredNames, only, TestLoop, withFunctions } from '../fixtures/run-turn.ts'
-import { scriptedModel } from '../fixtures/scripted-model.ts'
-import { startToolServer, type ToolServer } from '../fixtures/tool-server.ts'
+import {
+  addedMessages,
+  mcpTool,
+  offeredNames,
+  only,
+  TestLoop,
+  withFunctions,
+} from '../../../../test/support/mcp/run-turn.ts'
+import { scriptedModel } from '../../../../test/support/mcp/scripted-model.ts'
+import { startToolServer, type ToolServer } from '../../../../test/support/mcp/tool-server.ts'
 
 const loops: TestLoop[] = []
 let files: ToolServer

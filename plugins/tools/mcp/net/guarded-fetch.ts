@@ -10,11 +10,16 @@ import {
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
-import type { Resolver } from '#shared'
-import { type ByteLimit, streamLimit, wholeLimit } from './byte-limit.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { checkHost, lookupFor, type ReachRules } from './reach-rules.ts'
-import { ResponseStream, readWhole, toResponse } from './response-stream.ts'
-import { cancelledIdOf, requestIdOf } from './rpc-messages.ts'
+import {
+  type ByteLimit,
+  ResponseStream,
+  readWhole,
+  streamLimit,
+  toResponse,
+  wholeLimit,
+} from './response-stream.ts'
 
 export interface FetchOptions {
   readonly rules: ReachRules
@@ -28,7 +33,6 @@ export interface FetchOptions {
   readonly ca?: string
   /** Called when the server exceeds a limit; the connection must be closed. */
   readonly onFlood: (error: Error) => void
-  readonly resolve?: Resolver
 }
 
 /** State of one `fetch` until its response begins. */
@@ -55,7 +59,7 @@ export class GuardedFetch {
 
   constructor(options: FetchOptions) {
     this.#options = options
-    const lookup = lookupFor(options.rules, options.resolve)
+    const lookup = lookupFor(options.rules)
     const shared = { keepAlive: true, maxSockets: MAX_SOCKETS, timeout: IDLE_SOCKET_MS, lookup }
     this.#plain = new PlainAgent(shared)
     this.#secure = new SecureAgent({ ...shared, ca: options.ca, rejectUnauthorized: true })
@@ -204,16 +208,23 @@ class ReconnectLimiter {
     this.#left = Math.min(BURST, this.#left + (now - this.#lastMs) / GAP_MS) - 1
     this.#lastMs = now
     if (this.#left >= 0) return
-    await new Promise<void>((resolve, reject) => {
-      const abort = () => {
-        clearTimeout(timer)
-        reject(new Error('cancelled'))
-      }
-      const timer = setTimeout(() => {
-        signal?.removeEventListener('abort', abort)
-        resolve()
-      }, -this.#left * GAP_MS)
-      signal?.addEventListener('abort', abort, { once: true })
-    })
+    await sleep(-this.#left * GAP_MS, undefined, { signal: signal ?? undefined })
   }
+}
+
+const CANCELLED = '"method":"notifications/cancelled"'
+const TAIL = /"jsonrpc":"2\.0","id":(\d{1,15})\}$/
+const CANCELLED_ID = /"requestId":(\d{1,15})[,}]/
+
+/** Id of a request as the protocol library writes it, id last; null for all other messages. */
+export function requestIdOf(body: string): number | null {
+  const tail = TAIL.exec(body.slice(-48))
+  return tail === null ? null : Number(tail[1])
+}
+
+/** Id of the request that this message cancels; null for all other messages. */
+export function cancelledIdOf(body: string): number | null {
+  if (body.length > 4096 || !body.includes(CANCELLED)) return null
+  const found = CANCELLED_ID.exec(body)
+  return found === null ? null : Number(found[1])
 }

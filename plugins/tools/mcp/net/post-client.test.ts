@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type HttpPeer, UpstreamFailure, type UpstreamHandler } from '#kernel'
-import { type Post, PostClient } from './post-client.ts'
+import { type Post, PostClient, readRpcEvent } from './post-client.ts'
 
 /** A peer driven by the test, request by request. */
 function openPostClient(maxResponseBytes = 100_000) {
@@ -143,4 +143,19 @@ test('concurrent requests are limited, further ones are queued; an aborted queue
   }
   expect([asked.length, given.length]).toEqual([39, 1])
   expect(listener.received.filter((one) => one === '{}')).toHaveLength(38)
+})
+
+test.each([
+  ['data: {"a":1}\n\n', { id: null, retryMs: null, data: '{"a":1}' }],
+  ['event: message\r\ndata:x\r\n\r\n', { id: null, retryMs: null, data: 'x' }],
+  ['event: ping\ndata: x\n\n', { id: null, retryMs: null, data: null }],
+  ['data: a\ndata: b\n\n', { id: null, retryMs: null, data: 'a\nb' }],
+  ['id: 7\nretry: 500\n\n', { id: '7', retryMs: 500, data: null }],
+  ['id: 7\nretry: soon\ndata:\n\n', { id: '7', retryMs: null, data: '' }],
+  ['retry: 999999999\n\n', { id: null, retryMs: 600_000, data: null }],
+  [`id: ${'x'.repeat(5_000)}\n\n`, { id: null, retryMs: null, data: null }],
+  [': a comment\n\n', { id: null, retryMs: null, data: null }],
+  ['data\n\n', { id: null, retryMs: null, data: null }],
+])('%j', (text, event) => {
+  expect(readRpcEvent(text)).toEqual(event)
 })

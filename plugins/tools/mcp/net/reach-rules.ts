@@ -1,19 +1,12 @@
 /** Checks where tool servers may be: configured servers anywhere, servers named by clients only where the rules allow. */
 import { isIP, type LookupFunction } from 'node:net'
 import { isMetadataHost, isPrivateAddress, pinnedLookup, type Resolver } from '#shared'
+import type { McpConfig } from '../config.ts'
 
 /** Rules for servers whose URL comes from a client. */
-export interface ReachRules {
-  /** False rejects all servers named by clients. */
-  readonly isAllowed: boolean
-  /** Host names; `*.example.com` allows all subdomains; empty allows all hosts. */
-  readonly hosts: readonly string[]
-  readonly deniedHosts: readonly string[]
-  /** Allows loopback, link-local and private addresses. */
-  readonly allowsPrivate: boolean
-  /** Hosts that may have such addresses although `allowsPrivate` is false. */
+export type ReachRules = Omit<McpConfig['clientServers'], 'tenants'> & {
+  /** Hosts that may have private addresses although `allowsPrivate` is false. */
   readonly privateHosts?: readonly string[]
-  readonly requiresHttps: boolean
 }
 
 /** Rules for servers that the operator chose. */

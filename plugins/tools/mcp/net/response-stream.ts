@@ -1,9 +1,8 @@
 /** Reads the body of a server's response: limits its size, pauses for a slow reader and reports every premature end. */
 import type { IncomingMessage } from 'node:http'
-import { EventSplitter, type HeaderList } from '#kernel'
-import { type ByteLimit, ByteLimitExceeded } from './byte-limit.ts'
+import { EventCounter, EventSplitter, type HeaderList } from '#kernel'
 
-export interface ResponseStreamOptions {
+interface ResponseStreamOptions {
   readonly limit: ByteLimit
   readonly maxEventBytes: number
   /**
@@ -58,7 +57,7 @@ export class ResponseStream {
   readonly #message: IncomingMessage
   readonly #options: ResponseStreamOptions
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  readonly #ids = new EventIdSearch()
+  #hasIds = false
   readonly #splitter = new EventSplitter()
   #hasBrokenLimit = false
 
@@ -125,14 +124,14 @@ export class ResponseStream {
     }
     const events = this.#splitter.push(chunk)
     if (events.length === 0) return
-    this.#ids.read(events)
+    this.#hasIds ||= hasEventId(events)
     this.#controller.enqueue(events)
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
   /** The protocol library resumes a stream with event ids, except after a limit was exceeded. */
   get #isResumable(): boolean {
-    return this.#ids.isFound && !this.#hasBrokenLimit
+    return this.#hasIds && !this.#hasBrokenLimit
   }
 
   #onEnd(): void {
@@ -164,25 +163,61 @@ export class ResponseStream {
   }
 }
 
-const ID_KEY = Buffer.from('id')
-const LINE_FEED = 10
-const CARRIAGE_RETURN = 13
-const COLON = 58
+const ID_FIELD = 'id:'
+const LATER_ID_FIELDS = ['\nid:', '\rid:']
 
-export class EventIdSearch {
-  /** Whether a line of the stream is an `id` field. */
-  isFound = false
-  /** Bytes of the line that match so far; -1 if the line does not match. */
-  #matched = 0
+/** Whether a line is an `id` field. @param events whole ones */
+export function hasEventId(events: Buffer): boolean {
+  return (
+    events.toString('latin1', 0, ID_FIELD.length) === ID_FIELD ||
+    LATER_ID_FIELDS.some((field) => events.includes(field))
+  )
+}
 
-  read(chunk: Uint8Array): void {
-    if (this.isFound) return
-    for (const byte of chunk) {
-      if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#matched = 0
-      else if (this.#matched === ID_KEY.length && byte === COLON) {
-        this.isFound = true
-        return
-      } else this.#matched = this.#matched >= 0 && byte === ID_KEY[this.#matched] ? this.#matched + 1 : -1
-    }
+/** The server exceeded a size limit; reading the response stops. */
+export class ByteLimitExceeded extends Error {
+  constructor(maxBytes: number) {
+    super(`the server sent more than ${maxBytes} bytes`)
+    this.name = 'ByteLimitExceeded'
+  }
+}
+
+/** Counts the bytes of one response. */
+export interface ByteLimit {
+  /** @throws ByteLimitExceeded */
+  take(chunk: Buffer): void
+}
+
+/** Cost of an event in addition to its bytes: parsing a small event takes far longer than receiving it. */
+const EVENT_COST = 2_048
+
+/** Limit for the response to one request. */
+export function wholeLimit(maxBytes: number, isEventStream: boolean): ByteLimit {
+  const events = new EventCounter()
+  let left = maxBytes
+  return {
+    take(chunk) {
+      left -= chunk.length
+      if (isEventStream) left -= events.push(chunk) * EVENT_COST
+      if (left < 0) throw new ByteLimitExceeded(maxBytes)
+    },
+  }
+}
+
+/**
+ * Limit for the server's own event stream, which stays open: the limit per minute, plus the same amount at the start.
+ */
+export function streamLimit(maxBytes: number, now: () => number = Date.now): ByteLimit {
+  const events = new EventCounter()
+  let allowance = maxBytes
+  let lastMs = now()
+  return {
+    take(chunk) {
+      const nowMs = now()
+      allowance = Math.min(maxBytes, allowance + ((nowMs - lastMs) / 60_000) * maxBytes)
+      allowance -= chunk.length + events.push(chunk) * EVENT_COST
+      lastMs = nowMs
+      if (allowance < 0) throw new ByteLimitExceeded(maxBytes)
+    },
   }
 }

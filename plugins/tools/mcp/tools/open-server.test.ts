@@ -1,9 +1,9 @@
 /** Tool filters and approval rules. */
 import { expect, test } from 'vitest'
-import type { ServerTool } from '../connection/read-tools.ts'
+import type { ListedTool } from '#kernel'
 import { isAllowed, needsApproval } from './open-server.ts'
 
-const tool = (name: string, readOnlyHint?: boolean): ServerTool => ({
+const tool = (name: string, readOnlyHint?: boolean): ListedTool => ({
   name,
   description: null,
   inputSchema: { type: 'object' },

@@ -1,8 +1,8 @@
 /** A server as one turn uses it: the tools that the request may use, and calls that are repeated after a lost session. */
-import type { ApprovalRule, ToolFilter } from '#kernel'
+import type { ApprovalRule, ListedTool, ToolFilter } from '#kernel'
 import type { ConnectionPool, Lease } from '../connection/connection-pool.ts'
-import type { ToolOutput } from '../connection/read-result.ts'
-import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
+import type { ToolOutput } from '../connection/read-answers.ts'
+import { isReadOnly } from '../connection/read-answers.ts'
 import type { CallOptions } from '../connection/server-connection.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import type { ServerPlan } from './server-plan.ts'
@@ -19,7 +19,7 @@ export class OpenServer {
   }
 
   /** The tools that this request may use, in the server's order. @throws ToolServerError */
-  async tools(): Promise<readonly ServerTool[]> {
+  async tools(): Promise<readonly ListedTool[]> {
     const all = await this.#onConnection(({ connection }) => connection.tools())
     const usable = all.filter((tool) => this.#mayUse(tool))
     // The same array keeps its cached fingerprint.
@@ -68,7 +68,7 @@ export class OpenServer {
     return lease
   }
 
-  #mayUse(tool: ServerTool): boolean {
+  #mayUse(tool: ListedTool): boolean {
     const { builtIn, config, request } = this.plan
     if (builtIn !== null) return tool.name === builtIn.config.tool
     if (config?.allowedTools !== undefined && !includesName(config.allowedTools, tool.name)) return false
@@ -79,7 +79,7 @@ export class OpenServer {
 }
 
 /** An empty list allows no tool. */
-export function isAllowed(tool: ServerTool, filter: ToolFilter | undefined): boolean {
+export function isAllowed(tool: ListedTool, filter: ToolFilter | undefined): boolean {
   return filter === undefined || !hasMembers(filter) || matches(tool, filter)
 }
 
@@ -89,7 +89,7 @@ export function isAllowed(tool: ServerTool, filter: ToolFilter | undefined): boo
  * @param usual applies if the request has no rule
  */
 export function needsApproval(
-  tool: ServerTool,
+  tool: ListedTool,
   rule: ApprovalRule | undefined,
   usual: 'always' | 'never',
 ): boolean {
@@ -101,7 +101,7 @@ export function needsApproval(
 /** Cached, because lists of requests may be long and are searched for each tool. */
 const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
 
-export function includesName(names: readonly string[], name: string): boolean {
+function includesName(names: readonly string[], name: string): boolean {
   let set = sets.get(names)
   if (set === undefined) {
     set = new Set(names)
@@ -110,7 +110,7 @@ export function includesName(names: readonly string[], name: string): boolean {
   return set.has(name)
 }
 
-function matches(tool: ServerTool, { toolNames, isReadOnly: mustBeReadOnly }: ToolFilter): boolean {
+function matches(tool: ListedTool, { toolNames, isReadOnly: mustBeReadOnly }: ToolFilter): boolean {
   if (toolNames !== undefined && !includesName(toolNames, tool.name)) return false
   return mustBeReadOnly === undefined || mustBeReadOnly === isReadOnly(tool)
 }

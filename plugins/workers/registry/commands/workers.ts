@@ -1,10 +1,9 @@
 /** `weir workers`: lists, adds and removes workers of a running gateway. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
-import { CliError } from '../../../cli/cli-error.ts'
 import { repeatable } from '../../../cli/config-options.ts'
 import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
-import { printable, renderTable } from '../../../cli/table.ts'
+import { CliError, printable, printResult, renderTable } from '../../../cli/output.ts'
 import type { WorkerAccepted, WorkerList, WorkerRecord } from '../wire.ts'
 
 const EXAMPLES = `
@@ -57,10 +56,11 @@ export function defineWorkers(command: Command): void {
 async function listWorkers(command: Command, options: { model?: string; json?: boolean }): Promise<void> {
   const query = options.model === undefined ? '' : `?model=${encodeURIComponent(options.model)}`
   const listing = (await clientOf(command).call('GET', `/workers${query}`)) as WorkerList
-  if (options.json === true) console.log(JSON.stringify(listing, null, 2))
-  else if (listing.workers.length === 0)
-    console.log('no workers; add one with: weir workers add http://HOST:PORT')
-  else console.log(renderWorkers(listing.workers))
+  printResult(options.json, listing, () =>
+    listing.workers.length === 0
+      ? 'no workers; add one with: weir workers add http://HOST:PORT'
+      : renderWorkers(listing.workers),
+  )
 }
 
 function renderWorkers(workers: readonly WorkerRecord[]): string {
@@ -126,15 +126,14 @@ async function addWorker(command: Command, url: string, options: AddOptions): Pr
   const accepted = (await client.call('POST', '/workers', toSpec(url, options)).catch((error: unknown) => {
     throw explainAdd(error, url)
   })) as WorkerAccepted
-  const isJson = options.json === true
   if (options.wait !== true) {
-    if (isJson) console.log(JSON.stringify(accepted, null, 2))
-    else console.log(`${accepted.url} is being registered as ${accepted.worker_id}; see: weir workers list`)
+    const { url: place, worker_id } = accepted
+    const text = `${place} is being registered as ${worker_id}; see: weir workers list`
+    printResult(options.json, accepted, () => text)
     return
   }
   const worker = await waitForWorker(client, accepted, waitMs)
-  if (isJson) console.log(JSON.stringify(worker, null, 2))
-  else console.log(renderWorkers([worker]))
+  printResult(options.json, worker, () => renderWorkers([worker]))
 }
 
 /** Only what was given; the rest is the gateway's to decide. */
@@ -182,8 +181,7 @@ async function removeWorker(command: Command, idOrUrl: string, options: { json?:
       if (!(error instanceof GatewayRefusal) || (error.status !== 404 && error.status !== 400)) throw error
       throw new CliError(`${error.message}\n  'weir workers list' shows the ids`)
     })
-  if (options.json === true) console.log(JSON.stringify(accepted, null, 2))
-  else console.log(`${idOrUrl} is being removed; requests that run may finish`)
+  printResult(options.json, accepted, () => `${idOrUrl} is being removed; requests that run may finish`)
 }
 
 async function findByUrl(client: GatewayClient, url: string): Promise<string> {
