@@ -101,5 +101,6 @@ export {
   StoredCollection,
   type WriteChanges,
 } from './store/stored-collection.ts'
+export { WriteQueue } from './store/write-queue.ts'
 export { CoalescedWork } from './threads/coalesced-work.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

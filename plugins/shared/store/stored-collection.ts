@@ -1,9 +1,18 @@
 /** What the collections of every store have in common: writes of single records go through the store. */
-import type { Change, PutOptions, StoredRecord, WriteOptions } from '#kernel'
+import type {
+  Collection,
+  PutOptions,
+  RangeOptions,
+  RecordPage,
+  StoredRecord,
+  StoreService,
+  WriteOptions,
+} from '#kernel'
+import { pagesOf } from './record-pages.ts'
 
-export type WriteChanges = (changes: readonly Change[], options: WriteOptions) => Promise<string | null>
+export type WriteChanges = StoreService['write']
 
-export abstract class StoredCollection<T> {
+export abstract class StoredCollection<T> implements Collection<T> {
   readonly name: string
   readonly isValid: (value: unknown) => boolean
   readonly #write: WriteChanges
@@ -15,9 +24,18 @@ export abstract class StoredCollection<T> {
   }
 
   abstract read(tenant: string, id: string): Promise<StoredRecord<T> | undefined>
+  abstract getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]>
+  abstract range(tenant: string, options?: RangeOptions): Promise<RecordPage<T>>
+  abstract tenants(options?: Parameters<Collection<T>['tenants']>[0]): Promise<string[]>
 
   async get(tenant: string, id: string): Promise<T | undefined> {
     return (await this.read(tenant, id))?.value
+  }
+
+  async list(tenant: string): Promise<T[]> {
+    const values: T[] = []
+    for await (const records of pagesOf(this, tenant)) for (const { value } of records) values.push(value)
+    return values
   }
 
   async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {
