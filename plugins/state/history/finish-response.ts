@@ -9,15 +9,14 @@ import {
   type HistoryItem,
   JsonText,
   type StoredRecord,
-  type StoreService,
 } from '#kernel'
 import { JobClaim } from './background-queue.ts'
 import type { ChainReader } from './chain-reader.ts'
-import { ChangeList, putConversation, SYNCED } from './change-list.ts'
+import { ChangeList, CONFLICT, putConversation, retryOnConflict, SYNCED } from './change-list.ts'
 import {
   ageId,
   type ChainPosition,
-  type Collections,
+  type HistoryParts,
   type ItemPointer,
   isId,
   isRunning,
@@ -28,7 +27,6 @@ import {
   turnId,
 } from './collections.ts'
 import { HeldLock } from './conversation-lock.ts'
-import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 import {
   type ItemTexts,
@@ -48,15 +46,13 @@ interface Past {
 }
 
 export class ResponseFinisher {
-  readonly #store: StoreService
-  readonly #collections: Collections
-  readonly #chains: ChainReader
+  readonly #parts: HistoryParts
   readonly #usage: TenantUsage
+  readonly #chains: ChainReader
 
-  constructor(store: StoreService, collections: Collections, chains: ChainReader, usage: TenantUsage) {
+  constructor(parts: HistoryParts, usage: TenantUsage, chains: ChainReader) {
+    this.#parts = parts
     this.#usage = usage
-    this.#store = store
-    this.#collections = collections
     this.#chains = chains
   }
 
@@ -70,9 +66,9 @@ export class ResponseFinisher {
     const lock = options.lock instanceof HeldLock ? options.lock : null
     let isFirstTry = true
     if (isNew && lock === null && options.job === undefined) {
-      const change = turnWithoutReads(tenant, record, this.#collections, this.#chains)
+      const change = turnWithoutReads(tenant, record, this.#parts, this.#chains)
       if (change !== null) {
-        if ((await this.#store.write(change.list.changes, SYNCED)) !== null) {
+        if ((await this.#parts.store.write(change.list.changes, SYNCED)) !== null) {
           this.#written(tenant, record, change.place)
           this.#usage.add(tenant, change.list.textBytes)
           return 'stored'
@@ -105,7 +101,7 @@ export class ResponseFinisher {
     isFirstTry: boolean,
     isNew: boolean,
   ): Promise<FinishResult | typeof CONFLICT> {
-    const { responses, ages, locks } = this.#collections
+    const { responses, ages, locks } = this.#parts
     const lockVersion = lock === null ? null : await lock.settled()
     if (lock !== null && lockVersion === null) return 'lock_lost'
     const { id } = record
@@ -116,7 +112,7 @@ export class ResponseFinisher {
       isSurelyNew ? undefined : responses.read(tenant, id),
       isSurelyNew ? undefined : ages.get(tenant, age),
       this.#placeOfParent(tenant, record),
-      lock === null ? undefined : this.#collections.conversations.read(tenant, lock.conversationId),
+      lock === null ? undefined : this.#parts.conversations.read(tenant, lock.conversationId),
       lock === null || isFirstTry ? undefined : locks.read(tenant, lock.conversationId),
     ])
     if (before !== undefined && !isRunning(before.value)) return 'gone'
@@ -131,8 +127,8 @@ export class ResponseFinisher {
     list.put(ages, age, list.textBytes - (turn?.conversationBytes ?? 0))
     if (lock !== null && lockVersion !== null) list.delete(locks, lock.conversationId, lockVersion)
     const { job } = options
-    const ended = job instanceof JobClaim ? [job.ending(this.#collections.claimedJobs)] : []
-    if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return CONFLICT
+    const ended = job instanceof JobClaim ? [job.ending(this.#parts.claimedJobs)] : []
+    if ((await this.#parts.store.write([...list.changes, ...ended], SYNCED)) === null) return CONFLICT
     this.#usage.add(tenant, list.textBytes - beforeBytes)
     if (place !== null) this.#written(tenant, record, place)
     return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
@@ -148,7 +144,7 @@ export class ResponseFinisher {
     lock: HeldLock | null,
     isFirstTry: boolean,
   ): Promise<{ place: ChainPosition; conversationBytes: number }> {
-    const { turns, chains, branches } = this.#collections
+    const { turns, chains, branches } = this.#parts
     const { place, base } = await this.#placeOf(tenant, record, past, texts, isFirstTry)
     list.put(turns, turnId(place.chain, place.turn), turnText(record.id, texts), null)
     if (base.length > 0) list.put(chains, place.chain, { segments: base })
@@ -175,9 +171,9 @@ export class ResponseFinisher {
     }
     const next = turnId(parent.chain, parent.turn + 1)
     // Checked only after a conflict, because the parent is nearly always the end of its chain.
-    const isTaken = !isFirstTry && (await this.#collections.turns.get(tenant, next)) !== undefined
+    const isTaken = !isFirstTry && (await this.#parts.turns.get(tenant, next)) !== undefined
     if (!isTaken) return { place: nextPosition(parent, texts), base: [] }
-    const inherited = parent.isBased ? await this.#collections.chains.get(tenant, parent.chain) : undefined
+    const inherited = parent.isBased ? await this.#parts.chains.get(tenant, parent.chain) : undefined
     const base = [...(inherited?.segments ?? []), { chain: parent.chain, to: parent.turn }]
     return { place: { ...nextPosition(parent, texts), chain: id, turn: 0, isBased: true }, base }
   }
@@ -192,7 +188,7 @@ export class ResponseFinisher {
   ): Promise<ReadonlyMap<string, { id: string; at: number }>> {
     const linked = new Map<string, { id: string; at: number }>()
     if (conversation === null || lock === null) return linked
-    const { conversationItems, positions } = this.#collections
+    const { conversationItems, positions } = this.#parts
     const bytes = list.textBytes
     const { conversationId } = lock
     const nameOf = (item: HistoryItem) => `${conversationId}.${item.id}`
@@ -217,7 +213,7 @@ export class ResponseFinisher {
       changedAtSec: nowSec(),
       bytes: conversation.value.bytes + added,
     }
-    putConversation(list, this.#collections, conversationId, value, conversation)
+    putConversation(list, this.#parts, conversationId, value, conversation)
     return linked
   }
 
@@ -230,7 +226,7 @@ export class ResponseFinisher {
     linked: ReadonlyMap<string, { id: string; at: number }>,
     isFirstTry: boolean,
   ): Promise<void> {
-    const { items } = this.#collections
+    const { items } = this.#parts
     // Ids generated just now are almost certainly new; the condition of the write makes sure.
     const isSure = isFirstTry && input.every(({ id }) => isFreshId(id))
     const taken = isSure
@@ -254,7 +250,7 @@ export class ResponseFinisher {
   ): Promise<ChainPosition | null> {
     if (previousResponseId === null) return null
     const known = this.#chains.placeOf(tenant, previousResponseId)
-    return known ?? (await this.#collections.responses.get(tenant, previousResponseId))?.place ?? null
+    return known ?? (await this.#parts.responses.get(tenant, previousResponseId))?.place ?? null
   }
 }
 
