@@ -2,7 +2,7 @@
 import type { CounterHandle, Host, MetricFamily } from '#kernel'
 import { LabelLimit } from '#shared'
 import { PRIORITIES } from './scheduler-config.ts'
-import { reservedSlots, type SchedulerRules } from './slot-rules.ts'
+import { reservedSlots, type SchedulerRules } from './scheduler-rules.ts'
 
 /** Requests by class, over all threads. */
 export interface SchedulerUse {
