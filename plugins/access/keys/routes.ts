@@ -10,12 +10,13 @@ import {
 } from '#kernel'
 import { type KeyEntry, keyEntryProblems, newId, toKeyRecord } from '#shared'
 import { keysErrors } from './errors.ts'
-import { type KeyQuery, listKeys } from './list-keys.ts'
 import {
   CreatedKeySchema,
   CreateKeyBody,
   KeyListSchema,
+  type KeyQuery,
   KeySchema,
+  listKeys,
   RevokedKeySchema,
   type StoredKey,
   toFileView,
