@@ -35,6 +35,9 @@ const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
 /** Of those, the codes of requests whose model no worker lists. */
 const UNKNOWN_MODEL_CODES: ReadonlySet<string> = new Set(['no_workers', 'workers_pending', 'model_not_found'])
 
+/** Highest attempt number with its own label; later attempts are labelled `more`. */
+const MAX_ATTEMPT_LABEL = 20
+
 /** Labels of requests without a worker. */
 const UNROUTED = routerKinds('http')
 
@@ -44,7 +47,9 @@ export class TrafficMetrics implements TrafficWatch {
   readonly #router: RouterMetrics
   readonly #workers: WorkerMetrics
   readonly #usage: UsageMetrics
-  readonly #retries: RetryMetrics
+  readonly #retries: MetricFamily<CounterHandle>
+  readonly #exhausted: MetricFamily<CounterHandle>
+  readonly #backOff: MetricFamily<HistogramHandle>
   /** Set on threads that serve requests. */
   #http: HttpMetrics | null = null
 
@@ -54,7 +59,18 @@ export class TrafficMetrics implements TrafficWatch {
     this.#router = new RouterMetrics(metrics, models)
     this.#workers = new WorkerMetrics(metrics, models)
     this.#usage = new UsageMetrics(metrics)
-    this.#retries = new RetryMetrics(metrics)
+    const labels = ['worker_type', 'endpoint']
+    this.#retries = metrics.counter({ name: 'weir_worker_retries_total', help: 'Retries.', labels })
+    this.#exhausted = metrics.counter({
+      name: 'weir_worker_retries_exhausted_total',
+      help: 'Requests that failed after the last retry.',
+      labels,
+    })
+    this.#backOff = metrics.histogram({
+      name: 'weir_worker_retry_backoff_seconds',
+      help: 'Backoff before a retry, by attempt number.',
+      labels: ['attempt'],
+    })
     this.breakers = new BreakerMetrics(metrics)
   }
 
@@ -105,12 +121,15 @@ export class TrafficMetrics implements TrafficWatch {
     routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
   }
 
+  /** @param attempt number of the attempt, at least 2 */
   retried(workerType: WorkerType, endpoint: string, attempt: number, waitedMs: number): void {
-    this.#retries.onRetry(workerType, endpoint, attempt, waitedMs)
+    this.#retries.labels(workerType, endpoint).value += 1
+    const label = attempt > MAX_ATTEMPT_LABEL ? 'more' : String(attempt)
+    this.#backOff.labels(label).observe(waitedMs / 1000)
   }
 
   exhausted(workerType: WorkerType, endpoint: string): void {
-    this.#retries.onExhausted(workerType, endpoint)
+    this.#exhausted.labels(workerType, endpoint).value += 1
   }
 }
 
@@ -146,50 +165,4 @@ export function declareOpenRequestAges(metrics: Metrics, startTimesMs: () => Ite
       bands[index === -1 ? AGE_BOUNDS.length : index].value += 1
     }
   })
-}
-
-/** Highest attempt number with its own label; later attempts are labelled `more`. */
-const MAX_ATTEMPT_LABEL = 20
-
-/** Declares the retry metrics of one thread. */
-class RetryMetrics {
-  readonly #retries: MetricFamily<CounterHandle>
-  readonly #exhausted: MetricFamily<CounterHandle>
-  readonly #backOff: MetricFamily<HistogramHandle>
-
-  constructor(metrics: Metrics) {
-    const labels = ['worker_type', 'endpoint']
-    this.#retries = metrics.counter({
-      name: 'weir_worker_retries_total',
-      help: 'Retries.',
-      labels,
-    })
-    this.#exhausted = metrics.counter({
-      name: 'weir_worker_retries_exhausted_total',
-      help: 'Requests that failed after the last retry.',
-      labels,
-    })
-    this.#backOff = metrics.histogram({
-      name: 'weir_worker_retry_backoff_seconds',
-      help: 'Backoff before a retry, by attempt number.',
-      labels: ['attempt'],
-    })
-  }
-
-  /**
-   * A retry starts.
-   *
-   * @param endpoint short label of the route, such as `chat`
-   * @param attempt number of the attempt, at least 2
-   */
-  onRetry(workerType: WorkerType, endpoint: string, attempt: number, waitedMs: number): void {
-    this.#retries.labels(workerType, endpoint).value += 1
-    const label = attempt > MAX_ATTEMPT_LABEL ? 'more' : String(attempt)
-    this.#backOff.labels(label).observe(waitedMs / 1000)
-  }
-
-  /** A retryable failure occurred, but no attempt is left. */
-  onExhausted(workerType: WorkerType, endpoint: string): void {
-    this.#exhausted.labels(workerType, endpoint).value += 1
-  }
 }
