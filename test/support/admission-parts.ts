@@ -27,10 +27,7 @@ export function openAdmission(
   const threadMetrics = new ThreadMetrics()
   const metrics = new LimitsMetrics({ metrics: threadMetrics })
   const schedulerMetrics = new SchedulerMetrics({ metrics: threadMetrics })
-  const scheduler = new Scheduler(schedulerRules(config.scheduler, 1), slots, {
-    onPreemption: (victim, by) => schedulerMetrics.preempted(victim, by),
-    onStarvation: (priority) => schedulerMetrics.starved(priority),
-  })
+  const scheduler = new Scheduler(schedulerRules(config.scheduler, 1), slots, schedulerMetrics)
   const concurrency = new ConcurrencyLimiter(
     {
       permits: new PermitQueue(gate, config, nowMs),

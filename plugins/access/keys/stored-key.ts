@@ -1,5 +1,14 @@
 /** Keys as the store, the routes and their listing have them. Their secrets are never stored. */
-import { type ConfiguredKey, isObject, type KeyRecord, type KeyScope, type Static, Type } from '#kernel'
+import {
+  type ConfiguredKey,
+  defineCommand,
+  defineReplica,
+  isObject,
+  type KeyRecord,
+  type KeyScope,
+  type Static,
+  Type,
+} from '#kernel'
 import { keyEntryMembers } from '#shared'
 
 /** Plain data; also the record in the store. */
@@ -11,6 +20,11 @@ export interface StoredKey extends KeyRecord {
   /** Milliseconds since 1970. */
   readonly createdAtMs: number
 }
+
+/** In order of creation; null while they are unknown. */
+export const StoredKeysReplica = defineReplica<readonly StoredKey[] | null>('keys.stored', null)
+export const CreateKey = defineCommand<StoredKey, void>('keys.create')
+export const RevokeKey = defineCommand<string, void>('keys.revoke')
 
 /** Whether a record of the store has the members that the access check relies on. */
 export function isStoredKey(value: unknown): value is StoredKey {

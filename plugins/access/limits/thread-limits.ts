@@ -75,10 +75,7 @@ export class ThreadLimits {
     const metrics = new LimitsMetrics(host)
     const schedulerMetrics = new SchedulerMetrics(host)
     this.#capacity = this.#sample()
-    const scheduler = new Scheduler(this.#rules, this.#slots, {
-      onPreemption: (victim, by) => schedulerMetrics.preempted(victim, by),
-      onStarvation: (priority) => schedulerMetrics.starved(priority),
-    })
+    const scheduler = new Scheduler(this.#rules, this.#slots, schedulerMetrics)
     this.#schedulerQueue = new SchedulerQueue(scheduler, this.#slots, nowMs)
     const concurrency = new ConcurrencyLimiter(
       { permits: this.#permitQueue, scheduler: this.#schedulerQueue, metrics, schedulerMetrics },
