@@ -15,7 +15,7 @@ import {
 } from '#kernel'
 import { modelLabelLimit, OTHER } from '#shared'
 import { BreakerMetrics } from './breaker-metrics.ts'
-import { CallMeter } from './call-meter.ts'
+import { CallMeter, type CallMetrics } from './call-meter.ts'
 import { HttpMetrics } from './http-metrics.ts'
 import { type RouterKind, RouterMetrics, routerKinds } from './router-metrics.ts'
 import { UsageMetrics } from './usage-metrics.ts'
@@ -44,9 +44,7 @@ const UNROUTED = routerKinds('http')
 export class TrafficMetrics implements TrafficWatch {
   readonly breakers: BreakerMetrics
   readonly #metrics: Metrics
-  readonly #router: RouterMetrics
-  readonly #workers: WorkerMetrics
-  readonly #usage: UsageMetrics
+  readonly #calls: CallMetrics
   readonly #retries: MetricFamily<CounterHandle>
   readonly #exhausted: MetricFamily<CounterHandle>
   readonly #backOff: MetricFamily<HistogramHandle>
@@ -56,9 +54,11 @@ export class TrafficMetrics implements TrafficWatch {
   constructor(metrics: Metrics) {
     const models = modelLabelLimit()
     this.#metrics = metrics
-    this.#router = new RouterMetrics(metrics, models)
-    this.#workers = new WorkerMetrics(metrics, models)
-    this.#usage = new UsageMetrics(metrics)
+    this.#calls = {
+      router: new RouterMetrics(metrics, models),
+      workers: new WorkerMetrics(metrics, models),
+      usage: new UsageMetrics(metrics),
+    }
     const labels = ['worker_type', 'endpoint']
     this.#retries = metrics.counter({ name: 'weir_worker_retries_total', help: 'Retries.', labels })
     this.#exhausted = metrics.counter({
@@ -77,7 +77,7 @@ export class TrafficMetrics implements TrafficWatch {
   /** Declares gauges of the whole gateway; call on control only, because gauges of several threads are added up. */
   watchWorkers(balance: WorkerBalance): void {
     this.breakers.watch(balance)
-    this.#workers.watch(balance)
+    this.#calls.workers.watch(balance)
   }
 
   route(method: string, path: string | null): RouteWatch {
@@ -97,7 +97,7 @@ export class TrafficMetrics implements TrafficWatch {
   }
 
   selected(worker: WorkerEntry, model: string, policy: string): void {
-    this.#workers.onSelection(worker, model, policy)
+    this.#calls.workers.onSelection(worker, model, policy)
   }
 
   call(
@@ -108,8 +108,8 @@ export class TrafficMetrics implements TrafficWatch {
     startedAtMs: number,
   ): CallWatch {
     const kind = kindOf(worker)
-    const routed = this.#router.forRequest(kind, model, endpoint, streaming)
-    return new CallMeter(this.#router, this.#workers, this.#usage, kind, routed, startedAtMs)
+    const routed = this.#calls.router.forRequest(kind, model, endpoint, streaming)
+    return new CallMeter(this.#calls, kind, routed, startedAtMs)
   }
 
   /** Unknown models are labelled `other`, because clients choose their names. */
@@ -117,7 +117,7 @@ export class TrafficMetrics implements TrafficWatch {
     const code = error instanceof GatewayError ? error.code : ''
     const kind = code === 'server_selection_failed' ? UNROUTED.pair : UNROUTED.regular
     const isKnown = !UNKNOWN_MODEL_CODES.has(code)
-    const routed = this.#router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
+    const routed = this.#calls.router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
     routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
   }
 

@@ -31,48 +31,10 @@ const securitySchemes = {
   },
 } as const
 
-interface Parameter {
-  readonly name: string
-  readonly in: 'path' | 'query'
-  readonly required: boolean
-  readonly schema: TSchema
-}
-
-interface Response {
-  readonly description: string
-  readonly content?: Record<string, { readonly schema?: unknown }>
-}
-
-/** One route. */
-interface Operation {
-  readonly operationId: string
-  readonly summary: string
-  readonly tags: readonly string[]
-  readonly parameters?: readonly Parameter[]
-  readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { schema: TSchema }> }
-  readonly responses: Record<string, Response>
-  readonly security: readonly Record<string, never[]>[]
-}
-
-interface OpenapiDocument {
-  readonly openapi: '3.1.0'
-  readonly info: { readonly title: string; readonly version: string }
-  readonly servers: readonly { readonly url: string }[]
-  readonly tags: readonly { readonly name: string }[]
-  readonly paths: Record<string, Record<string, Operation>>
-  readonly components: {
-    readonly schemas: Record<string, TSchema>
-    readonly securitySchemes: typeof securitySchemes
-  }
-}
-
 /** @source OpenAPI specification 3.1.0 */
-export function buildDocument(
-  declared: readonly RouteDefinition[],
-  options: DocumentOptions,
-): OpenapiDocument {
+export function buildDocument(declared: readonly RouteDefinition[], options: DocumentOptions) {
   const routes = declared.filter(({ docs }) => docs.isHidden !== true)
-  const paths: Record<string, Record<string, Operation>> = {}
+  const paths: Record<string, Record<string, ReturnType<typeof toOperation>>> = {}
   const errors = new ErrorSchemas()
   for (const route of routes) {
     const path = toTemplate(route.path)
@@ -96,7 +58,7 @@ function toTemplate(path: string): string {
 }
 
 /** @param usesAuth false if no route requires a key */
-function toOperation(route: RouteDefinition, usesAuth: boolean, errors: ErrorSchemas): Operation {
+function toOperation(route: RouteDefinition, usesAuth: boolean, errors: ErrorSchemas) {
   const { summary, tag, body } = route.docs
   const parameters = [...pathParameters(route), ...queryParameters(route)]
   return {
@@ -122,7 +84,7 @@ function operationIdOf({ method, path }: RouteDefinition): string {
   return method.toLowerCase() + words.map((word) => word[0].toUpperCase() + word.slice(1)).join('')
 }
 
-function pathParameters({ path, docs }: RouteDefinition): Parameter[] {
+function pathParameters({ path, docs }: RouteDefinition) {
   return [...path.matchAll(/:([A-Za-z0-9_]+)/g)].map(([, name]) => ({
     name,
     in: 'path',
@@ -131,7 +93,7 @@ function pathParameters({ path, docs }: RouteDefinition): Parameter[] {
   }))
 }
 
-function queryParameters({ docs }: RouteDefinition): Parameter[] {
+function queryParameters({ docs }: RouteDefinition) {
   return Object.entries(docs.query ?? {}).map(([name, schema]) => ({
     name,
     in: 'query',
@@ -140,13 +102,9 @@ function queryParameters({ docs }: RouteDefinition): Parameter[] {
   }))
 }
 
-function toResponses(
-  route: RouteDefinition,
-  usesAuth: boolean,
-  errors: ErrorSchemas,
-): Record<string, Response> {
+function toResponses(route: RouteDefinition, usesAuth: boolean, errors: ErrorSchemas) {
   const errorResponse = (description: string) => toErrorResponse(route.errors, errors, description)
-  const responses: Record<string, Response> = {}
+  const responses: Record<string, ReturnType<typeof toResponse>> = {}
   for (const [status, docs] of Object.entries(route.docs.responses)) {
     const isError = Number(status) >= 400 && docs.schema === undefined && docs.contentType === undefined
     responses[status] = isError ? errorResponse(docs.description) : toResponse(docs)
@@ -159,7 +117,7 @@ function toResponses(
   return responses
 }
 
-function toResponse({ description, schema, contentType, streams }: ResponseDocs): Response {
+function toResponse({ description, schema, contentType, streams }: ResponseDocs) {
   if (schema === undefined && contentType === undefined) return { description }
   return {
     description,
@@ -170,7 +128,7 @@ function toResponse({ description, schema, contentType, streams }: ResponseDocs)
   }
 }
 
-function toErrorResponse(format: ErrorFormat, errors: ErrorSchemas, description: string): Response {
+function toErrorResponse(format: ErrorFormat, errors: ErrorSchemas, description: string) {
   const $ref = `#/components/schemas/${errors.nameOf(format)}`
   return { description, content: { [format.contentType ?? 'application/json']: { schema: { $ref } } } }
 }
