@@ -103,4 +103,5 @@ export {
 } from './store/stored-collection.ts'
 export { WriteQueue } from './store/write-queue.ts'
 export { CoalescedWork } from './threads/coalesced-work.ts'
+export { RepeatedWork } from './threads/repeated-work.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

@@ -35,9 +35,7 @@ export default definePlugin({
     return {
       // Before the data threads start: jobs that an earlier process ran are lost, and need not wait for its leases.
       start: () => (host.isControl && !isShared ? history.queue.endLeases() : undefined),
-      ready: () => {
-        if (host.isControl) pruning.start()
-      },
+      ready: () => (host.isControl ? pruning.start() : undefined),
       stop: async () => {
         await pruning.stop()
         await history.queue.stop()
