@@ -43,11 +43,6 @@ export class PermitQueue {
     this.#nowMs = nowMs
   }
 
-  /** Requests that wait on this thread. */
-  get length(): number {
-    return this.#waiters.size
-  }
-
   /** @returns true if a permit was free, false if the queue is full, else the queue entry */
   enter(): boolean | QueueEntry {
     const { queueSize, queueTimeoutMs } = this.#limits
