@@ -41,8 +41,10 @@ type Make<Made> = new (...parameters: unknown[]) => Made
 const { AllowanceMemory } = (await load('allowance/allowance-memory')) as {
   AllowanceMemory: Make<Memory> & { bytes(buckets: number): number }
 }
-const { Allowance } = (await load('allowance/allowance')) as { Allowance: Make<object> }
-const { TokenShortage } = (await load('allowance/shared-bucket')) as { TokenShortage: Make<Shortage> }
+const { Allowance, TokenShortage } = (await load('allowance/allowance')) as {
+  Allowance: Make<object>
+  TokenShortage: Make<Shortage>
+}
 const { OwnRate, SharedRate } = (await load('rates/rate-limit')) as {
   OwnRate: Make<Rate>
   SharedRate: Make<Rate & { readonly bucket: Bucket }>

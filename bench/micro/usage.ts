@@ -29,8 +29,10 @@ interface Stream {
   pass(chunk: Buffer): Buffer
 }
 type Make<Made> = new (...parameters: unknown[]) => Made
-const { UsageMeter } = (await load('plugins/access/usage/usage-meter')) as { UsageMeter: Make<Meter> }
-const { PriceList } = (await load('plugins/access/usage/price-list')) as { PriceList: Make<object> }
+const { PriceList, UsageMeter } = (await load('plugins/access/usage/usage-meter')) as {
+  PriceList: Make<object>
+  UsageMeter: Make<Meter>
+}
 const { Budgets } = (await load('plugins/access/usage/budgets')) as { Budgets: Make<BudgetGate> }
 const { StreamUsage } = (await load('kernel/upstream/stream-usage')) as { StreamUsage: Make<Stream> }
 const { usageOfBody } = (await load('kernel/upstream/token-usage')) as {

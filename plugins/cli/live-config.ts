@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { messageOf } from '../../kernel/errors/message-of.ts'
-import type { AppliedChangesWire, HistoryWire, PlanWire } from '../operations/reload/routes.ts'
+import type { AppliedChangesWire, HistoryWire, PlanWire } from '../operations/reload/index.ts'
 import { PLANNED_NAME } from './configuration/file-source.ts'
 import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from './gateway-client.ts'
 import { CliError, printResult, renderTable } from './output.ts'

@@ -1,8 +1,7 @@
 /** Limits that gateways share, on a virtual clock: many gateways with uneven traffic, and one engine a millisecond away. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { Allowance } from '../../plugins/access/limits/allowance/allowance.ts'
+import { Allowance, TokenShortage } from '../../plugins/access/limits/allowance/allowance.ts'
 import { AllowanceMemory } from '../../plugins/access/limits/allowance/allowance-memory.ts'
-import { TokenShortage } from '../../plugins/access/limits/allowance/shared-bucket.ts'
 import { TokenGrants } from '../../plugins/access/limits/allowance/token-grants.ts'
 import { SharedRate } from '../../plugins/access/limits/rates/rate-limit.ts'
 import { GrantWindows } from '../../plugins/mesh/mesh/local-engine.ts'

@@ -1,9 +1,8 @@
 /** Tenant limits of this gateway and of all gateways take the same from a request: generations of tool loops, tokens at its end. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { defineValidator, type RequestContext } from '#kernel'
-import { Allowance } from '../../plugins/access/limits/allowance/allowance.ts'
+import { Allowance, type BucketFacts } from '../../plugins/access/limits/allowance/allowance.ts'
 import { AllowanceMemory } from '../../plugins/access/limits/allowance/allowance-memory.ts'
-import type { BucketFacts } from '../../plugins/access/limits/allowance/shared-bucket.ts'
 import { TokenGrants } from '../../plugins/access/limits/allowance/token-grants.ts'
 import { limitsConfig } from '../../plugins/access/limits/config.ts'
 import { MS_NS } from '../../plugins/access/limits/rates/token-bucket.ts'

@@ -2,8 +2,7 @@
 import type { RequestFacts } from '#kernel'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'
 import { Admission } from '../../plugins/access/limits/admission.ts'
-import type { AdmissionState } from '../../plugins/access/limits/admission-state.ts'
-import { ConcurrencyLimiter } from '../../plugins/access/limits/concurrency-limiter.ts'
+import { type AdmissionState, ConcurrencyLimiter } from '../../plugins/access/limits/concurrency-limiter.ts'
 import type { LimitsConfig } from '../../plugins/access/limits/config.ts'
 import { LimitsMetrics } from '../../plugins/access/limits/limits-metrics.ts'
 import { PermitQueue } from '../../plugins/access/limits/permits/permit-queue.ts'
@@ -12,9 +11,9 @@ import { BucketTable } from '../../plugins/access/limits/rates/bucket-table.ts'
 import { TenantLimiter } from '../../plugins/access/limits/rates/tenant-limiter.ts'
 import { MS_NS } from '../../plugins/access/limits/rates/token-bucket.ts'
 import { Scheduler } from '../../plugins/access/limits/scheduler/scheduler.ts'
-import { schedulerRules } from '../../plugins/access/limits/scheduler/scheduler-capacity.ts'
 import { SchedulerMetrics } from '../../plugins/access/limits/scheduler/scheduler-metrics.ts'
 import { SchedulerQueue } from '../../plugins/access/limits/scheduler/scheduler-queue.ts'
+import { schedulerRules } from '../../plugins/access/limits/scheduler/scheduler-rules.ts'
 import { SharedSlots } from '../../plugins/access/limits/scheduler/shared-slots.ts'
 
 /** @param nowMs clock of all parts, milliseconds */
@@ -28,10 +27,7 @@ export function openAdmission(
   const threadMetrics = new ThreadMetrics()
   const metrics = new LimitsMetrics({ metrics: threadMetrics })
   const schedulerMetrics = new SchedulerMetrics({ metrics: threadMetrics })
-  const scheduler = new Scheduler(schedulerRules(config.scheduler, 1), slots, {
-    onPreemption: (victim, by) => schedulerMetrics.preempted(victim, by),
-    onStarvation: (priority) => schedulerMetrics.starved(priority),
-  })
+  const scheduler = new Scheduler(schedulerRules(config.scheduler, 1), slots, schedulerMetrics)
   const concurrency = new ConcurrencyLimiter(
     {
       permits: new PermitQueue(gate, config, nowMs),

@@ -1,15 +1,7 @@
 /** The Store contract in memory: for tests that are not about storage, and the simplest implementation of the contract. */
-import type {
-  Change,
-  Collection,
-  PutOptions,
-  RangeOptions,
-  RecordPage,
-  StoredRecord,
-  StoreService,
-} from '#kernel'
-import { checkCollectionName, storeErrors, toRecordJson } from '#shared'
-import { recordKey } from '../../plugins/state/storage/record-key.ts'
+import type { Change, Collection, RangeOptions, RecordPage, StoredRecord, StoreService } from '#kernel'
+import { checkCollectionName, StoredCollection, storeErrors, toRecordJson } from '#shared'
+import { recordKey } from '../../plugins/state/storage/record-format.ts'
 
 interface Row {
   readonly collection: string
@@ -79,17 +71,16 @@ export class MemoryStore implements StoreService {
   }
 }
 
-class MemoryCollection<T> implements Collection<T> {
-  readonly name: string
+class MemoryCollection<T> extends StoredCollection<T> {
   readonly #store: MemoryStore
 
   constructor(name: string, store: MemoryStore) {
-    this.name = name
+    super(
+      name,
+      () => true,
+      (changes) => store.write(changes),
+    )
     this.#store = store
-  }
-
-  async get(tenant: string, id: string): Promise<T | undefined> {
-    return (await this.read(tenant, id))?.value
   }
 
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
@@ -99,10 +90,6 @@ class MemoryCollection<T> implements Collection<T> {
 
   getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]> {
     return Promise.all(ids.map((id) => this.get(tenant, id)))
-  }
-
-  async list(tenant: string): Promise<T[]> {
-    return this.#rowsOf(tenant).map((row) => toRecord<T>(row).value)
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
@@ -129,14 +116,6 @@ class MemoryCollection<T> implements Collection<T> {
     const { after, limit = 100 } = options
     const all = [...new Set(this.#store.rows(this.name).map(({ tenant }) => tenant))]
     return all.filter((tenant) => after === undefined || byBytes(tenant, after) > 0).slice(0, limit)
-  }
-
-  async put(tenant: string, id: string, value: T, { expiresAtMs }: PutOptions = {}): Promise<void> {
-    await this.#store.write([{ kind: 'put', collection: this.name, tenant, id, value, expiresAtMs }])
-  }
-
-  async delete(tenant: string, id: string): Promise<void> {
-    await this.#store.write([{ kind: 'delete', collection: this.name, tenant, id }])
   }
 
   #rowsOf(tenant: string): Row[] {

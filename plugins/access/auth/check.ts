@@ -67,7 +67,7 @@ export class KeyAuth implements AuthService, KeyRing {
   }
 
   useStored(records: readonly KeyRecord[] | null): void {
-    this.#stored = records === null ? null : records.map(toTableKey)
+    this.#stored = records === null ? null : records.map(storedKey)
     this.#rebuild()
   }
 
@@ -154,6 +154,11 @@ export class KeyAuth implements AuthService, KeyRing {
     if (this.#tokens === null || bearer === undefined) return null
     return this.#tokens.looksLikeToken(bearer) ? this.#tokens.verify(bearer) : null
   }
+}
+
+/** A tenant's key opens the serving routes, that of an operator the control plane. */
+function storedKey({ digest, tenant: owner, ...key }: KeyRecord): TableKey {
+  return toTableKey(digest, { ...key, owner, isServing: key.role === null })
 }
 
 function grantsById(keys: readonly TableKey[]): ReadonlyMap<string, Grant> {

@@ -1,6 +1,6 @@
 /** Finds the owner of a key in a way that does not leak the key by timing. @hot */
 import { hash } from 'node:crypto'
-import type { Identity, KeyRecord } from '#kernel'
+import type { ConfiguredKey, Identity } from '#kernel'
 
 /** The right of a key on one plane. */
 export interface Grant {
@@ -58,15 +58,18 @@ export class KeyTable {
   }
 }
 
-/** A tenant's record opens the serving routes, that of an operator the control plane. */
-export function toTableKey({ digest, id, tenant, role, expiresAtMs, models, routes }: KeyRecord): TableKey {
+/** A key in the table: it opens the planes that its listing states. */
+export function toTableKey(
+  digest: string,
+  { id, owner, isServing, role, expiresAtMs, models, routes }: Omit<ConfiguredKey, 'name' | 'setting'>,
+): TableKey {
   const identity: Identity = Object.freeze({
-    tenant,
-    role,
-    keyId: id,
+    tenant: owner,
+    role: isServing ? null : role,
+    ...(id !== null && { keyId: id }),
     ...(models !== null && { models: new Set(models) }),
     ...(routes !== null && { routes: new Set(routes) }),
   })
   const grant = { identity, expiresAtMs: expiresAtMs ?? Number.POSITIVE_INFINITY }
-  return role === null ? { digest, serving: grant, admin: null } : { digest, serving: null, admin: grant }
+  return { digest, serving: isServing ? grant : null, admin: role === null ? null : grant }
 }

@@ -1,8 +1,8 @@
 /** Reads and checks the configured keys at startup. */
-import type { ConfiguredKey, Identity, Logger, SettingProblem } from '#kernel'
+import type { ConfiguredKey, Logger, SettingProblem } from '#kernel'
 import { keyEntryProblems, toKeyRecord } from '#shared'
 import type { AuthConfig } from './config.ts'
-import { type Grant, keyDigest, type TableKey, toTableKey } from './key-table.ts'
+import { keyDigest, type TableKey, toTableKey } from './key-table.ts'
 
 export interface FileKey extends TableKey {
   /** For listings. */
@@ -15,7 +15,6 @@ export interface ConfiguredKeys {
   readonly hasControlPlane: boolean
 }
 
-const SECTION = 'plugins.auth'
 /** A key without id, expiry and restrictions, for listings. */
 const PLAIN = { id: null, name: null, expiresAtMs: null, models: null, routes: null } as const
 
@@ -29,43 +28,40 @@ export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): Configu
   const { apiKey, keys } = config
   const hasControlPlane =
     config.controlPlaneKeys.length > 0 || keys.some(({ principal }) => principal !== undefined)
-  const shared = apiKey === null ? [] : [sharedKey(apiKey, hasControlPlane)]
-  const tenants = config.tenantKeys.map((entry, index): FileKey => {
+  const found: FileKey[] = []
+  const add = (setting: string, digest: string, key: Omit<ConfiguredKey, 'setting'>) => {
+    const shown = { ...key, setting: `plugins.auth.${setting}` }
+    found.push({ ...toTableKey(digest, shown), shown })
+  }
+  if (apiKey !== null) {
+    const role = hasControlPlane ? null : 'admin'
+    add('apiKey', keyDigest(apiKey), { ...PLAIN, owner: 'auth:shared', isServing: true, role })
+  }
+  for (const [index, entry] of config.tenantKeys.entries()) {
     const { id, key } = readTenantKey(entry)
     const owner = `auth:${id}`
-    const shown = { ...PLAIN, setting: `${SECTION}.tenantKeys.${index}`, owner, isServing: true, role: null }
-    return { ...tableKey(key, grantOf({ tenant: owner, role: null }), null), shown }
-  })
-  const listed = keys.map(listedKey)
-  const operators = readControlPlaneKeys(config.controlPlaneKeys, log)
-  return { keys: [...shared, ...tenants, ...listed, ...operators], hasControlPlane }
-}
-
-function sharedKey(key: string, hasControlPlane: boolean): FileKey {
-  const owner = 'auth:shared'
-  const grant = grantOf({ tenant: owner, role: null })
-  const role = hasControlPlane ? null : 'admin'
-  const shown = { ...PLAIN, setting: `${SECTION}.apiKey`, owner, isServing: true, role } as const
-  return { ...tableKey(key, grant, role === null ? null : grant), shown }
-}
-
-function listedKey(entry: AuthConfig['keys'][number], index: number): FileKey {
-  const { id, key, digest: given } = entry
-  const record = toKeyRecord(id, key === undefined ? (given ?? '') : keyDigest(key), entry)
-  const { tenant: owner, digest: _, ...members } = record
-  const setting = `${SECTION}.keys.${index}`
-  return {
-    ...toTableKey(record),
-    shown: { ...members, name: null, setting, owner, isServing: record.role === null },
+    add(`tenantKeys.${index}`, keyDigest(key), { ...PLAIN, owner, isServing: true, role: null })
   }
-}
-
-function tableKey(key: string, serving: Grant | null, admin: Grant | null): TableKey {
-  return { digest: keyDigest(key), serving, admin }
-}
-
-function grantOf(identity: Identity): Grant {
-  return { identity, expiresAtMs: Number.POSITIVE_INFINITY }
+  for (const [index, entry] of keys.entries()) {
+    const { id, key } = entry
+    const record = toKeyRecord(id, key === undefined ? (entry.digest ?? '') : keyDigest(key), entry)
+    const { digest, tenant: owner, ...members } = record
+    add(`keys.${index}`, digest, { ...members, name: null, owner, isServing: members.role === null })
+  }
+  for (const [index, entry] of config.controlPlaneKeys.entries()) {
+    // Only the first three colons separate fields, so the key may contain colons.
+    const [id = '', name = '', roleName = '', ...rest] = entry.split(':')
+    const key = rest.join(':')
+    if (id === '' || key === '' || isPadded(id) || isPadded(key)) {
+      log.warn({ index }, 'control-plane key ignored: it must be of the form id:name:role:key')
+      continue
+    }
+    // Any role other than admin is treated as user.
+    const role = roleName.trim().toLowerCase() === 'admin' ? 'admin' : 'user'
+    const shown = { ...PLAIN, name: name || null, owner: `auth:${id}`, isServing: false }
+    add(`controlPlaneKeys.${index}`, keyDigest(key), { ...shown, role })
+  }
+  return { keys: found, hasControlPlane }
 }
 
 /** The texts contain no key. */
@@ -118,33 +114,6 @@ function* listedProblems(keys: AuthConfig['keys'], seenDigests: Set<string>): Ge
 function readTenantKey(entry: string): { id: string; key: string } {
   const colon = entry.indexOf(':')
   return { id: entry.slice(0, Math.max(colon, 0)), key: entry.slice(colon + 1) }
-}
-
-function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'warn'>): FileKey[] {
-  const keys: FileKey[] = []
-  for (const [index, entry] of entries.entries()) {
-    // Only the first three colons separate fields, so the key may contain colons.
-    const [id = '', name = '', roleName = '', ...rest] = entry.split(':')
-    const key = rest.join(':')
-    if (id === '' || key === '' || isPadded(id) || isPadded(key)) {
-      log.warn({ index }, 'control-plane key ignored: it must be of the form id:name:role:key')
-      continue
-    }
-    // Any role other than admin is treated as user.
-    const role = roleName.trim().toLowerCase() === 'admin' ? 'admin' : 'user'
-    const owner = `auth:${id}`
-    const setting = `${SECTION}.controlPlaneKeys.${index}`
-    const shown = {
-      ...PLAIN,
-      name: name === '' ? null : name,
-      setting,
-      owner,
-      isServing: false,
-      role,
-    } as const
-    keys.push({ ...tableKey(key, null, grantOf({ tenant: owner, role })), shown })
-  }
-  return keys
 }
 
 function isPadded(text: string): boolean {

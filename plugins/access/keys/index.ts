@@ -1,16 +1,11 @@
 /** The keys plugin: keys that are created and revoked at runtime, in the shared or the local store. */
-import { defineCommand, definePlugin, defineReplica, Keys, SharedStore, Store } from '#kernel'
+import { definePlugin, Keys, SharedStore, Store } from '#kernel'
 import { findRecordStore } from '#shared'
 import { keysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { KeyKeeper } from './key-keeper.ts'
 import { keyRoutes } from './routes.ts'
-import type { StoredKey } from './stored-key.ts'
-
-/** In order of creation; null while they are unknown. */
-const StoredKeysReplica = defineReplica<readonly StoredKey[] | null>('keys.stored', null)
-const CreateKey = defineCommand<StoredKey, void>('keys.create')
-const RevokeKey = defineCommand<string, void>('keys.revoke')
+import { CreateKey, RevokeKey, StoredKeysReplica } from './stored-key.ts'
 
 export default definePlugin({
   manifest: {
@@ -30,15 +25,7 @@ export default definePlugin({
     const replica = host.replica(StoredKeysReplica)
     ring.useStored(replica.current)
     replica.onChange((next) => ring.useStored(next))
-    const routes = keyRoutes({
-      configured: () => ring.configured,
-      current: () => replica.current,
-      generate: () => ring.generate(),
-      create: (key) => host.command(CreateKey, key),
-      revoke: (id) => host.command(RevokeKey, id),
-      endpoints: () => new Set(host.routes().map(({ endpoint }) => endpoint ?? 'other')),
-    })
-    for (const route of routes) host.route(route)
+    for (const route of keyRoutes(host, ring)) host.route(route)
     if (!host.isControl) return
     const keeper = new KeyKeeper({
       store,

@@ -7,7 +7,7 @@ import {
   type StoreService,
   settlesWithin,
 } from '#kernel'
-import { pagesOf } from '#shared'
+import { pagesOf, RepeatedWork } from '#shared'
 import type { KeysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { isStoredKey, type StoredKey } from './stored-key.ts'
@@ -43,8 +43,12 @@ export class KeyKeeper {
   #isFailing = false
   /** Ids of damaged records that were logged. */
   readonly #damaged = new Set<string>()
-  #timer: NodeJS.Timeout | null = null
-  #isStopped = false
+  /** A local store has no other writers: it is read once. */
+  readonly #refreshes = new RepeatedWork(async () => {
+    await this.#serially(() => this.#refresh())
+    const { isShared, config } = this.#options
+    return this.#held === null || isShared ? config.refreshMs : null
+  })
   /** Reads and writes run one after another, so that a read never undoes a later write. */
   #last: Promise<unknown> = Promise.resolve()
 
@@ -58,13 +62,11 @@ export class KeyKeeper {
    * `START_WAIT_MS` at the latest, so that a store that does not respond does not stop the boot.
    */
   async start(): Promise<void> {
-    const first = this.#serially(() => this.#refresh()).then(() => this.#schedule())
-    await settlesWithin(first, START_WAIT_MS)
+    await settlesWithin(this.#refreshes.start(), START_WAIT_MS)
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#refreshes.stop()
     await this.#last
   }
 
@@ -114,15 +116,6 @@ export class KeyKeeper {
     if (this.#held === null) return this.#options.publish(null)
     const keys = [...this.#held.values()].map(({ key }) => key)
     return this.#options.publish(keys.sort((a, b) => (a.id < b.id ? -1 : 1)))
-  }
-
-  /** A local store has no other writers: it is read once. */
-  #schedule(): void {
-    if (this.#isStopped || (this.#held !== null && !this.#options.isShared)) return
-    this.#timer = setTimeout(() => {
-      void this.#serially(() => this.#refresh()).finally(() => this.#schedule())
-    }, this.#options.config.refreshMs)
-    this.#timer.unref()
   }
 
   /** Never throws. */

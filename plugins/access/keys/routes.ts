@@ -1,8 +1,9 @@
 /** Routes of the keys: create, list, show and revoke. */
 import {
   adminErrorFormat,
-  type ConfiguredKey,
   defineValidator,
+  type Host,
+  type KeyRing,
   type RequestContext,
   type RouteDefinition,
   retryAfter,
@@ -10,14 +11,18 @@ import {
 } from '#kernel'
 import { type KeyEntry, keyEntryProblems, newId, toKeyRecord } from '#shared'
 import { keysErrors } from './errors.ts'
-import { type KeyQuery, listKeys } from './list-keys.ts'
 import {
   CreatedKeySchema,
+  CreateKey,
   CreateKeyBody,
   KeyListSchema,
+  type KeyQuery,
   KeySchema,
+  listKeys,
   RevokedKeySchema,
+  RevokeKey,
   type StoredKey,
+  StoredKeysReplica,
   toFileView,
   toStoredView,
 } from './stored-key.ts'
@@ -29,18 +34,6 @@ const RETRY_S = 5
 /** The response contains a secret. */
 const NOT_STORED = ['cache-control', 'no-store']
 
-export interface KeyAccess {
-  /** Keys of the configuration. */
-  configured(): readonly ConfiguredKey[]
-  /** Keys that this thread accepts, in order of creation; null while they are unknown. */
-  current(): readonly StoredKey[] | null
-  generate(): { readonly key: string; readonly digest: string }
-  create(key: StoredKey): Promise<void>
-  revoke(id: string): Promise<void>
-  /** Endpoint labels of all routes. */
-  endpoints(): ReadonlySet<string>
-}
-
 const createBody = defineValidator(CreateKeyBody)
 const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'keys' } as const
 const tag = 'Keys'
@@ -48,13 +41,20 @@ const refused = { description: 'A field is wrong; `param` names it.' }
 const unavailable = { description: 'The store is unavailable.' }
 const missing = { description: 'No key has this id.' }
 
-export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
+export function keyRoutes(host: Host, ring: KeyRing): readonly RouteDefinition[] {
+  const replica = host.replica(StoredKeysReplica)
+  const known = () => {
+    if (replica.current === null) throw keysErrors.keys_not_loaded.with(retryAfter(RETRY_S))
+    return replica.current
+  }
+  /** An id of the file takes precedence over the same one in the store, as generated ids are unlikely to be repeated. */
+  const configuredKey = (id: string) => ring.configured.find((key) => key.id === id)
   return [
     {
       ...base,
       method: 'POST',
       path: '/keys',
-      handler: (ctx) => createKey(ctx, keys),
+      handler: (ctx) => createKey(ctx, host, ring),
       docs: {
         summary: 'Create a key; the response alone contains it',
         tag,
@@ -71,7 +71,7 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
       ...base,
       method: 'GET',
       path: '/keys',
-      handler: (ctx) => ctx.json(200, listKeys(keys.configured(), known(keys), readQuery(ctx))),
+      handler: (ctx) => ctx.json(200, listKeys(ring.configured, known(), readQuery(ctx))),
       docs: {
         summary: 'List the keys: those of the configuration file, then the stored ones in order of creation',
         tag,
@@ -101,12 +101,12 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
       path: '/keys/:key_id',
       handler(ctx) {
         const id = ctx.param('key_id')
-        const own = configuredKey(keys, id)
+        const own = configuredKey(id)
         if (own !== undefined) {
           ctx.json(200, toFileView(own))
           return
         }
-        const found = known(keys).find((key) => key.id === id)
+        const found = known().find((key) => key.id === id)
         if (found === undefined) throw keysErrors.key_not_found(id)
         ctx.json(200, toStoredView(found))
       },
@@ -122,9 +122,9 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
       path: '/keys/:key_id',
       async handler(ctx) {
         const id = ctx.param('key_id')
-        const own = configuredKey(keys, id)
+        const own = configuredKey(id)
         if (own !== undefined) throw keysErrors.key_in_configuration(id, own.setting)
-        await keys.revoke(id)
+        await host.command(RevokeKey, id)
         ctx.json(200, { id, revoked: true })
       },
       docs: {
@@ -141,33 +141,28 @@ export function keyRoutes(keys: KeyAccess): readonly RouteDefinition[] {
   ]
 }
 
-/** An id of the file takes precedence over the same one in the store, as generated ids are unlikely to be repeated. */
-function configuredKey(keys: KeyAccess, id: string): ConfiguredKey | undefined {
-  return keys.configured().find((key) => key.id === id)
-}
-
-async function createKey(ctx: RequestContext, keys: KeyAccess): Promise<void> {
+async function createKey(ctx: RequestContext, host: Host, ring: KeyRing): Promise<void> {
   const { name, ...entry } = ctx.body(createBody)
-  checkEntry(entry, keys)
-  const { key, digest } = keys.generate()
+  checkEntry(entry, new Set(host.routes().map(({ endpoint }) => endpoint ?? 'other')))
+  const { key, digest } = ring.generate()
   const stored: StoredKey = {
     ...toKeyRecord(newId('key'), digest, entry),
     name: name ?? null,
     hint: key.slice(0, HINT_LENGTH),
     createdAtMs: Date.now(),
   }
-  await keys.create(stored)
+  await host.command(CreateKey, stored)
   ctx.json(201, { ...toStoredView(stored), key }, NOT_STORED)
 }
 
-function checkEntry(entry: KeyEntry, keys: KeyAccess): void {
+/** @param endpoints labels of all routes */
+function checkEntry(entry: KeyEntry, endpoints: ReadonlySet<string>): void {
   for (const { path, text } of keyEntryProblems(entry)) throw invalid(path.join('.'), text)
   if (entry.expiresAt !== undefined && Date.parse(entry.expiresAt) <= Date.now())
     throw invalid('expiresAt', `must be in the future (got ${entry.expiresAt})`)
-  const known = keys.endpoints()
   for (const [index, label] of (entry.routes ?? []).entries())
-    if (!known.has(label))
-      throw invalid(`routes.${index}`, `must be one of ${[...known].sort().join(', ')} (got '${label}')`)
+    if (!endpoints.has(label))
+      throw invalid(`routes.${index}`, `must be one of ${[...endpoints].sort().join(', ')} (got '${label}')`)
 }
 
 function readQuery(ctx: RequestContext): KeyQuery {
@@ -188,12 +183,6 @@ function readLimit(text: string | null): number {
       `must be an integer from 1 to ${MAX_LIMIT} (got ${JSON.stringify(text.slice(0, 20))})`,
     )
   return limit
-}
-
-function known(keys: KeyAccess): readonly StoredKey[] {
-  const current = keys.current()
-  if (current === null) throw keysErrors.keys_not_loaded.with(retryAfter(RETRY_S))
-  return current
 }
 
 function invalid(param: string, problem: string) {

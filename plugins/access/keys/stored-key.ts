@@ -1,5 +1,14 @@
-/** Keys as the store and the routes have them. Their secrets are never stored. */
-import { type ConfiguredKey, isObject, type KeyRecord, type KeyScope, type Static, Type } from '#kernel'
+/** Keys as the store, the routes and their listing have them. Their secrets are never stored. */
+import {
+  type ConfiguredKey,
+  defineCommand,
+  defineReplica,
+  isObject,
+  type KeyRecord,
+  type KeyScope,
+  type Static,
+  Type,
+} from '#kernel'
 import { keyEntryMembers } from '#shared'
 
 /** Plain data; also the record in the store. */
@@ -11,6 +20,11 @@ export interface StoredKey extends KeyRecord {
   /** Milliseconds since 1970. */
   readonly createdAtMs: number
 }
+
+/** In order of creation; null while they are unknown. */
+export const StoredKeysReplica = defineReplica<readonly StoredKey[] | null>('keys.stored', null)
+export const CreateKey = defineCommand<StoredKey, void>('keys.create')
+export const RevokeKey = defineCommand<string, void>('keys.revoke')
 
 /** Whether a record of the store has the members that the access check relies on. */
 export function isStoredKey(value: unknown): value is StoredKey {
@@ -132,4 +146,46 @@ function toScope({ expiresAtMs, models, routes }: KeyScope) {
     models: models === null ? null : [...models],
     routes: routes === null ? null : [...routes],
   } as const
+}
+
+/** Ids of stored keys do not begin with it. */
+const FILE_CURSOR = /^file\.(\d{1,6})$/
+
+export interface KeyQuery {
+  readonly tenant: string | null
+  readonly principal: string | null
+  readonly limit: number
+  /** Cursor of the page before; null for the first page. */
+  readonly after: string | null
+}
+
+export interface KeyPage {
+  readonly keys: readonly KeyView[]
+  /** Cursor; null at the end. */
+  readonly next: string | null
+}
+
+/** @param stored in order of their ids */
+export function listKeys(
+  configured: readonly ConfiguredKey[],
+  stored: readonly StoredKey[],
+  query: KeyQuery,
+): KeyPage {
+  const [, position] = FILE_CURSOR.exec(query.after ?? '') ?? []
+  const passed = query.after === null ? 0 : position === undefined ? configured.length : Number(position) + 1
+  const lastId = position === undefined ? (query.after ?? '') : ''
+  const isOwned = ({ owner, isServing, role }: Pick<ConfiguredKey, 'owner' | 'isServing' | 'role'>) =>
+    (query.tenant === null || (isServing && owner === OWNER_PREFIX + query.tenant)) &&
+    (query.principal === null || (role !== null && owner === OWNER_PREFIX + query.principal))
+  const found: { readonly cursor: string; view(): KeyView }[] = []
+  for (const [index, key] of configured.entries())
+    if (index >= passed && isOwned(key)) found.push({ cursor: `file.${index}`, view: () => toFileView(key) })
+  for (const key of stored)
+    if (key.id > lastId && isOwned({ owner: key.tenant, isServing: key.role === null, role: key.role }))
+      found.push({ cursor: key.id, view: () => toStoredView(key) })
+  const page = found.slice(0, query.limit)
+  return {
+    keys: page.map((listed) => listed.view()),
+    next: found.length > query.limit ? page[query.limit - 1].cursor : null,
+  }
 }

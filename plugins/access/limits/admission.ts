@@ -3,11 +3,15 @@
  * and releases everything when the request ends. Tenant limits come first, so that a tenant over its limit does not
  * use up the shared limits.
  */
-import { type OpeningGeneration, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
-import { AdmissionState, ResponseEvents } from './admission-state.ts'
-import type { Allowance } from './allowance/allowance.ts'
-import { TokenShortage } from './allowance/shared-bucket.ts'
-import type { ConcurrencyLimiter } from './concurrency-limiter.ts'
+import {
+  EventCounter,
+  type OpeningGeneration,
+  type RequestContext,
+  type RequestSlot,
+  retryAfter,
+} from '#kernel'
+import { type Allowance, TokenShortage } from './allowance/allowance.ts'
+import { AdmissionState, type ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
@@ -109,7 +113,8 @@ export class Admission {
 
   /** Counts the events of a streamed response. */
   onChunk(ctx: RequestContext, chunk: Buffer): void {
-    this.#parts.slot.get(ctx)?.events?.push(chunk)
+    const state = this.#parts.slot.get(ctx)
+    if (state !== undefined && state.eventCounter !== null) state.events += state.eventCounter.push(chunk)
   }
 
   /** Releases everything the request holds; idempotent. */
@@ -124,8 +129,8 @@ export class Admission {
     if (reservation === null) return
     // Nothing ran for a request that left the queue.
     if (wasWaiting) tenants.refund(reservation, nowNs())
-    else if (state.events !== null)
-      tenants.settle(reservation, usedTokens(ctx, state.events.count, reservation), nowNs())
+    else if (state.eventCounter !== null)
+      tenants.settle(reservation, usedTokens(ctx, state.events, reservation), nowNs())
   }
 
   /** Takes what the request still needs. @returns the tokens to ask for */
@@ -134,7 +139,7 @@ export class Admission {
       const reserved = this.#reserve(ctx)
       if (reserved instanceof TokenShortage) return reserved
       state.reservation = reserved
-      if (reserved !== null && this.#countsTokens) state.events = new ResponseEvents()
+      if (reserved !== null && this.#countsTokens) state.eventCounter = new EventCounter()
     }
     for (; state.ratesTaken < this.#rates.length; state.ratesTaken++) {
       const rate = this.#rates[state.ratesTaken]

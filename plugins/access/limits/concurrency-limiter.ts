@@ -1,15 +1,15 @@
 /** Admits requests of one thread by the concurrency limit, or by the priority scheduler if it is enabled. */
-import { type RequestContext, retryAfter } from '#kernel'
-import type { AdmissionState } from './admission-state.ts'
+import { type EventCounter, type RequestContext, retryAfter } from '#kernel'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import type { PermitQueue, QueueEntry, WaitOutcome } from './permits/permit-queue.ts'
+import type { Reservation } from './rates/tenant-limiter.ts'
 import { tenantOf } from './rates/tenant-name.ts'
-import { findPriority, MaxClasses } from './scheduler/scheduler-capacity.ts'
 import { PRIORITIES } from './scheduler/scheduler-config.ts'
 import type { ScheduleOutcome, SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
-import type { SchedulerQueue } from './scheduler/scheduler-queue.ts'
+import type { Preemptible, ScheduledRequest, SchedulerQueue } from './scheduler/scheduler-queue.ts'
+import { findPriority, MaxClasses } from './scheduler/scheduler-rules.ts'
 
 export const PRIORITY_HEADERS = ['x-weir-priority', 'x-smg-priority'] as const
 const DEFAULT_PRIORITY = PRIORITIES.indexOf('default')
@@ -21,6 +21,45 @@ const OUTCOMES: Readonly<Record<WaitOutcome, ScheduleOutcome>> = Object.freeze({
   timed_out: 'rejected_queue_timeout',
   left: 'client_cancelled',
 })
+
+const PREEMPTED_HEADERS: readonly string[] = Object.freeze([
+  'retry-after',
+  '1',
+  'x-weir-preempted',
+  'true',
+  'x-smg-preempted',
+  'true',
+])
+
+/** What one request holds from admission to its end: reservation, queue entry, permit, slot. */
+export class AdmissionState implements Preemptible {
+  reservation: Reservation | null = null
+  /** Counts the events of a streamed response; null if no token limit applies. */
+  eventCounter: EventCounter | null = null
+  events = 0
+  /** Rate limits from which a request was taken. */
+  ratesTaken = 0
+  /** True while control is asked for tokens. */
+  isAsking = false
+  /** Set while the request waits. */
+  queueEntry: QueueEntry | null = null
+  hasPermit = false
+  scheduled: ScheduledRequest | null = null
+  isOver = false
+  readonly #ctx: RequestContext
+
+  constructor(ctx: RequestContext) {
+    this.#ctx = ctx
+  }
+
+  isPreemptible(): boolean {
+    return this.#ctx.firstByteAtMs === 0 && !this.#ctx.isDone
+  }
+
+  preempt(by: number): void {
+    this.#ctx.fail(limitsErrors.scheduler_preempted.with({ headers: PREEMPTED_HEADERS }, PRIORITIES[by]))
+  }
+}
 
 export interface ConcurrencyLimiterParts {
   readonly permits: PermitQueue

@@ -1,6 +1,6 @@
 /** The limits plugin: concurrency, request rate, priority scheduling and tenant limits. */
 import { definePlugin, Mesh, ModelTargets } from '#kernel'
-import { LimitSharingReplica } from './allowance/allowance-commands.ts'
+import { LimitSharingReplica } from './allowance/allowance.ts'
 import { MeshLimits } from './allowance/mesh-limits.ts'
 import { PRIORITY_HEADERS } from './concurrency-limiter.ts'
 import { limitsConfig } from './config.ts'

@@ -1,12 +1,17 @@
 /** Builds the limits of one thread over the memory that all threads share. */
 import { type Host, ModelTargets } from '#kernel'
 import { Admission, type LimitedModels } from './admission.ts'
-import type { AdmissionState } from './admission-state.ts'
-import { Allowance } from './allowance/allowance.ts'
-import { AskTokens, type LimitSharing, ReadTokens } from './allowance/allowance-commands.ts'
+import {
+  Allowance,
+  AskTokens,
+  type BucketFacts,
+  GLOBAL_BUCKET,
+  type LimitSharing,
+  RATE_BUCKET,
+  ReadTokens,
+} from './allowance/allowance.ts'
 import { AllowanceMemory } from './allowance/allowance-memory.ts'
-import { type BucketFacts, GLOBAL_BUCKET, RATE_BUCKET } from './allowance/shared-bucket.ts'
-import { ConcurrencyLimiter } from './concurrency-limiter.ts'
+import { type AdmissionState, ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { declarePermitGauges, LimitsMetrics } from './limits-metrics.ts'
 import { isLimiting } from './limits-settings.ts'
@@ -17,12 +22,11 @@ import { OwnRate, type RateLimit, SharedRate } from './rates/rate-limit.ts'
 import { TenantLimiter } from './rates/tenant-limiter.ts'
 import { tokensLeft } from './rates/token-bucket.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
-import { sampleCapacity, schedulerRules } from './scheduler/scheduler-capacity.ts'
 import { PRIORITIES } from './scheduler/scheduler-config.ts'
 import { declareSchedulerGauges, SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
 import { SchedulerQueue } from './scheduler/scheduler-queue.ts'
+import { type SchedulerRules, sampleCapacity, schedulerRules } from './scheduler/scheduler-rules.ts'
 import { SharedSlots } from './scheduler/shared-slots.ts'
-import type { SchedulerRules } from './scheduler/slot-rules.ts'
 
 /** Requests and tokens, of the tenant and of one model rule. */
 const BUCKETS_PER_TENANT = 4
@@ -71,10 +75,7 @@ export class ThreadLimits {
     const metrics = new LimitsMetrics(host)
     const schedulerMetrics = new SchedulerMetrics(host)
     this.#capacity = this.#sample()
-    const scheduler = new Scheduler(this.#rules, this.#slots, {
-      onPreemption: (victim, by) => schedulerMetrics.preempted(victim, by),
-      onStarvation: (priority) => schedulerMetrics.starved(priority),
-    })
+    const scheduler = new Scheduler(this.#rules, this.#slots, schedulerMetrics)
     this.#schedulerQueue = new SchedulerQueue(scheduler, this.#slots, nowMs)
     const concurrency = new ConcurrencyLimiter(
       { permits: this.#permitQueue, scheduler: this.#schedulerQueue, metrics, schedulerMetrics },

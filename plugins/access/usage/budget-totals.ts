@@ -2,12 +2,10 @@
 import type { Collection } from '#kernel'
 import { pagesOf } from '#shared'
 import type { BudgetCounters } from './budget-counters.ts'
-import type { BudgetState } from './budgets.ts'
-import { budgetsOf } from './budgets.ts'
+import { type BudgetState, budgetsOf } from './budgets.ts'
 import type { Budget } from './config.ts'
 import type { Ledger } from './ledger.ts'
-import { NANO } from './price-list.ts'
-import { dayOf, idsOfDays, type StoredUsageRow, type UsageRow } from './usage-record.ts'
+import { dayOf, idsOfDays, NANO, type StoredUsageRow, type UsageRow } from './usage-record.ts'
 
 /** With a store that several gateways share, totals are read again after this time. */
 const SHARED_FRESH_MS = 5_000

@@ -2,17 +2,19 @@
  * Budgets on one thread: whether a request may start. Control knows what is used; this thread adds what it has used since it
  * last asked, and what its running requests are expected to use. Other threads' last 50 ms are missing. @hot
  */
-import { retryAfter } from '#kernel'
+import { type RequestContext, type RequestSlot, retryAfter, tenantOf } from '#kernel'
 import type { Budget } from './config.ts'
 import { usageErrors } from './errors.ts'
-import { NANO } from './price-list.ts'
-import type { BudgetUse } from './usage-record.ts'
+import type { UsageMeter } from './usage-meter.ts'
+import { type BudgetUse, NANO } from './usage-record.ts'
 
 /** State of control that may be used without asking again. */
 const FRESH_MS = 1_000
 /** Retry-After while running requests hold the rest of a budget. */
 const BUSY_RETRY_SEC = 1
 const MAX_KNOWN = 10_000
+/** For the estimate of a prompt. */
+const BYTES_PER_TOKEN = 4
 
 /** One budget of one tenant, as control knows it. */
 export interface BudgetState {
@@ -110,6 +112,46 @@ export class Budgets {
     } finally {
       known.reading = null
     }
+  }
+}
+
+/** Reserves the expected tokens before a request runs, and settles them by its usage at its end. */
+export class RequestBudgets {
+  readonly #budgets: Budgets
+  readonly #meter: UsageMeter
+  readonly #reservations: RequestSlot<Reservation>
+
+  constructor(budgets: Budgets, meter: UsageMeter, reservations: RequestSlot<Reservation>) {
+    this.#budgets = budgets
+    this.#meter = meter
+    this.#reservations = reservations
+  }
+
+  /** @throws budget_exceeded (429) */
+  enter(ctx: RequestContext): Promise<undefined> | undefined {
+    const tokens = Math.ceil((Number(ctx.header('content-length')) || 0) / BYTES_PER_TOKEN)
+    const reserved = this.#budgets.reserve(tenantOf(ctx), ctx.identity?.keyId ?? '', tokens)
+    if (reserved instanceof Promise) return reserved.then((reservation) => this.#keep(ctx, reservation))
+    return this.#keep(ctx, reserved)
+  }
+
+  /** Counts the usage. Resolves when a correction that arrives later is counted too. */
+  end(ctx: RequestContext): Promise<void> | undefined {
+    this.#meter.count(ctx)
+    const reservation = this.#reservations.get(ctx)
+    const used = this.#meter.usedBy(ctx)
+    if (reservation !== undefined) this.#budgets.settle(reservation, used)
+    return ctx.usageCorrection?.then(() => {
+      this.#meter.count(ctx)
+      if (reservation !== undefined) this.#budgets.correct(reservation, used, this.#meter.usedBy(ctx))
+    })
+  }
+
+  #keep(ctx: RequestContext, reservation: Reservation | null): undefined {
+    if (reservation === null) return
+    // The request may have ended while its budget was read.
+    if (ctx.isDone) this.#budgets.settle(reservation, null)
+    else this.#reservations.set(ctx, reservation)
   }
 }
 

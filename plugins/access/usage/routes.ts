@@ -2,35 +2,7 @@
 import { adminErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { usageErrors } from './errors.ts'
 import { dayOf } from './usage-record.ts'
-import { GROUPS, type Group, type UsageQuery, type UsageReport } from './usage-report.ts'
-
-const count = (description: string) => Type.Integer({ description })
-const name = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }))
-
-const amounts = {
-  requests: count('Answered requests, and cancelled ones whose worker had reported tokens.'),
-  input_tokens: count('Input tokens, cached ones included.'),
-  cached_tokens: count('Input tokens that were read from a cache.'),
-  output_tokens: count('Output tokens, reasoning included.'),
-  reasoning_tokens: count('Output tokens of reasoning.'),
-  cost: Type.Number({ description: 'Cost by the prices that were configured at the time.' }),
-}
-
-const UsageResponse = Type.Object({
-  object: Type.Literal('usage'),
-  from: Type.String({ description: 'First day, in UTC.' }),
-  to: Type.String({ description: 'Last day, in UTC.' }),
-  data: Type.Array(
-    Type.Object({
-      day: name('With `group_by=day`.'),
-      tenant: name('With `group_by=tenant`.'),
-      key: name('With `group_by=key`; null for keys without an id.'),
-      model: name('With `group_by=model`.'),
-      ...amounts,
-    }),
-  ),
-  total: Type.Object(amounts),
-})
+import { GROUPS, type Group, type UsageQuery, UsageReport } from './usage-report.ts'
 
 const filter = (description: string) => Type.Optional(Type.String({ description }))
 
@@ -54,7 +26,7 @@ export function usageRoute(read: (query: UsageQuery) => Promise<UsageReport>): R
         group_by: filter('Any of day, tenant, key and model, separated by commas. Default: tenant,model.'),
       },
       responses: {
-        200: { description: 'Usage by group, and in total.', schema: UsageResponse },
+        200: { description: 'Usage by group, and in total.', schema: UsageReport },
         400: { description: 'A parameter is invalid, or the report would be too large.' },
       },
     },

@@ -1,13 +1,16 @@
 /**
- * Collects the usage of the requests of one thread, added up by tenant, key and model, and sends it to control in batches.
+ * Collects the usage of the requests of one thread with its costs, added up by tenant, key and model, and sends it to
+ * control in batches.
  * bench: micro/usage @hot
  */
 import { type RequestContext, type RequestSlot, type TokenUsage, tenantOf } from '#kernel'
-import type { PriceList } from './price-list.ts'
+import type { Price } from './config.ts'
 import { type BudgetUse, dayOf, noUsage, type UsageAmount, type UsageRow } from './usage-record.ts'
 
 /** Longest delay of usage that no response waits for. */
 const FLUSH_MS = 50
+/** Billionths per token, from a price per million tokens. */
+const NANO_PER_MICRO = 1_000
 const NO_TOKENS: TokenUsage = { input: 0, output: 0, cached: 0, reasoning: 0 }
 
 export interface MeterParts {
@@ -97,5 +100,38 @@ export class UsageMeter {
     const rows = [...this.#tallies.values()].map((tally): UsageRow => ({ ...tally, day }))
     this.#tallies = new Map()
     return this.#parts.send(rows)
+  }
+}
+
+interface TokenPrices {
+  readonly input: number
+  readonly cached: number
+  readonly output: number
+}
+
+const FREE: TokenPrices = { input: 0, cached: 0, output: 0 }
+
+/** Costs of token usage by the configured prices. */
+export class PriceList {
+  readonly #byModel: ReadonlyMap<string, TokenPrices>
+  readonly #others: TokenPrices
+
+  constructor(prices: readonly Price[]) {
+    this.#byModel = new Map(prices.map((price) => [price.model, toTokenPrices(price)]))
+    this.#others = this.#byModel.get('*') ?? FREE
+  }
+
+  /** In billionths of the currency. */
+  costNano(model: string, { input, output, cached }: TokenUsage): number {
+    const price = this.#byModel.get(model) ?? this.#others
+    return Math.round((input - cached) * price.input + cached * price.cached + output * price.output)
+  }
+}
+
+function toTokenPrices({ input, cachedInput = input, output }: Price): TokenPrices {
+  return {
+    input: input * NANO_PER_MICRO,
+    cached: cachedInput * NANO_PER_MICRO,
+    output: output * NANO_PER_MICRO,
   }
 }

@@ -30,6 +30,7 @@ export interface UsageRow extends UsageAmount {
 export type StoredUsageRow = Omit<UsageRow, 'tenant'>
 
 export const DAY_MS = 86_400_000
+export const NANO = 1_000_000_000
 /** In no name: model labels and key ids have no control characters. */
 const SEPARATOR = '\u001f'
 

@@ -1,9 +1,8 @@
 /** Reads usage from the ledger, filtered and grouped. */
-import type { Collection } from '#kernel'
+import { type Collection, type Static, Type } from '#kernel'
 import { pagesOf, tenantsOf } from '#shared'
 import { usageErrors } from './errors.ts'
-import { NANO } from './price-list.ts'
-import { addUsage, idsOfDays, noUsage, type StoredUsageRow, type UsageAmount } from './usage-record.ts'
+import { addUsage, idsOfDays, NANO, noUsage, type StoredUsageRow, type UsageAmount } from './usage-record.ts'
 
 const MAX_ROWS = 100_000
 
@@ -20,22 +19,34 @@ export interface UsageQuery {
   readonly groupBy: readonly Group[]
 }
 
-export interface ShownUsage extends Partial<Record<Group, string | null>> {
-  readonly requests: number
-  readonly input_tokens: number
-  readonly cached_tokens: number
-  readonly output_tokens: number
-  readonly reasoning_tokens: number
-  readonly cost: number
+const count = (description: string) => Type.Integer({ description })
+const name = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }))
+
+const amounts = {
+  requests: count('Answered requests, and cancelled ones whose worker had reported tokens.'),
+  input_tokens: count('Input tokens, cached ones included.'),
+  cached_tokens: count('Input tokens that were read from a cache.'),
+  output_tokens: count('Output tokens, reasoning included.'),
+  reasoning_tokens: count('Output tokens of reasoning.'),
+  cost: Type.Number({ description: 'Cost by the prices that were configured at the time.' }),
 }
 
-export interface UsageReport {
-  readonly object: 'usage'
-  readonly from: string
-  readonly to: string
-  readonly data: readonly ShownUsage[]
-  readonly total: ShownUsage
-}
+const UsageOfGroup = Type.Object({
+  day: name('With `group_by=day`.'),
+  tenant: name('With `group_by=tenant`.'),
+  key: name('With `group_by=key`; null for keys without an id.'),
+  model: name('With `group_by=model`.'),
+  ...amounts,
+})
+
+export const UsageReport = Type.Object({
+  object: Type.Literal('usage'),
+  from: Type.String({ description: 'First day, in UTC.' }),
+  to: Type.String({ description: 'Last day, in UTC.' }),
+  data: Type.Array(UsageOfGroup),
+  total: Type.Object(amounts),
+})
+export type UsageReport = Static<typeof UsageReport>
 
 /** @throws usage_report_too_large (400) */
 export async function readUsage(
@@ -86,7 +97,7 @@ function namesOf(
   )
 }
 
-function toShown({ requests, input, cached, output, reasoning, costNano }: UsageAmount): ShownUsage {
+function toShown({ requests, input, cached, output, reasoning, costNano }: UsageAmount) {
   return {
     requests,
     input_tokens: input,

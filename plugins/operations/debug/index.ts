@@ -1,15 +1,17 @@
 /** The debug plugin: records of past requests, and the Server-Timing header. */
-import { defineCommand, definePlugin, type RouteDefinition } from '#kernel'
+import { adminErrorFormat, defineCommand, definePlugin, type RouteDefinition } from '#kernel'
 import { debugConfig } from './config.ts'
+import { debugErrors } from './errors.ts'
 import { RequestRecorder, toKnownId } from './record.ts'
-import { RecordSender } from './record-sender.ts'
-import { RequestLog } from './request-log.ts'
-import { requestRoute } from './routes.ts'
+import { RecordSender, RequestLog } from './request-log.ts'
 import { ASK_HEADER, ServerTiming } from './server-timing.ts'
-import type { RequestView } from './wire.ts'
+import { RequestsResponse, type RequestView } from './wire.ts'
 
 const RememberRequests = defineCommand<readonly RequestView[], void>('debug.remember')
 const FindRequests = defineCommand<string, readonly RequestView[]>('debug.find')
+
+/** Delay before a second lookup, because records of other threads arrive late. Milliseconds. */
+const SECOND_LOOK_MS = 120
 
 export default definePlugin({
   manifest: {
@@ -42,3 +44,30 @@ export default definePlugin({
     })
   },
 })
+
+function requestRoute(find: (id: string) => Promise<readonly RequestView[]>): RouteDefinition {
+  return {
+    method: 'GET',
+    path: '/debug/requests/:request_id',
+    access: 'admin',
+    errors: adminErrorFormat,
+    handler: async (ctx) => {
+      const id = ctx.param('request_id')
+      let requests = await find(id)
+      if (requests.length === 0) {
+        await new Promise((resolve) => setTimeout(resolve, SECOND_LOOK_MS))
+        requests = await find(id)
+      }
+      if (requests.length === 0) throw debugErrors.request_not_found(id)
+      ctx.json(200, { requests: [...requests] } satisfies RequestsResponse)
+    },
+    docs: {
+      summary: 'Show a past request: candidate workers, attempts, timings',
+      tag: 'Debugging',
+      responses: {
+        200: { description: 'Matching requests, latest first.', schema: RequestsResponse },
+        404: { description: 'The request is unknown or its record has expired.' },
+      },
+    },
+  }
+}

@@ -1,6 +1,11 @@
-/** Keeps the last requests of all threads on control, bounded by number and age. */
+/** The last requests of all threads: sent to control in batches, and kept there, bounded by number and age. */
+import type { Logger } from '#kernel'
 import type { RequestView } from './wire.ts'
 
+/** Maximum delay of a record, in milliseconds. */
+const FLUSH_MS = 50
+/** Maximum pending records; if control falls behind, the newest are dropped. */
+const MAX_WAITING = 5_000
 /** Maximum requests returned for one id. */
 const MAX_PER_ID = 10
 
@@ -9,6 +14,7 @@ interface Remembered {
   readonly atMs: number
 }
 
+/** Kept on control. */
 export class RequestLog {
   readonly #byId = new Map<string, Remembered[]>()
   readonly #inOrder: Remembered[] = []
@@ -63,5 +69,48 @@ export class RequestLog {
     if (this.#first <= this.#keep) return
     this.#inOrder.splice(0, this.#first)
     this.#first = 0
+  }
+}
+
+/** Sends records to control in batches instead of one message per request. */
+export class RecordSender {
+  #waiting: RequestView[] = []
+  #isScheduled = false
+  #dropped = 0
+  readonly #send: (views: readonly RequestView[]) => Promise<void>
+  readonly #log: Logger
+
+  constructor(send: (views: readonly RequestView[]) => Promise<void>, log: Logger) {
+    this.#send = send
+    this.#log = log
+  }
+
+  add(view: RequestView): void {
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#dropped++
+      return
+    }
+    this.#waiting.push(view)
+    if (!this.#isScheduled) this.#schedule()
+  }
+
+  #schedule(): void {
+    this.#isScheduled = true
+    setTimeout(() => void this.#flush(), FLUSH_MS).unref()
+  }
+
+  async #flush(): Promise<void> {
+    const views = this.#waiting
+    this.#waiting = []
+    try {
+      await this.#send(views)
+    } catch (err) {
+      this.#log.debug({ err }, 'debug records could not be sent')
+    }
+    if (this.#dropped > 0)
+      this.#log.warn({ dropped: this.#dropped }, 'debug records dropped: too many pending')
+    this.#dropped = 0
+    this.#isScheduled = false
+    if (this.#waiting.length > 0) this.#schedule()
   }
 }

@@ -11,10 +11,14 @@ import { type RoutedMetrics, type RouterKind, type RouterMetrics, routerErrorTyp
 import type { UsageMetrics } from './usage-metrics.ts'
 import type { WorkerMetrics } from './worker-metrics.ts'
 
+export interface CallMetrics {
+  readonly router: RouterMetrics
+  readonly workers: WorkerMetrics
+  readonly usage: UsageMetrics
+}
+
 export class CallMeter implements CallWatch {
-  readonly #router: RouterMetrics
-  readonly #workers: WorkerMetrics
-  readonly #usage: UsageMetrics
+  readonly #metrics: CallMetrics
   readonly #kind: RouterKind
   readonly #routed: RoutedMetrics
   readonly #startedAtMs: number
@@ -22,17 +26,8 @@ export class CallMeter implements CallWatch {
   #answeredAtMs = 0
   #outputTokens = 0
 
-  constructor(
-    router: RouterMetrics,
-    workers: WorkerMetrics,
-    usage: UsageMetrics,
-    kind: RouterKind,
-    routed: RoutedMetrics,
-    startedAtMs: number,
-  ) {
-    this.#router = router
-    this.#workers = workers
-    this.#usage = usage
+  constructor(metrics: CallMetrics, kind: RouterKind, routed: RoutedMetrics, startedAtMs: number) {
+    this.#metrics = metrics
     this.#kind = kind
     this.#routed = routed
     this.#startedAtMs = startedAtMs
@@ -42,19 +37,19 @@ export class CallMeter implements CallWatch {
   /** The worker's status line and headers have arrived. */
   answered(status: number): void {
     this.#answeredAtMs = performance.now()
-    this.#router.onUpstreamResponse(this.#kind, status, null)
+    this.#metrics.router.onUpstreamResponse(this.#kind, status, null)
   }
 
   /** @param worker at which the attempt failed */
   failed(worker: WorkerEntry, failure: UpstreamFailure, status: number): void {
-    this.#router.onUpstreamResponse(this.#kind, status, failure.kind)
-    this.#workers.onError(worker.workerType, worker.connectionMode, failure.kind)
+    this.#metrics.router.onUpstreamResponse(this.#kind, status, failure.kind)
+    this.#metrics.workers.onError(worker.workerType, worker.connectionMode, failure.kind)
   }
 
   used(ctx: RequestContext, worker: WorkerEntry, usage: TokenUsage): void {
     this.#outputTokens += usage.output
     this.#routed.onTokens(usage)
-    this.#usage.onUsage(tenantOf(ctx), worker.url, usage)
+    this.#metrics.usage.onUsage(tenantOf(ctx), worker.url, usage)
   }
 
   /** @param status of the response to the client; 0 if the client disconnected first */

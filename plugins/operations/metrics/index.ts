@@ -3,9 +3,8 @@ import { definePlugin, TrafficWatch } from '#kernel'
 import { hostProblem } from '#shared'
 import { metricsConfig } from './config.ts'
 import { metricsFlags } from './flags.ts'
-import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
+import { declareEventLoopMetrics, declareProcessMetrics, declareThreadMemory } from './process-metrics.ts'
 import { openEndpoint } from './prometheus.ts'
-import { declareThreadMemory } from './thread-memory.ts'
 import { TrafficMetrics } from './traffic-metrics.ts'
 
 export default definePlugin({

@@ -1,7 +1,7 @@
-/** Metrics of the process and of each thread's event loop, read at each scrape. */
+/** Metrics of the process, and of event loop and memory of each thread, read at each scrape. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { type Metrics, readVersion } from '#kernel'
+import { type GaugeHandle, type Metrics, readVersion } from '#kernel'
 
 /**
  * Sampling interval of the event loop, in milliseconds. Each sample wakes an idle thread, which costs about 0.1 ms of CPU.
@@ -47,6 +47,44 @@ export function declareEventLoopMetrics(metrics: Metrics, thread: number): () =>
   })
   return () => {
     watch.disable()
+  }
+}
+
+/** Label value by member of `process.memoryUsage()`; in a thread these cover the isolate of the thread only. */
+const KINDS = [
+  ['heapUsed', 'heap_used'],
+  ['heapTotal', 'heap_total'],
+  ['external', 'external'],
+  ['arrayBuffers', 'array_buffers'],
+] as const
+
+/**
+ * Declares `weir_thread_memory_bytes{thread, kind}`, so that growth of the resident memory can be attributed.
+ *
+ * @param thread 0 for control, 1-based for data threads
+ */
+export function declareThreadMemory(metrics: Metrics, thread: number): void {
+  const family = metrics.gauge({
+    name: 'weir_thread_memory_bytes',
+    help: 'Memory of a thread: heap_used and heap_total of V8, external memory of its objects, and array_buffers. Buffers that threads share count on thread 0.',
+    labels: ['thread', 'kind'],
+  })
+  const gauges = KINDS.map(([member, kind]): [typeof member, GaugeHandle] => [
+    member,
+    family.labels(String(thread), kind),
+  ])
+  metrics.onCollect(() => {
+    const usage = memoryUsage()
+    if (usage !== null) for (const [member, gauge] of gauges) gauge.value = usage[member]
+  })
+}
+
+/** Null without a free file descriptor, which the resident memory of the process needs. */
+function memoryUsage(): NodeJS.MemoryUsage | null {
+  try {
+    return process.memoryUsage()
+  } catch {
+    return null
   }
 }
 

@@ -1,6 +1,7 @@
 /** @hot Metrics of routed requests by model and endpoint; one lookup per request. */
 import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, TokenUsage } from '#kernel'
 import { LabelLimit, OTHER } from '#shared'
+import { TokenCounters } from './usage-metrics.ts'
 
 /** Maximum distinct error codes of upstream responses; further ones are counted as `other`. */
 const MAX_ERROR_CODES = 200
@@ -67,10 +68,7 @@ export class RoutedMetrics {
   /** Null for responses that are not streamed. */
   readonly #generation: HistogramHandle | null
   readonly #pace: HistogramHandle | null
-  readonly #inputTokens: CounterHandle
-  readonly #outputTokens: CounterHandle
-  readonly #cachedTokens: CounterHandle
-  readonly #reasoningTokens: CounterHandle
+  readonly #tokens: TokenCounters
   readonly #families: Families
   readonly #model: string
 
@@ -94,10 +92,7 @@ export class RoutedMetrics {
     const { generation, pace, tokens } = families
     this.#generation = streaming ? generation.labels(routerType, backendType, model, endpoint) : null
     this.#pace = streaming ? pace.labels(routerType, backendType, model, endpoint) : null
-    this.#inputTokens = tokens.labels(routerType, backendType, model, endpoint, 'input')
-    this.#outputTokens = tokens.labels(routerType, backendType, model, endpoint, 'output')
-    this.#cachedTokens = tokens.labels(routerType, backendType, model, endpoint, 'cached')
-    this.#reasoningTokens = tokens.labels(routerType, backendType, model, endpoint, 'reasoning')
+    this.#tokens = new TokenCounters(tokens, routerType, backendType, model, endpoint)
   }
 
   /** A request without a worker; not in the duration histogram, which its short duration would distort. */
@@ -126,11 +121,8 @@ export class RoutedMetrics {
     this.#pace?.observe(secondsPerToken)
   }
 
-  onTokens({ input, output, cached, reasoning }: TokenUsage): void {
-    this.#inputTokens.value += input
-    this.#outputTokens.value += output
-    this.#cachedTokens.value += cached
-    this.#reasoningTokens.value += reasoning
+  onTokens(usage: TokenUsage): void {
+    this.#tokens.add(usage)
   }
 
   /**

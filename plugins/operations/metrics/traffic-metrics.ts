@@ -15,7 +15,7 @@ import {
 } from '#kernel'
 import { modelLabelLimit, OTHER } from '#shared'
 import { BreakerMetrics } from './breaker-metrics.ts'
-import { CallMeter } from './call-meter.ts'
+import { CallMeter, type CallMetrics } from './call-meter.ts'
 import { HttpMetrics } from './http-metrics.ts'
 import { type RouterKind, RouterMetrics, routerKinds } from './router-metrics.ts'
 import { UsageMetrics } from './usage-metrics.ts'
@@ -35,33 +35,49 @@ const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
 /** Of those, the codes of requests whose model no worker lists. */
 const UNKNOWN_MODEL_CODES: ReadonlySet<string> = new Set(['no_workers', 'workers_pending', 'model_not_found'])
 
+/** Highest attempt number with its own label; later attempts are labelled `more`. */
+const MAX_ATTEMPT_LABEL = 20
+
 /** Labels of requests without a worker. */
 const UNROUTED = routerKinds('http')
 
 export class TrafficMetrics implements TrafficWatch {
   readonly breakers: BreakerMetrics
   readonly #metrics: Metrics
-  readonly #router: RouterMetrics
-  readonly #workers: WorkerMetrics
-  readonly #usage: UsageMetrics
-  readonly #retries: RetryMetrics
+  readonly #calls: CallMetrics
+  readonly #retries: MetricFamily<CounterHandle>
+  readonly #exhausted: MetricFamily<CounterHandle>
+  readonly #backOff: MetricFamily<HistogramHandle>
   /** Set on threads that serve requests. */
   #http: HttpMetrics | null = null
 
   constructor(metrics: Metrics) {
     const models = modelLabelLimit()
     this.#metrics = metrics
-    this.#router = new RouterMetrics(metrics, models)
-    this.#workers = new WorkerMetrics(metrics, models)
-    this.#usage = new UsageMetrics(metrics)
-    this.#retries = new RetryMetrics(metrics)
+    this.#calls = {
+      router: new RouterMetrics(metrics, models),
+      workers: new WorkerMetrics(metrics, models),
+      usage: new UsageMetrics(metrics),
+    }
+    const labels = ['worker_type', 'endpoint']
+    this.#retries = metrics.counter({ name: 'weir_worker_retries_total', help: 'Retries.', labels })
+    this.#exhausted = metrics.counter({
+      name: 'weir_worker_retries_exhausted_total',
+      help: 'Requests that failed after the last retry.',
+      labels,
+    })
+    this.#backOff = metrics.histogram({
+      name: 'weir_worker_retry_backoff_seconds',
+      help: 'Backoff before a retry, by attempt number.',
+      labels: ['attempt'],
+    })
     this.breakers = new BreakerMetrics(metrics)
   }
 
   /** Declares gauges of the whole gateway; call on control only, because gauges of several threads are added up. */
   watchWorkers(balance: WorkerBalance): void {
     this.breakers.watch(balance)
-    this.#workers.watch(balance)
+    this.#calls.workers.watch(balance)
   }
 
   route(method: string, path: string | null): RouteWatch {
@@ -81,7 +97,7 @@ export class TrafficMetrics implements TrafficWatch {
   }
 
   selected(worker: WorkerEntry, model: string, policy: string): void {
-    this.#workers.onSelection(worker, model, policy)
+    this.#calls.workers.onSelection(worker, model, policy)
   }
 
   call(
@@ -92,8 +108,8 @@ export class TrafficMetrics implements TrafficWatch {
     startedAtMs: number,
   ): CallWatch {
     const kind = kindOf(worker)
-    const routed = this.#router.forRequest(kind, model, endpoint, streaming)
-    return new CallMeter(this.#router, this.#workers, this.#usage, kind, routed, startedAtMs)
+    const routed = this.#calls.router.forRequest(kind, model, endpoint, streaming)
+    return new CallMeter(this.#calls, kind, routed, startedAtMs)
   }
 
   /** Unknown models are labelled `other`, because clients choose their names. */
@@ -101,16 +117,19 @@ export class TrafficMetrics implements TrafficWatch {
     const code = error instanceof GatewayError ? error.code : ''
     const kind = code === 'server_selection_failed' ? UNROUTED.pair : UNROUTED.regular
     const isKnown = !UNKNOWN_MODEL_CODES.has(code)
-    const routed = this.#router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
+    const routed = this.#calls.router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
     routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
   }
 
+  /** @param attempt number of the attempt, at least 2 */
   retried(workerType: WorkerType, endpoint: string, attempt: number, waitedMs: number): void {
-    this.#retries.onRetry(workerType, endpoint, attempt, waitedMs)
+    this.#retries.labels(workerType, endpoint).value += 1
+    const label = attempt > MAX_ATTEMPT_LABEL ? 'more' : String(attempt)
+    this.#backOff.labels(label).observe(waitedMs / 1000)
   }
 
   exhausted(workerType: WorkerType, endpoint: string): void {
-    this.#retries.onExhausted(workerType, endpoint)
+    this.#exhausted.labels(workerType, endpoint).value += 1
   }
 }
 
@@ -146,50 +165,4 @@ export function declareOpenRequestAges(metrics: Metrics, startTimesMs: () => Ite
       bands[index === -1 ? AGE_BOUNDS.length : index].value += 1
     }
   })
-}
-
-/** Highest attempt number with its own label; later attempts are labelled `more`. */
-const MAX_ATTEMPT_LABEL = 20
-
-/** Declares the retry metrics of one thread. */
-class RetryMetrics {
-  readonly #retries: MetricFamily<CounterHandle>
-  readonly #exhausted: MetricFamily<CounterHandle>
-  readonly #backOff: MetricFamily<HistogramHandle>
-
-  constructor(metrics: Metrics) {
-    const labels = ['worker_type', 'endpoint']
-    this.#retries = metrics.counter({
-      name: 'weir_worker_retries_total',
-      help: 'Retries.',
-      labels,
-    })
-    this.#exhausted = metrics.counter({
-      name: 'weir_worker_retries_exhausted_total',
-      help: 'Requests that failed after the last retry.',
-      labels,
-    })
-    this.#backOff = metrics.histogram({
-      name: 'weir_worker_retry_backoff_seconds',
-      help: 'Backoff before a retry, by attempt number.',
-      labels: ['attempt'],
-    })
-  }
-
-  /**
-   * A retry starts.
-   *
-   * @param endpoint short label of the route, such as `chat`
-   * @param attempt number of the attempt, at least 2
-   */
-  onRetry(workerType: WorkerType, endpoint: string, attempt: number, waitedMs: number): void {
-    this.#retries.labels(workerType, endpoint).value += 1
-    const label = attempt > MAX_ATTEMPT_LABEL ? 'more' : String(attempt)
-    this.#backOff.labels(label).observe(waitedMs / 1000)
-  }
-
-  /** A retryable failure occurred, but no attempt is left. */
-  onExhausted(workerType: WorkerType, endpoint: string): void {
-    this.#exhausted.labels(workerType, endpoint).value += 1
-  }
 }

@@ -8,8 +8,8 @@ const MAX_TENANTS = 100
 const MAX_WORKERS = 1_000
 
 export class UsageMetrics {
-  readonly #workers: TokenCounters
-  readonly #tenants: TokenCounters
+  readonly #workers: NamedCounters
+  readonly #tenants: NamedCounters
 
   constructor(metrics: Metrics) {
     const worker = metrics.counter({
@@ -22,52 +22,55 @@ export class UsageMetrics {
       help: 'Tokens of the requests of tenants; `other` beyond 100 tenants.',
       labels: ['tenant', 'token_type'],
     })
-    this.#workers = new TokenCounters(worker, MAX_WORKERS)
-    this.#tenants = new TokenCounters(tenant, MAX_TENANTS)
+    this.#workers = new NamedCounters(worker, MAX_WORKERS)
+    this.#tenants = new NamedCounters(tenant, MAX_TENANTS)
   }
 
   onUsage(tenant: string, workerUrl: string, usage: TokenUsage): void {
-    this.#workers.add(workerUrl, usage)
-    this.#tenants.add(tenant, usage)
+    this.#workers.of(workerUrl).add(usage)
+    this.#tenants.of(tenant).add(usage)
   }
 }
 
-interface Counters {
-  readonly input: CounterHandle
-  readonly output: CounterHandle
-  readonly cached: CounterHandle
-  readonly reasoning: CounterHandle
+/** Tokens by type. */
+export class TokenCounters {
+  readonly #input: CounterHandle
+  readonly #output: CounterHandle
+  readonly #cached: CounterHandle
+  readonly #reasoning: CounterHandle
+
+  /** @param labels of all series but the token type */
+  constructor(family: MetricFamily<CounterHandle>, ...labels: readonly string[]) {
+    this.#input = family.labels(...labels, 'input')
+    this.#output = family.labels(...labels, 'output')
+    this.#cached = family.labels(...labels, 'cached')
+    this.#reasoning = family.labels(...labels, 'reasoning')
+  }
+
+  add({ input, output, cached, reasoning }: TokenUsage): void {
+    this.#input.value += input
+    this.#output.value += output
+    this.#cached.value += cached
+    this.#reasoning.value += reasoning
+  }
 }
 
-class TokenCounters {
+/** Token counters by name, bounded in number. */
+class NamedCounters {
   readonly #family: MetricFamily<CounterHandle>
   readonly #limit: LabelLimit
-  readonly #byName = new Map<string, Counters>()
+  readonly #byName = new Map<string, TokenCounters>()
 
   constructor(family: MetricFamily<CounterHandle>, max: number) {
     this.#family = family
     this.#limit = new LabelLimit(max)
   }
 
-  add(name: string, { input, output, cached, reasoning }: TokenUsage): void {
-    const counters = this.#byName.get(name) ?? this.#open(name)
-    counters.input.value += input
-    counters.output.value += output
-    counters.cached.value += cached
-    counters.reasoning.value += reasoning
-  }
-
-  #open(name: string): Counters {
-    const label = this.#limit.admit(name)
-    const known = this.#byName.get(label)
+  of(name: string): TokenCounters {
+    const known = this.#byName.get(name)
     if (known !== undefined) return known
-    const counter = (type: string) => this.#family.labels(label, type)
-    const counters = {
-      input: counter('input'),
-      output: counter('output'),
-      cached: counter('cached'),
-      reasoning: counter('reasoning'),
-    }
+    const label = this.#limit.admit(name)
+    const counters = this.#byName.get(label) ?? new TokenCounters(this.#family, label)
     this.#byName.set(label, counters)
     return counters
   }

@@ -1,9 +1,19 @@
 /** The openapi plugin: describes every enabled route in one OpenAPI document. */
 import { apiErrorFormat, definePlugin, Type } from '#kernel'
-import { openapiConfig } from './config.ts'
 import { buildDocument } from './document.ts'
 
 const version = '0.1.0'
+
+const openapiConfig = Type.Object(
+  {
+    title: Type.String({ default: 'Weir', minLength: 1, description: 'Title of the document.' }),
+    serverUrls: Type.Array(Type.String(), {
+      default: ['/'],
+      description: 'Base URLs of the gateway for clients.',
+    }),
+  },
+  { additionalProperties: false },
+)
 
 export default definePlugin({
   manifest: {

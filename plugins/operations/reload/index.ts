@@ -1,6 +1,65 @@
-/** The reload plugin: plans and applies a changed configuration at runtime over HTTP. */
-import { definePlugin, Type } from '#kernel'
-import { reloadRoutes } from './routes.ts'
+/** The reload plugin: plans and applies a changed configuration at runtime over HTTP, and lists those applied before. */
+import {
+  adminErrorFormat,
+  definePlugin,
+  defineValidator,
+  type Host,
+  type RouteDefinition,
+  type Static,
+  Type,
+} from '#kernel'
+
+const MAX_TEXT_CHARS = 1_048_576
+
+const paths = (description: string) => Type.Array(Type.String(), { description })
+const file = Type.Union([Type.String(), Type.Null()], {
+  description: 'The file that a reload reads, on the machine of the gateway; null without one.',
+})
+
+const AppliedChanges = Type.Object({
+  applied: paths('Paths of changed settings that were applied.'),
+  needs_restart: paths('Paths of changed settings that require a restart.'),
+})
+
+const PlanRequest = Type.Object(
+  {
+    text: Type.Union([Type.String({ maxLength: MAX_TEXT_CHARS }), Type.Null()], {
+      default: null,
+      description: 'YAML or JSON of a configuration; null plans a reload of the file of the gateway.',
+    }),
+  },
+  { additionalProperties: false },
+)
+const planRequest = defineValidator(PlanRequest)
+
+const Plan = Type.Object({
+  applied: paths('Paths of changed settings that a reload would apply.'),
+  needs_restart: paths('Paths of changed settings that require a restart.'),
+  effects: paths('What plugins would do, such as draining a worker.'),
+  file,
+  is_installed: Type.Boolean({ description: 'True if the configuration is the content of that file.' }),
+})
+
+const History = Type.Object({
+  file,
+  saved: Type.Array(
+    Type.Object({
+      path: Type.String({ description: 'Copy of the configuration on the machine of the gateway.' }),
+      applied_at: Type.String({ description: 'Time at which it was applied, RFC 3339.' }),
+      is_running: Type.Boolean({ description: 'True if it equals the running configuration.' }),
+    }),
+    { description: 'Newest first.' },
+  ),
+})
+
+/** Bodies as the command line reads them. */
+export type AppliedChangesWire = Static<typeof AppliedChanges>
+export type PlanWire = Static<typeof Plan>
+export type HistoryWire = Static<typeof History>
+
+const unavailable = {
+  description: 'The gateway was started without a source from which to reload its configuration.',
+}
 
 export default definePlugin({
   manifest: {
@@ -14,3 +73,74 @@ export default definePlugin({
     for (const route of reloadRoutes(host)) host.route(route)
   },
 })
+
+function reloadRoutes(host: Host): readonly RouteDefinition[] {
+  const base = { access: 'admin', errors: adminErrorFormat } as const
+  return [
+    {
+      ...base,
+      method: 'POST',
+      path: '/config/apply',
+      handler: async (ctx) => {
+        const { applied, needsRestart } = await host.reload()
+        ctx.json(200, { applied, needs_restart: needsRestart })
+      },
+      docs: {
+        summary: 'Reload the configuration, like SIGHUP',
+        tag: 'Configuration',
+        responses: {
+          200: { description: 'Changed settings. Requests are not interrupted.', schema: AppliedChanges },
+          400: { description: 'The configuration is invalid; nothing was changed.' },
+          409: unavailable,
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      path: '/config/plan',
+      handler: async (ctx) => {
+        const plan = await host.planReload(ctx.body(planRequest).text)
+        const { applied, needsRestart, effects, isInstalled } = plan
+        ctx.json(200, {
+          applied,
+          needs_restart: needsRestart,
+          effects,
+          file: plan.file,
+          is_installed: isInstalled,
+        })
+      },
+      docs: {
+        summary: 'Show what a reload of a configuration would change',
+        tag: 'Configuration',
+        body: PlanRequest,
+        responses: {
+          200: { description: 'The changes; none was made.', schema: Plan },
+          400: { description: 'The configuration is invalid.' },
+          409: unavailable,
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'GET',
+      path: '/config/history',
+      handler: async (ctx) => {
+        const { file: source, saved } = await host.configHistory()
+        ctx.json(200, {
+          file: source,
+          saved: saved.map(({ path, appliedAtMs, isRunning }) => ({
+            path,
+            applied_at: new Date(appliedAtMs).toISOString(),
+            is_running: isRunning,
+          })),
+        })
+      },
+      docs: {
+        summary: 'List the configurations that were applied before',
+        tag: 'Configuration',
+        responses: { 200: { description: 'At most ten; the copies stay on the machine.', schema: History } },
+      },
+    },
+  ]
+}

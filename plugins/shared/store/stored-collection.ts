@@ -1,6 +1,16 @@
 /** What every store has in common: rules for keys, values and versions of records, so that records can move between stores, and collections whose writes of single records go through the store. */
 import { randomBytes } from 'node:crypto'
-import { type Change, JsonText, type PutOptions, type StoredRecord, type WriteOptions } from '#kernel'
+import {
+  type Collection,
+  JsonText,
+  type PutOptions,
+  type RangeOptions,
+  type RecordPage,
+  type StoredRecord,
+  type StoreService,
+  type WriteOptions,
+} from '#kernel'
+import { pagesOf } from './record-pages.ts'
 import { storeErrors } from './store-operations.ts'
 
 /** Tenant and id together must fit into an index entry of every store. */
@@ -67,9 +77,9 @@ export function parseRecord<T>(
   return value as T
 }
 
-export type WriteChanges = (changes: readonly Change[], options: WriteOptions) => Promise<string | null>
+export type WriteChanges = StoreService['write']
 
-export abstract class StoredCollection<T> {
+export abstract class StoredCollection<T> implements Collection<T> {
   readonly name: string
   readonly isValid: (value: unknown) => boolean
   readonly #write: WriteChanges
@@ -81,9 +91,18 @@ export abstract class StoredCollection<T> {
   }
 
   abstract read(tenant: string, id: string): Promise<StoredRecord<T> | undefined>
+  abstract getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]>
+  abstract range(tenant: string, options?: RangeOptions): Promise<RecordPage<T>>
+  abstract tenants(options?: Parameters<Collection<T>['tenants']>[0]): Promise<string[]>
 
   async get(tenant: string, id: string): Promise<T | undefined> {
     return (await this.read(tenant, id))?.value
+  }
+
+  async list(tenant: string): Promise<T[]> {
+    const values: T[] = []
+    for await (const records of pagesOf(this, tenant)) for (const { value } of records) values.push(value)
+    return values
   }
 
   async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {

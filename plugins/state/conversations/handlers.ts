@@ -1,107 +1,105 @@
-/** Handlers of the conversation routes. */
-
+/** Handlers of the conversation routes. @source OpenAI API reference, Conversations */
 import {
   type Conversation,
   type ConversationHistory,
   type ItemProblem,
   type NewItem,
+  type PageOptions,
   type RequestContext,
   tenantOf,
 } from '#kernel'
-import { isShown, newId, newItemId, withItemTypes } from '#shared'
-import { conversationErrors } from './errors.ts'
+import { includeNames, isInclude, isShown, newId, newItemId, withItemTypes } from '#shared'
+import { conversationErrors, shown } from './errors.ts'
 import { toNewItems } from './read-items.ts'
-import { readInclude, readPageOptions } from './read-query.ts'
 import { showItem, showList, visible, visiblePage } from './show-item.ts'
 import { conversationCreate, conversationUpdate, itemsCreate, type MetadataChanges } from './wire.ts'
 
 const MAX_METADATA = 16
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 100
 
-export async function createConversation(
-  ctx: RequestContext,
-  conversations: ConversationHistory,
-): Promise<void> {
-  const { metadata, items } = conversationCreate.parse(readBody(ctx))
-  const conversation: Conversation = {
-    id: newId('conv'),
-    createdAtSec: Math.floor(Date.now() / 1_000),
-    metadata: mergeMetadata({}, metadata ?? {}),
+export class ConversationHandlers {
+  readonly #conversations: ConversationHistory
+
+  constructor(conversations: ConversationHistory) {
+    this.#conversations = conversations
   }
-  const tenant = tenantOf(ctx)
-  const made = await addItems(toNewItems(items ?? []), (news) =>
-    conversations.create(tenant, conversation, news),
-  )
-  ctx.json(200, showConversation(made))
-}
 
-export async function getConversation(
-  ctx: RequestContext,
-  conversations: ConversationHistory,
-): Promise<void> {
-  const id = conversationId(ctx)
-  ctx.json(200, showConversation(found(await conversations.get(tenantOf(ctx), id), id)))
-}
+  async create(ctx: RequestContext): Promise<void> {
+    const { metadata, items } = conversationCreate.parse(readBody(ctx))
+    const conversation: Conversation = {
+      id: newId('conv'),
+      createdAtSec: Math.floor(Date.now() / 1_000),
+      metadata: mergeMetadata({}, metadata ?? {}),
+    }
+    const tenant = tenantOf(ctx)
+    const made = await addItems(toNewItems(items ?? []), (news) =>
+      this.#conversations.create(tenant, conversation, news),
+    )
+    ctx.json(200, showConversation(made))
+  }
 
-export async function updateConversation(
-  ctx: RequestContext,
-  conversations: ConversationHistory,
-): Promise<void> {
-  const id = conversationId(ctx)
-  const changes = conversationUpdate.parse(readBody(ctx)).metadata ?? {}
-  const tenant = tenantOf(ctx)
-  const updated =
-    Object.keys(changes).length === 0
-      ? await conversations.get(tenant, id)
-      : await conversations.changeMetadata(tenant, id, (metadata) => mergeMetadata(metadata, changes))
-  ctx.json(200, showConversation(found(updated, id)))
-}
+  async get(ctx: RequestContext): Promise<void> {
+    const id = conversationId(ctx)
+    ctx.json(200, showConversation(found(await this.#conversations.get(tenantOf(ctx), id), id)))
+  }
 
-export async function deleteConversation(
-  ctx: RequestContext,
-  conversations: ConversationHistory,
-): Promise<void> {
-  const id = conversationId(ctx)
-  if (!(await conversations.delete(tenantOf(ctx), id))) throw conversationErrors.conversation_not_found(id)
-  ctx.json(200, { id, object: 'conversation.deleted', deleted: true })
-}
+  async update(ctx: RequestContext): Promise<void> {
+    const id = conversationId(ctx)
+    const changes = conversationUpdate.parse(readBody(ctx)).metadata ?? {}
+    const tenant = tenantOf(ctx)
+    const updated =
+      Object.keys(changes).length === 0
+        ? await this.#conversations.get(tenant, id)
+        : await this.#conversations.changeMetadata(tenant, id, (metadata) => mergeMetadata(metadata, changes))
+    ctx.json(200, showConversation(found(updated, id)))
+  }
 
-export async function listItems(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
-  const id = conversationId(ctx)
-  const query = new URLSearchParams(ctx.query)
-  const options = readPageOptions(query)
-  const include = readInclude(query)
-  const page = await visiblePage(conversations, tenantOf(ctx), id, options)
-  if (page.problem === 'conversation_not_found') throw toError(page, id)
-  if (page.problem !== undefined) throw conversationErrors.invalid_cursor.with({ param: 'after' }, page.id)
-  ctx.json(200, showList(page.items, page.hasMore, include))
-}
+  async remove(ctx: RequestContext): Promise<void> {
+    const id = conversationId(ctx)
+    if (!(await this.#conversations.delete(tenantOf(ctx), id)))
+      throw conversationErrors.conversation_not_found(id)
+    ctx.json(200, { id, object: 'conversation.deleted', deleted: true })
+  }
 
-export async function createItems(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
-  const id = conversationId(ctx)
-  const include = readInclude(new URLSearchParams(ctx.query))
-  const items = toNewItems(itemsCreate.parse(readBody(ctx)).items)
-  const tenant = tenantOf(ctx)
-  // Before the items are looked up: other tenants must not learn which of them exist.
-  found(await conversations.get(tenant, id), id)
-  const added = await addItems(items, (news) => conversations.add(tenant, id, news))
-  ctx.json(200, showList(visible(added), false, include))
-}
+  async listItems(ctx: RequestContext): Promise<void> {
+    const id = conversationId(ctx)
+    const query = new URLSearchParams(ctx.query)
+    const options = readPageOptions(query)
+    const include = readInclude(query)
+    const page = await visiblePage(this.#conversations, tenantOf(ctx), id, options)
+    if (page.problem === 'conversation_not_found') throw toError(page, id)
+    if (page.problem !== undefined) throw conversationErrors.invalid_cursor.with({ param: 'after' }, page.id)
+    ctx.json(200, showList(page.items, page.hasMore, include))
+  }
 
-export async function getItem(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
-  const id = conversationId(ctx)
-  const include = readInclude(new URLSearchParams(ctx.query))
-  const itemId = ctx.param('item_id')
-  const item = await conversations.item(tenantOf(ctx), id, itemId)
-  if (isProblem(item)) throw toError(item, id)
-  if (!isShown(item.item)) throw conversationErrors.item_not_found(itemId)
-  ctx.json(200, showItem(item, include))
-}
+  async addItems(ctx: RequestContext): Promise<void> {
+    const id = conversationId(ctx)
+    const include = readInclude(new URLSearchParams(ctx.query))
+    const items = toNewItems(itemsCreate.parse(readBody(ctx)).items)
+    const tenant = tenantOf(ctx)
+    // Before the items are looked up: other tenants must not learn which of them exist.
+    found(await this.#conversations.get(tenant, id), id)
+    const added = await addItems(items, (news) => this.#conversations.add(tenant, id, news))
+    ctx.json(200, showList(visible(added), false, include))
+  }
 
-export async function deleteItem(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
-  const id = conversationId(ctx)
-  const left = await conversations.removeItem(tenantOf(ctx), id, ctx.param('item_id'))
-  if (isProblem(left)) throw toError(left, id)
-  ctx.json(200, showConversation(left))
+  async getItem(ctx: RequestContext): Promise<void> {
+    const id = conversationId(ctx)
+    const include = readInclude(new URLSearchParams(ctx.query))
+    const itemId = ctx.param('item_id')
+    const item = await this.#conversations.item(tenantOf(ctx), id, itemId)
+    if (isProblem(item)) throw toError(item, id)
+    if (!isShown(item.item)) throw conversationErrors.item_not_found(itemId)
+    ctx.json(200, showItem(item, include))
+  }
+
+  async removeItem(ctx: RequestContext): Promise<void> {
+    const id = conversationId(ctx)
+    const left = await this.#conversations.removeItem(tenantOf(ctx), id, ctx.param('item_id'))
+    if (isProblem(left)) throw toError(left, id)
+    ctx.json(200, showConversation(left))
+  }
 }
 
 function showConversation({ id, createdAtSec, metadata }: Conversation) {
@@ -174,4 +172,30 @@ function toError(problem: ItemProblem, id = '') {
 
 function withNewId(entry: NewItem): NewItem {
   return 'item' in entry ? { item: { ...entry.item, id: newItemId(entry.item.type) } } : entry
+}
+
+/** @throws invalid_value */
+function readPageOptions(query: URLSearchParams): PageOptions {
+  const order = query.get('order') ?? 'desc'
+  if (order !== 'asc' && order !== 'desc') throw invalid('order', 'must be `asc` or `desc`')
+  const after = query.get('after')
+  return { order, limit: readLimit(query.get('limit')), ...(after !== null && { after }) }
+}
+
+/** @throws invalid_value */
+function readInclude(query: URLSearchParams): ReadonlySet<string> {
+  const names = includeNames(query)
+  for (const name of names) if (!isInclude(name)) throw invalid('include', `must not hold ${shown(name)}`)
+  return new Set(names)
+}
+
+function readLimit(text: string | null): number {
+  if (text === null) return DEFAULT_LIMIT
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  if (limit < 1 || limit > MAX_LIMIT) throw invalid('limit', `must be an integer from 1 to ${MAX_LIMIT}`)
+  return limit
+}
+
+function invalid(param: string, problem: string) {
+  return conversationErrors.invalid_value.with({ param }, param, problem)
 }

@@ -3,8 +3,10 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { StoredQueue } from './background-queue.ts'
 import { openCollections } from './collections.ts'
+import type { HistoryConfig } from './config.ts'
 
 const LEASE_MS = 20_000
+const config = { ownerLeaseMs: LEASE_MS } as HistoryConfig
 const log = { warn() {}, error() {} } as never
 
 beforeEach(() => vi.useFakeTimers())
@@ -15,7 +17,11 @@ afterEach(() => {
 function open() {
   const store = new MemoryStore()
   const collections = openCollections(store)
-  return { store, collections, queue: () => new StoredQueue(store, collections, LEASE_MS, log) }
+  return {
+    store,
+    collections,
+    queue: () => new StoredQueue({ ...collections, store, config, log, outage: () => null }),
+  }
 }
 
 test('without its lease, the jobs of an earlier process are lost at once', async () => {

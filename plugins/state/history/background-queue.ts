@@ -9,13 +9,11 @@ import {
   type Collection,
   GATEWAY_TENANT,
   type Job,
-  type Logger,
   type StoredRecord,
-  type StoreService,
 } from '#kernel'
 import { countRecords, isUnreadableRecord } from '#shared'
 import { deleteRange } from './change-list.ts'
-import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
+import { type ClaimedJob, type HistoryParts, type WaitingJob, within } from './collections.ts'
 
 /** Renewals per lease period. */
 const RENEWALS = 3
@@ -55,10 +53,7 @@ export class JobClaim implements Job {
 }
 
 export class StoredQueue implements BackgroundQueue {
-  readonly #store: StoreService
-  readonly #collections: Collections
-  readonly #leaseMs: number
-  readonly #log: Logger
+  readonly #parts: HistoryParts
   readonly #owner = randomUUID().replaceAll('-', '')
   #renewal: NodeJS.Timeout | null = null
   /** Jobs whose claim failed with a store error, so that the write may have succeeded. */
@@ -68,16 +63,13 @@ export class StoredQueue implements BackgroundQueue {
   /** Until then, leases of running owners may have expired because the store was down. `Date.now()`, milliseconds. */
   #lostFromMs = 0
 
-  constructor(store: StoreService, collections: Collections, leaseMs: number, log: Logger) {
-    this.#store = store
-    this.#collections = collections
-    this.#leaseMs = leaseMs
-    this.#log = log
+  constructor(parts: HistoryParts) {
+    this.#parts = parts
   }
 
   async claim(limit: number, capacity: (tenant: string) => number): Promise<Job[]> {
     await this.#ensureLease()
-    const { waitingJobs } = this.#collections
+    const { waitingJobs } = this.#parts
     const claimed: Job[] = []
     await this.#keepClaimed(claimed, async () => {
       await this.#recoverUncertain(this.#uncertain.waiting, claimed)
@@ -88,7 +80,7 @@ export class StoredQueue implements BackgroundQueue {
         if (most <= 0) continue
         const ready = await this.#readyOf(tenant, most).catch((err: unknown) => {
           if (!isUnreadableRecord(err)) throw err
-          this.#log.error({ err, tenant }, 'background jobs of tenant could not be read')
+          this.#parts.log.error({ err, tenant }, 'background jobs of tenant could not be read')
           return []
         })
         const taken = ready.map(({ id, value: { attempts }, version }) => {
@@ -108,24 +100,24 @@ export class StoredQueue implements BackgroundQueue {
 
   async release(job: Job, delayMs = 0): Promise<void> {
     if (!(job instanceof JobClaim)) return
-    const { waitingJobs, claimedJobs } = this.#collections
+    const { waitingJobs, claimedJobs } = this.#parts
     const { tenant, responseId: id, attempts } = job
     const version = await job.version(claimedJobs)
     // Already returned by a write that reported an error, or claimed by another owner.
     if (version === undefined) return
     const value = { attempts: attempts + 1, ...(delayMs > 0 && { notBeforeMs: Date.now() + delayMs }) }
     const waiting: Change = { kind: 'put', collection: waitingJobs.name, tenant, id, value }
-    await this.#store.write([waiting, job.ending(claimedJobs, version)])
+    await this.#parts.store.write([waiting, job.ending(claimedJobs, version)])
   }
 
   async discard(job: Job): Promise<void> {
-    if (job instanceof JobClaim) await this.#store.write([job.ending(this.#collections.claimedJobs)])
+    if (job instanceof JobClaim) await this.#parts.store.write([job.ending(this.#parts.claimedJobs)])
   }
 
   async claimLost(limit: number): Promise<Job[]> {
     if (Date.now() < this.#lostFromMs) return []
     await this.#ensureLease()
-    const { claimedJobs, jobOwners } = this.#collections
+    const { claimedJobs, jobOwners } = this.#parts
     const lost: Job[] = []
     await this.#keepClaimed(lost, async () => {
       await this.#recoverUncertain(this.#uncertain.lost, lost)
@@ -150,12 +142,12 @@ export class StoredQueue implements BackgroundQueue {
   }
 
   waiting(tenant: string, limit: number): Promise<number> {
-    return countRecords(this.#collections.waitingJobs, tenant, limit)
+    return countRecords(this.#parts.waitingJobs, tenant, limit)
   }
 
   /** Ends the leases of all owners. Only for a store of one process, before its owners start. */
   async endLeases(): Promise<void> {
-    await deleteRange(this.#store, this.#collections.jobOwners, GATEWAY_TENANT)
+    await deleteRange(this.#parts.store, this.#parts.jobOwners, GATEWAY_TENANT)
   }
 
   /** Ends the lease, so that other threads can take the unfinished jobs. */
@@ -163,7 +155,7 @@ export class StoredQueue implements BackgroundQueue {
     if (this.#renewal === null) return
     clearInterval(this.#renewal)
     this.#renewal = null
-    await this.#collections.jobOwners.delete(GATEWAY_TENANT, this.#owner).catch(() => undefined)
+    await this.#parts.jobOwners.delete(GATEWAY_TENANT, this.#owner).catch(() => undefined)
   }
 
   /** The oldest waiting jobs of a tenant that are not delayed, among the first MAX_READ_JOBS. */
@@ -174,7 +166,7 @@ export class StoredQueue implements BackgroundQueue {
     let after: string | undefined
     do {
       const limit = looked === 0 ? most : Math.max(most, MAX_READ_JOBS / DELAYED_JOB_PAGES)
-      const page = await this.#collections.waitingJobs.range(tenant, { limit, after })
+      const page = await this.#parts.waitingJobs.range(tenant, { limit, after })
       for (const record of page.records)
         if (ready.length < most && (record.value.notBeforeMs ?? 0) <= nowMs) ready.push(record)
       looked += page.records.length
@@ -187,7 +179,7 @@ export class StoredQueue implements BackgroundQueue {
   async #take(job: JobClaim, before: Change, uncertain: Set<JobClaim>): Promise<Job | null> {
     try {
       const isTaken =
-        (await this.#store.write([before, job.claiming(this.#collections.claimedJobs)])) !== null
+        (await this.#parts.store.write([before, job.claiming(this.#parts.claimedJobs)])) !== null
       return isTaken ? job : null
     } catch (error) {
       uncertain.add(job)
@@ -198,7 +190,7 @@ export class StoredQueue implements BackgroundQueue {
   /** Recovers jobs whose claim reported an error but was stored. */
   async #recoverUncertain(uncertain: Set<JobClaim>, taken: Job[]): Promise<void> {
     for (const job of uncertain) {
-      const version = await job.version(this.#collections.claimedJobs)
+      const version = await job.version(this.#parts.claimedJobs)
       uncertain.delete(job)
       if (version !== undefined) taken.push(job)
     }
@@ -210,7 +202,7 @@ export class StoredQueue implements BackgroundQueue {
       await take()
     } catch (err) {
       if (taken.length === 0) throw err
-      this.#log.warn({ err }, 'background jobs could not be claimed')
+      this.#parts.log.warn({ err }, 'background jobs could not be claimed')
     }
   }
 
@@ -220,18 +212,18 @@ export class StoredQueue implements BackgroundQueue {
     await this.#renew()
     this.#renewal ??= setInterval(() => {
       this.#renew().catch((err: unknown) =>
-        this.#log.warn({ err }, 'lease of background jobs could not be renewed'),
+        this.#parts.log.warn({ err }, 'lease of background jobs could not be renewed'),
       )
-    }, this.#leaseMs / RENEWALS)
+    }, this.#parts.config.ownerLeaseMs / RENEWALS)
     this.#renewal.unref()
   }
 
   async #renew(): Promise<void> {
-    const expiresAtMs = Date.now() + this.#leaseMs
+    const expiresAtMs = Date.now() + this.#parts.config.ownerLeaseMs
     try {
-      await this.#collections.jobOwners.put(GATEWAY_TENANT, this.#owner, 0, { expiresAtMs })
+      await this.#parts.jobOwners.put(GATEWAY_TENANT, this.#owner, 0, { expiresAtMs })
     } catch (error) {
-      this.#lostFromMs = Date.now() + this.#leaseMs
+      this.#lostFromMs = Date.now() + this.#parts.config.ownerLeaseMs
       throw error
     }
   }

@@ -6,14 +6,13 @@ import type { HistoryItem, HistoryProblem, LoadedHistory } from '#kernel'
 import { pagesOf } from '#shared'
 import {
   type ChainPosition,
-  type Collections,
+  type HistoryParts,
   isId,
   itemsOf,
   positionId,
   type Segment,
   turnId,
 } from './collections.ts'
-import type { HistoryConfig } from './config.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
 
 interface CachedChain extends CachedHistory {
@@ -23,21 +22,19 @@ interface CachedChain extends CachedHistory {
 }
 
 export class ChainReader {
-  readonly #collections: Collections
-  readonly #config: HistoryConfig
+  readonly #parts: HistoryParts
   readonly #cache: HistoryCache<CachedChain>
 
-  constructor(collections: Collections, config: HistoryConfig) {
-    this.#collections = collections
-    this.#config = config
-    this.#cache = new HistoryCache(config.cacheBytes)
+  constructor(parts: HistoryParts) {
+    this.#parts = parts
+    this.#cache = new HistoryCache(parts.config.cacheBytes)
   }
 
   async load(tenant: string, responseId: string): Promise<LoadedHistory | HistoryProblem> {
     // Deleting a response marks its chain, so an entry without a new mark is current.
     const cached = await this.#cached(tenant, responseId)
     if (cached !== undefined) return this.#checked(cached)
-    const head = isId(responseId) ? await this.#collections.responses.get(tenant, responseId) : undefined
+    const head = isId(responseId) ? await this.#parts.responses.get(tenant, responseId) : undefined
     if (head === undefined || head.status === 'deleted') return { problem: 'not_found' }
     if (head.status === 'queued' || head.status === 'in_progress') return { problem: 'in_progress' }
     const { place, previousResponseId } = head
@@ -92,7 +89,7 @@ export class ChainReader {
     if (parentId === null || place.turn === 0) return undefined
     const parent = await this.#cached(tenant, parentId)
     if (parent === undefined) return undefined
-    const turn = await this.#collections.turns.get(tenant, turnId(place.chain, place.turn))
+    const turn = await this.#parts.turns.get(tenant, turnId(place.chain, place.turn))
     return this.#extend(tenant, id, parentId, parent, place, itemsOf(turn))
   }
 
@@ -117,7 +114,7 @@ export class ChainReader {
 
   async #read(tenant: string, id: string, place: ChainPosition): Promise<CachedChain> {
     const own = { chain: place.chain, to: place.turn }
-    const base = place.isBased ? await this.#collections.chains.get(tenant, place.chain) : undefined
+    const base = place.isBased ? await this.#parts.chains.get(tenant, place.chain) : undefined
     const segments = [...(base?.segments ?? []), own]
     // Read before the turns, so that a later deletion changes a mark that was read.
     const readAtMs = performance.now()
@@ -127,7 +124,8 @@ export class ChainReader {
     for (const segment of segments) {
       if ('chain' in segment) await this.#readTurns(tenant, segment, items)
       else bytes += await this.#readConversation(tenant, segment, items)
-      if (items.length > this.#config.maxHistoryItems || bytes > this.#config.maxHistoryBytes) break
+      if (items.length > this.#parts.config.maxHistoryItems || bytes > this.#parts.config.maxHistoryBytes)
+        break
     }
     const cached = { items, bytes, segments, marks, place, readAtMs }
     this.#cache.set(tenant, id, cached)
@@ -135,12 +133,12 @@ export class ChainReader {
   }
 
   #checked({ items, bytes, place }: CachedChain): LoadedHistory | HistoryProblem {
-    const isTooLong = this.#isTooLong(place.depth, bytes) || items.length > this.#config.maxHistoryItems
+    const isTooLong = this.#isTooLong(place.depth, bytes) || items.length > this.#parts.config.maxHistoryItems
     return isTooLong ? { problem: 'too_long' } : { items, bytes }
   }
 
   #isTooLong(depth: number, bytes: number): boolean {
-    return depth > this.#config.maxChainResponses || bytes > this.#config.maxHistoryBytes
+    return depth > this.#parts.config.maxChainResponses || bytes > this.#parts.config.maxHistoryBytes
   }
 
   async #readTurns(
@@ -149,12 +147,12 @@ export class ChainReader {
     items: HistoryItem[],
   ): Promise<void> {
     const bounds = { from: turnId(chain, 0), to: turnId(chain, to + 1) }
-    for await (const records of pagesOf(this.#collections.turns, tenant, bounds)) {
+    for await (const records of pagesOf(this.#parts.turns, tenant, bounds)) {
       for (const { value } of records) {
         for (const item of value.input) items.push(item)
         for (const item of value.output) items.push(item)
       }
-      if (items.length > this.#config.maxHistoryItems) return
+      if (items.length > this.#parts.config.maxHistoryItems) return
     }
   }
 
@@ -165,9 +163,9 @@ export class ChainReader {
     items: HistoryItem[],
   ): Promise<number> {
     const bounds = { from: positionId(conversation, 0), to: positionId(conversation, to) }
-    const { maxHistoryBytes, maxHistoryItems } = this.#config
+    const { maxHistoryBytes, maxHistoryItems } = this.#parts.config
     let bytes = 0
-    for await (const records of pagesOf(this.#collections.conversationItems, tenant, bounds)) {
+    for await (const records of pagesOf(this.#parts.conversationItems, tenant, bounds)) {
       for (const { value } of records) {
         items.push(value.item)
         bytes += approximateBytes(value.item)
@@ -179,6 +177,6 @@ export class ChainReader {
 
   #marksOf(tenant: string, segments: readonly Segment[]): Promise<(string | undefined)[]> {
     const ids = segments.map((segment) => ('chain' in segment ? segment.chain : segment.conversation))
-    return this.#collections.marks.getMany(tenant, ids)
+    return this.#parts.marks.getMany(tenant, ids)
   }
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
-import { ChainReader } from './chain-reader.ts'
 import { openCollections } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { StoredResponses } from './response-history.ts'
@@ -14,14 +13,8 @@ const config = {
 } as HistoryConfig
 
 function openResponses(store: MemoryStore, collections: ReturnType<typeof openCollections>) {
-  const usage = new TenantUsage({
-    store,
-    collections,
-    config,
-    log: { warn: () => undefined },
-    outage: () => null,
-  })
-  return new StoredResponses(store, collections, new ChainReader(collections, config), usage)
+  const parts = { ...collections, store, config, log: { warn() {}, error() {} }, outage: () => null }
+  return new StoredResponses(parts, new TenantUsage(parts))
 }
 
 let count = 0

@@ -1,4 +1,4 @@
-/** Builds the changes of one write to history. */
+/** Builds the changes of one write to history, and repeats a write whose conditions failed. */
 import {
   type Change,
   type Collection,
@@ -9,9 +9,13 @@ import {
 } from '#kernel'
 import { pagesOf, uuidV7 } from '#shared'
 import { ageId, type Collections, type StoredConversation } from './collections.ts'
+import { historyErrors } from './errors.ts'
 
 const MARK_MS = 86_400_000
+const MAX_ATTEMPTS = 200
+const MAX_PAUSE_MS = 20
 export const SYNCED = { durability: 'synced' } as const
+export const CONFLICT = Symbol('conflict')
 
 /** Builds the changes of one write of a tenant. */
 export class ChangeList {
@@ -87,4 +91,20 @@ export function deleteConversation(
     .delete(conversationAges, ageId(value.changedAtSec, id))
     .put(trash, id, 0)
     .mark(marks, id)
+}
+
+/**
+ * Repeats a read-modify-write until its conditional write succeeds.
+ * @param attempt returns CONFLICT if a condition of its write failed
+ * @throws history_contended after too many conflicts
+ */
+export async function retryOnConflict<R>(attempt: () => Promise<R | typeof CONFLICT>): Promise<R> {
+  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
+    const result = await attempt()
+    if (result !== CONFLICT) return result
+    // Random, so that two writers do not conflict again.
+    const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, tries)
+    if (tries > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+  }
+  throw historyErrors.history_contended()
 }

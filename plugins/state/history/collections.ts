@@ -1,5 +1,13 @@
 /** Collections of history, the types of their records, and their ids. */
-import { type Collection, type HistoryItem, isObject, type ResponseStatus, type StoreService } from '#kernel'
+import {
+  type Collection,
+  type HistoryItem,
+  isObject,
+  type Logger,
+  type ResponseStatus,
+  type StoreService,
+} from '#kernel'
+import type { HistoryConfig } from './config.ts'
 
 /** Position of a turn: its chain, its 0-based number in it, and the totals up to and including it. */
 export interface ChainPosition {
@@ -126,6 +134,15 @@ export interface Collections {
   readonly jobOwners: Collection<0>
   /** By response id and number of the first frame. */
   readonly events: Collection<readonly string[]>
+}
+
+/** The collections with their store and settings. */
+export interface HistoryParts extends Collections {
+  readonly store: StoreService
+  readonly config: HistoryConfig
+  readonly log: Pick<Logger, 'warn' | 'error'>
+  /** Problem of a store that is down; null while it works. */
+  readonly outage: () => string | null
 }
 
 export function openCollections(store: StoreService): Collections {

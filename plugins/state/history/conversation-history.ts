@@ -12,16 +12,28 @@ import type {
   NewItem,
   PageOptions,
   StoredRecord,
-  StoreService,
 } from '#kernel'
 import { pagesOf } from '#shared'
-import { ChangeList, deleteConversation, putConversation, SYNCED } from './change-list.ts'
-import { type Collections, isId, nowSec, positionId, type StoredConversation, within } from './collections.ts'
-import type { HistoryConfig } from './config.ts'
-import type { ConversationItems } from './conversation-items.ts'
+import {
+  ChangeList,
+  CONFLICT,
+  deleteConversation,
+  putConversation,
+  retryOnConflict,
+  SYNCED,
+} from './change-list.ts'
+import {
+  type HistoryParts,
+  isId,
+  nowSec,
+  positionId,
+  type StoredConversation,
+  within,
+} from './collections.ts'
+import { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
-import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
+import type { ItemIndex } from './item-index.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const NOT_FOUND = { problem: 'conversation_not_found' } as const
@@ -33,26 +45,16 @@ interface CachedConversation extends CachedHistory {
 }
 
 export class StoredConversations implements ConversationHistory {
-  readonly #store: StoreService
-  readonly #collections: Collections
-  readonly #items: ConversationItems
-  readonly #config: HistoryConfig
-  readonly #cache: HistoryCache<CachedConversation>
+  readonly #parts: HistoryParts
   readonly #usage: TenantUsage
+  readonly #items: ConversationItems
+  readonly #cache: HistoryCache<CachedConversation>
 
-  constructor(
-    store: StoreService,
-    collections: Collections,
-    items: ConversationItems,
-    config: HistoryConfig,
-    usage: TenantUsage,
-  ) {
+  constructor(parts: HistoryParts, usage: TenantUsage, index: ItemIndex) {
+    this.#parts = parts
     this.#usage = usage
-    this.#store = store
-    this.#collections = collections
-    this.#items = items
-    this.#config = config
-    this.#cache = new HistoryCache(config.cacheBytes)
+    this.#items = new ConversationItems(parts, index)
+    this.#cache = new HistoryCache(parts.config.cacheBytes)
   }
 
   create(
@@ -68,8 +70,8 @@ export class StoredConversations implements ConversationHistory {
       const bytes = list.textBytes + metadataBytes(metadata)
       await this.#usage.check(tenant, { bytes, conversations: 1 })
       const value = { createdAtSec, metadata, next: items.length, changedAtSec: nowSec(), bytes }
-      putConversation(list, this.#collections, id, value, null)
-      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      putConversation(list, this.#parts, id, value, null)
+      if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, bytes, 1)
       return conversation
     })
@@ -92,8 +94,8 @@ export class StoredConversations implements ConversationHistory {
       const added = metadataBytes(metadata) - metadataBytes(found.value.metadata)
       const value = { ...found.value, metadata, changedAtSec: nowSec(), bytes: found.value.bytes + added }
       const list = new ChangeList(tenant)
-      putConversation(list, this.#collections, id, value, found)
-      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      putConversation(list, this.#parts, id, value, found)
+      if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, added)
       return toConversation({ id, value })
     })
@@ -105,8 +107,8 @@ export class StoredConversations implements ConversationHistory {
       const found = await this.#read(tenant, id)
       if (found === undefined) return false
       const list = new ChangeList(tenant)
-      deleteConversation(list, this.#collections, found)
-      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      deleteConversation(list, this.#parts, found)
+      if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, -found.value.bytes, -1)
       return true
     })
@@ -132,8 +134,8 @@ export class StoredConversations implements ConversationHistory {
         changedAtSec: nowSec(),
         bytes: found.value.bytes + bytes,
       }
-      putConversation(list, this.#collections, id, value, found)
-      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      putConversation(list, this.#parts, id, value, found)
+      if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, bytes)
       return added
     })
@@ -166,17 +168,17 @@ export class StoredConversations implements ConversationHistory {
     if (found === undefined) return { problem: 'not_found' }
     // Read before the items, so that a later deletion changes a mark that was read.
     const nowMs = performance.now()
-    const [mark] = await this.#collections.marks.getMany(tenant, [id])
+    const [mark] = await this.#parts.marks.getMany(tenant, [id])
     const cached = this.#cache.get(tenant, id)
     const isCurrent = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
     const known = isCurrent ? cached : null
     if (known !== null && known.next === found.value.next) return { items: known.items, bytes: known.bytes }
-    const { maxHistoryBytes, maxHistoryItems } = this.#config
+    const { maxHistoryBytes, maxHistoryItems } = this.#parts.config
     const items: HistoryItem[] = [...(known?.items ?? [])]
     let bytes = known?.bytes ?? 0
     const bounds = { ...within(id), from: positionId(id, known?.next ?? 0) }
     let next = known?.next ?? 0
-    for await (const records of pagesOf(this.#collections.conversationItems, tenant, bounds)) {
+    for await (const records of pagesOf(this.#parts.conversationItems, tenant, bounds)) {
       for (const { id: name, value } of records) {
         items.push(value.item)
         bytes += approximateBytes(value.item)
@@ -192,13 +194,12 @@ export class StoredConversations implements ConversationHistory {
 
   async lock(tenant: string, id: string): Promise<ConversationLock | null> {
     if (!isId(id)) return null
-    const parts = { store: this.#store, locks: this.#collections.locks, leaseMs: this.#config.lockLeaseMs }
-    const version = await putLock(tenant, id, null, parts)
-    return version === null ? null : new HeldLock(tenant, id, version, parts)
+    const version = await putLock(tenant, id, null, this.#parts)
+    return version === null ? null : new HeldLock(tenant, id, version, this.#parts)
   }
 
   async #read(tenant: string, id: string): Promise<StoredRecord<StoredConversation> | undefined> {
-    return isId(id) ? this.#collections.conversations.read(tenant, id) : undefined
+    return isId(id) ? this.#parts.conversations.read(tenant, id) : undefined
   }
 }
 

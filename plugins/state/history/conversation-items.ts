@@ -8,25 +8,28 @@ import {
   type NewItem,
   type PageOptions,
   type StoredRecord,
-  type StoreService,
 } from '#kernel'
-import { ChangeList, putConversation, SYNCED } from './change-list.ts'
-import { type Collections, isId, nowSec, positionId, type StoredConversation, within } from './collections.ts'
+import { ChangeList, CONFLICT, putConversation, SYNCED } from './change-list.ts'
+import {
+  type HistoryParts,
+  isId,
+  nowSec,
+  positionId,
+  type StoredConversation,
+  within,
+} from './collections.ts'
 import { type ItemIndex, removeConversationPointer } from './item-index.ts'
-import { CONFLICT } from './retry-on-conflict.ts'
 
 /** Maximum conversations stored in the pointer of a shared item; older ones are not found by item id. */
 const MAX_SHARES = 50
 const PAGE_BYTES = 16 * 1024 * 1024
 
 export class ConversationItems {
-  readonly #store: StoreService
-  readonly #collections: Collections
+  readonly #parts: HistoryParts
   readonly #index: ItemIndex
 
-  constructor(store: StoreService, collections: Collections, index: ItemIndex) {
-    this.#store = store
-    this.#collections = collections
+  constructor(parts: HistoryParts, index: ItemIndex) {
+    this.#parts = parts
     this.#index = index
   }
 
@@ -41,7 +44,7 @@ export class ConversationItems {
     next: number,
     news: readonly NewItem[],
   ): Promise<readonly ConversationItem[] | ItemProblem> {
-    const { items, positions, conversationItems } = this.#collections
+    const { items, positions, conversationItems } = this.#parts
     const added: ConversationItem[] = []
     const createdAtSec = nowSec()
     const seen = new Set<string>()
@@ -72,7 +75,7 @@ export class ConversationItems {
   }
 
   async get(tenant: string, conversation: string, itemId: string): Promise<ConversationItem | undefined> {
-    const { positions, conversationItems } = this.#collections
+    const { positions, conversationItems } = this.#parts
     const position = isId(itemId) ? await positions.get(tenant, `${conversation}.${itemId}`) : undefined
     if (position === undefined || position.isGone) return undefined
     return conversationItems.get(tenant, positionId(conversation, position.at))
@@ -85,7 +88,7 @@ export class ConversationItems {
     itemId: string,
   ): Promise<number | null | typeof CONFLICT> {
     const conversation = found.id
-    const { items, positions, conversationItems, marks } = this.#collections
+    const { items, positions, conversationItems, marks } = this.#parts
     const name = `${conversation}.${itemId}`
     const position = isId(itemId) ? await positions.read(tenant, name) : undefined
     if (position === undefined || position.value.isGone) return null
@@ -97,9 +100,9 @@ export class ConversationItems {
       .delete(conversationItems, positionId(conversation, at))
       .mark(marks, conversation)
     const value = { ...found.value, changedAtSec: nowSec(), bytes: found.value.bytes - bytes }
-    putConversation(list, this.#collections, conversation, value, found)
+    putConversation(list, this.#parts, conversation, value, found)
     await removeConversationPointer(tenant, list, items, itemId, conversation)
-    return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : bytes
+    return (await this.#parts.store.write(list.changes, SYNCED)) === null ? CONFLICT : bytes
   }
 
   async page(
@@ -107,7 +110,7 @@ export class ConversationItems {
     conversation: string,
     { order, limit, after }: PageOptions,
   ): Promise<ItemPage | ItemProblem> {
-    const { positions, conversationItems } = this.#collections
+    const { positions, conversationItems } = this.#parts
     let cursor: string | undefined
     if (after !== undefined) {
       const position = isId(after) ? await positions.get(tenant, `${conversation}.${after}`) : undefined

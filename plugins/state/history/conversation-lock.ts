@@ -1,33 +1,27 @@
 /** Lock of a conversation: a record with an expiry that its holder renews. */
-import type { ConversationLock, StoreService } from '#kernel'
+import type { ConversationLock } from '#kernel'
 import { ChangeList } from './change-list.ts'
-import type { Collections } from './collections.ts'
+import type { HistoryParts } from './collections.ts'
 
 /** Renewals per lease period. */
 const RENEWALS = 3
 
-interface LockParts {
-  readonly store: StoreService
-  readonly locks: Collections['locks']
-  readonly leaseMs: number
-}
-
 export class HeldLock implements ConversationLock {
   readonly conversationId: string
   readonly #tenant: string
-  readonly #parts: LockParts
+  readonly #parts: HistoryParts
   #version: string | null
   #renewing: Promise<void> = Promise.resolve()
   readonly #timer: NodeJS.Timeout
 
-  constructor(tenant: string, conversationId: string, version: string, parts: LockParts) {
+  constructor(tenant: string, conversationId: string, version: string, parts: HistoryParts) {
     this.#tenant = tenant
     this.conversationId = conversationId
     this.#version = version
     this.#parts = parts
     this.#timer = setInterval(() => {
       this.#renewing = this.#renewing.then(() => this.#renew())
-    }, parts.leaseMs / RENEWALS)
+    }, parts.config.lockLeaseMs / RENEWALS)
     this.#timer.unref()
   }
 
@@ -68,9 +62,9 @@ export async function putLock(
   tenant: string,
   conversationId: string,
   before: string | null,
-  { store, locks, leaseMs }: LockParts,
+  { store, locks, config }: HistoryParts,
 ): Promise<string | null> {
-  const expiresAtMs = Date.now() + leaseMs
+  const expiresAtMs = Date.now() + config.lockLeaseMs
   const target = { collection: locks.name, tenant, id: conversationId, onlyIf: before }
   return store.write([{ kind: 'put', ...target, value: '', expiresAtMs }])
 }

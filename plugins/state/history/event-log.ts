@@ -1,20 +1,16 @@
 /** Stored events of streams, for resuming; each record holds the frames of one write. */
-import type { EventLog, StoreService } from '#kernel'
+import type { EventLog } from '#kernel'
 import { deleteRange } from './change-list.ts'
-import { type Collections, isId, padded, within } from './collections.ts'
+import { type HistoryParts, isId, padded, within } from './collections.ts'
 
 /** Approximate maximum bytes of frames per read. */
 const READ_BYTES = 1024 * 1024
 
 export class StoredEvents implements EventLog {
-  readonly #store: StoreService
-  readonly #events: Collections['events']
-  readonly #keptMs: number
+  readonly #parts: HistoryParts
 
-  constructor(store: StoreService, events: Collections['events'], keptMs: number) {
-    this.#store = store
-    this.#events = events
-    this.#keptMs = keptMs
+  constructor(parts: HistoryParts) {
+    this.#parts = parts
   }
 
   async append(
@@ -24,14 +20,16 @@ export class StoredEvents implements EventLog {
     frames: readonly string[],
   ): Promise<void> {
     if (frames.length === 0) return
-    const expiresAtMs = Date.now() + this.#keptMs
-    await this.#events.put(tenant, `${responseId}.${padded(firstNumber)}`, frames, { expiresAtMs })
+    const expiresAtMs = Date.now() + this.#parts.config.eventsKeptMs
+    await this.#parts.events.put(tenant, `${responseId}.${padded(firstNumber)}`, frames, {
+      expiresAtMs,
+    })
   }
 
   async clear(tenant: string, responseId: string): Promise<void> {
     if (!isId(responseId)) return
     const bounds = { ...within(responseId), maxBytes: READ_BYTES }
-    await deleteRange(this.#store, this.#events, tenant, bounds)
+    await deleteRange(this.#parts.store, this.#parts.events, tenant, bounds)
   }
 
   async read(
@@ -43,9 +41,14 @@ export class StoredEvents implements EventLog {
     const { from: first, to } = within(responseId)
     // The record of the next frame may start before it.
     const upTo = `${first}${padded(Math.max(0, after + 2))}`
-    const begun = await this.#events.range(tenant, { from: first, to: upTo, reverse: true, limit: 1 })
+    const begun = await this.#parts.events.range(tenant, {
+      from: first,
+      to: upTo,
+      reverse: true,
+      limit: 1,
+    })
     const from = begun.records[0]?.id ?? first
-    const { records } = await this.#events.range(tenant, { from, to, maxBytes: READ_BYTES })
+    const { records } = await this.#parts.events.range(tenant, { from, to, maxBytes: READ_BYTES })
     return records.flatMap(({ id, value }) => {
       const start = Number(id.slice(first.length))
       return value

@@ -9,15 +9,14 @@ import {
   type HistoryItem,
   JsonText,
   type StoredRecord,
-  type StoreService,
 } from '#kernel'
 import { JobClaim } from './background-queue.ts'
 import type { ChainReader } from './chain-reader.ts'
-import { ChangeList, putConversation, SYNCED } from './change-list.ts'
+import { ChangeList, CONFLICT, putConversation, retryOnConflict, SYNCED } from './change-list.ts'
 import {
   ageId,
   type ChainPosition,
-  type Collections,
+  type HistoryParts,
   type ItemPointer,
   isId,
   isRunning,
@@ -28,18 +27,28 @@ import {
   turnId,
 } from './collections.ts'
 import { HeldLock } from './conversation-lock.ts'
-import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 import type { TenantUsage } from './tenant-usage.ts'
-import {
-  type ItemTexts,
-  isFreshId,
-  itemTextsOf,
-  nextPosition,
-  responseText,
-  rootPosition,
-  turnText,
-  turnWithoutReads,
-} from './turn-records.ts'
+
+const FRESH_MS = 60_000
+
+/** JSON of input and output, stored in the turn, or in the response record if there is no turn. */
+interface ItemTexts {
+  readonly input: string
+  readonly output: string
+}
+
+/** One attempt to store the end of a response. */
+interface Attempt {
+  readonly tenant: string
+  readonly record: FinishedResponse
+  readonly texts: ItemTexts
+  readonly lock: HeldLock | null
+  readonly list: ChangeList
+  /** Later attempts read what the first one assumes. */
+  readonly isFirst: boolean
+  /** Condition of records that must be new; each costs a read, so generated ids have none at first. */
+  readonly ifNew: null | undefined
+}
 
 /** Records that determine the position of a turn. */
 interface Past {
@@ -48,15 +57,13 @@ interface Past {
 }
 
 export class ResponseFinisher {
-  readonly #store: StoreService
-  readonly #collections: Collections
-  readonly #chains: ChainReader
+  readonly #parts: HistoryParts
   readonly #usage: TenantUsage
+  readonly #chains: ChainReader
 
-  constructor(store: StoreService, collections: Collections, chains: ChainReader, usage: TenantUsage) {
+  constructor(parts: HistoryParts, usage: TenantUsage, chains: ChainReader) {
+    this.#parts = parts
     this.#usage = usage
-    this.#store = store
-    this.#collections = collections
     this.#chains = chains
   }
 
@@ -68,33 +75,14 @@ export class ResponseFinisher {
     isNew: boolean,
   ): Promise<FinishResult> {
     const lock = options.lock instanceof HeldLock ? options.lock : null
-    let isFirstTry = true
-    if (isNew && lock === null && options.job === undefined) {
-      const change = turnWithoutReads(tenant, record, this.#collections, this.#chains)
-      if (change !== null) {
-        if ((await this.#store.write(change.list.changes, SYNCED)) !== null) {
-          this.#written(tenant, record, change.place)
-          this.#usage.add(tenant, change.list.textBytes)
-          return 'stored'
-        }
-        isFirstTry = false
-      }
-    }
+    let isFirst = true
     const result = await retryOnConflict(async () => {
-      const attempt = this.#attempt(tenant, record, options, lock, isFirstTry, isNew)
-      isFirstTry = false
+      const attempt = this.#attempt(tenant, record, options, lock, isFirst, isNew)
+      isFirst = false
       return await attempt
     })
     if (result === 'stored' || result === 'conversation_gone') lock?.onRemoved()
     return result
-  }
-
-  #written(
-    tenant: string,
-    { id, previousResponseId, input, output }: FinishedResponse,
-    place: ChainPosition,
-  ): void {
-    this.#chains.onWritten(tenant, id, previousResponseId, place, [...input, ...output])
   }
 
   async #attempt(
@@ -102,72 +90,70 @@ export class ResponseFinisher {
     record: FinishedResponse,
     options: FinishOptions,
     lock: HeldLock | null,
-    isFirstTry: boolean,
+    isFirst: boolean,
     isNew: boolean,
   ): Promise<FinishResult | typeof CONFLICT> {
-    const { responses, ages, locks } = this.#collections
+    const { responses, ages, locks } = this.#parts
     const lockVersion = lock === null ? null : await lock.settled()
     if (lock !== null && lockVersion === null) return 'lock_lost'
-    const { id } = record
+    const { id, status, input, output, previousResponseId } = record
     const age = ageId(record.createdAtSec, id)
-    const isSurelyNew = isFirstTry && isNew
+    const isSurelyNew = isFirst && isNew
     const [before, beforeBytes = 0, parent, conversation, seenLock] = await Promise.all([
       // The condition of the write checks that a new record does not exist.
       isSurelyNew ? undefined : responses.read(tenant, id),
       isSurelyNew ? undefined : ages.get(tenant, age),
-      this.#placeOfParent(tenant, record),
-      lock === null ? undefined : this.#collections.conversations.read(tenant, lock.conversationId),
-      lock === null || isFirstTry ? undefined : locks.read(tenant, lock.conversationId),
+      this.#placeOfParent(tenant, previousResponseId),
+      lock === null ? undefined : this.#parts.conversations.read(tenant, lock.conversationId),
+      lock === null || isFirst ? undefined : locks.read(tenant, lock.conversationId),
     ])
     if (before !== undefined && !isRunning(before.value)) return 'gone'
-    if (lock !== null && !isFirstTry && seenLock?.version !== lockVersion) return 'lock_lost'
+    if (lock !== null && !isFirst && seenLock?.version !== lockVersion) return 'lock_lost'
     const list = new ChangeList(tenant)
-    const isUsable = record.status === 'completed' || record.status === 'incomplete'
-    const past = { parent, conversation: isUsable ? (conversation ?? null) : null }
     const texts = itemTextsOf(record)
-    const turn = isUsable ? await this.#addTurn(tenant, list, record, texts, past, lock, isFirstTry) : null
+    const isUsable = status === 'completed' || status === 'incomplete'
+    const isUnconditional = isSurelyNew && lock === null && isUsable && record.hasNewIds === true
+    const ifNew = isUnconditional ? undefined : null
+    const attempt = { tenant, record, texts, lock, list, isFirst, ifNew }
+    const turn = isUsable
+      ? await this.#addTurn(attempt, { parent, conversation: conversation ?? null })
+      : null
     const place = turn?.place ?? null
-    list.put(responses, id, responseText(record, place, texts), before?.version ?? null)
+    list.put(responses, id, responseText(record, place, texts), before?.version ?? ifNew)
     list.put(ages, age, list.textBytes - (turn?.conversationBytes ?? 0))
     if (lock !== null && lockVersion !== null) list.delete(locks, lock.conversationId, lockVersion)
     const { job } = options
-    const ended = job instanceof JobClaim ? [job.ending(this.#collections.claimedJobs)] : []
-    if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return CONFLICT
+    const ended = job instanceof JobClaim ? [job.ending(this.#parts.claimedJobs)] : []
+    if ((await this.#parts.store.write([...list.changes, ...ended], SYNCED)) === null) return CONFLICT
     this.#usage.add(tenant, list.textBytes - beforeBytes)
-    if (place !== null) this.#written(tenant, record, place)
+    if (place !== null) this.#chains.onWritten(tenant, id, previousResponseId, place, [...input, ...output])
     return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
   }
 
   /** @returns its position in the chain, and the bytes that it adds to the conversation */
-  async #addTurn(
-    tenant: string,
-    list: ChangeList,
-    record: FinishedResponse,
-    texts: ItemTexts,
-    past: Past,
-    lock: HeldLock | null,
-    isFirstTry: boolean,
-  ): Promise<{ place: ChainPosition; conversationBytes: number }> {
-    const { turns, chains, branches } = this.#collections
-    const { place, base } = await this.#placeOf(tenant, record, past, texts, isFirstTry)
-    list.put(turns, turnId(place.chain, place.turn), turnText(record.id, texts), null)
+  async #addTurn(attempt: Attempt, past: Past): Promise<{ place: ChainPosition; conversationBytes: number }> {
+    const { turns, chains, branches } = this.#parts
+    const { list, record, texts } = attempt
+    const { place, base } = await this.#placeOf(attempt, past)
+    const turn = turnId(place.chain, place.turn)
+    // The first turn of a chain has the id of the response, whose record has the condition.
+    const isConditional = place.turn > 0 || !attempt.isFirst
+    list.put(turns, turn, turnText(record.id, texts), isConditional ? null : undefined)
     if (base.length > 0) list.put(chains, place.chain, { segments: base })
     const last = base.at(-1)
     if (last !== undefined && 'chain' in last) list.put(branches, `${last.chain}.${place.chain}`, 0)
     const bytes = list.textBytes
-    const linked = await this.#addToConversation(tenant, list, record, past, lock)
+    const linked = await this.#addToConversation(attempt, past.conversation)
     const conversationBytes = list.textBytes - bytes
-    await this.#addPointers(tenant, list, record, turnId(place.chain, place.turn), linked, isFirstTry)
+    await this.#addPointers(attempt, turn, linked)
     return { place, conversationBytes }
   }
 
   async #placeOf(
-    tenant: string,
-    { id }: FinishedResponse,
+    { tenant, record, texts, isFirst }: Attempt,
     { parent, conversation }: Past,
-    texts: ItemTexts,
-    isFirstTry: boolean,
   ): Promise<{ place: ChainPosition; base: readonly Segment[] }> {
+    const { id } = record
     if (parent === null) {
       const to = conversation?.value.next ?? 0
       const base = conversation === null || to === 0 ? [] : [{ conversation: conversation.id, to }]
@@ -175,24 +161,22 @@ export class ResponseFinisher {
     }
     const next = turnId(parent.chain, parent.turn + 1)
     // Checked only after a conflict, because the parent is nearly always the end of its chain.
-    const isTaken = !isFirstTry && (await this.#collections.turns.get(tenant, next)) !== undefined
+    const isTaken = !isFirst && (await this.#parts.turns.get(tenant, next)) !== undefined
     if (!isTaken) return { place: nextPosition(parent, texts), base: [] }
-    const inherited = parent.isBased ? await this.#collections.chains.get(tenant, parent.chain) : undefined
+    const inherited = parent.isBased ? await this.#parts.chains.get(tenant, parent.chain) : undefined
     const base = [...(inherited?.segments ?? []), { chain: parent.chain, to: parent.turn }]
     return { place: { ...nextPosition(parent, texts), chain: id, turn: 0, isBased: true }, base }
   }
 
   /** @returns positions of the added items */
   async #addToConversation(
-    tenant: string,
-    list: ChangeList,
-    { input, output, createdAtSec }: FinishedResponse,
-    { conversation }: Past,
-    lock: HeldLock | null,
+    { tenant, list, record, lock }: Attempt,
+    conversation: Past['conversation'],
   ): Promise<ReadonlyMap<string, { id: string; at: number }>> {
     const linked = new Map<string, { id: string; at: number }>()
     if (conversation === null || lock === null) return linked
-    const { conversationItems, positions } = this.#collections
+    const { conversationItems, positions } = this.#parts
+    const { input, output, createdAtSec } = record
     const bytes = list.textBytes
     const { conversationId } = lock
     const nameOf = (item: HistoryItem) => `${conversationId}.${item.id}`
@@ -217,47 +201,83 @@ export class ResponseFinisher {
       changedAtSec: nowSec(),
       bytes: conversation.value.bytes + added,
     }
-    putConversation(list, this.#collections, conversationId, value, conversation)
+    putConversation(list, this.#parts, conversationId, value, conversation)
     return linked
   }
 
   /** Existing pointers of client-supplied ids are not changed. */
   async #addPointers(
-    tenant: string,
-    list: ChangeList,
-    { input, output }: FinishedResponse,
+    { tenant, list, record, isFirst, ifNew }: Attempt,
     turn: string,
     linked: ReadonlyMap<string, { id: string; at: number }>,
-    isFirstTry: boolean,
   ): Promise<void> {
-    const { items } = this.#collections
+    const { items } = this.#parts
+    const { input, output } = record
+    const ids = input.map(({ id }) => id)
     // Ids generated just now are almost certainly new; the condition of the write makes sure.
-    const isSure = isFirstTry && input.every(({ id }) => isFreshId(id))
-    const taken = isSure
-      ? []
-      : await items.getMany(
-          tenant,
-          input.map(({ id }) => id),
-        )
+    const isSure = ifNew === undefined || (isFirst && ids.every(isFreshId))
+    const taken = isSure ? [] : await items.getMany(tenant, ids)
     const seen = new Set<string>()
-    for (const [index, { id }] of input.entries()) {
+    for (const [index, id] of ids.entries()) {
       if (taken[index] !== undefined || seen.has(id)) continue
       seen.add(id)
-      list.put(items, id, pointerTo(turn, linked.get(id)), null)
+      list.put(items, id, pointerTo(turn, linked.get(id)), ifNew)
     }
     for (const { id } of output) if (!seen.has(id)) list.put(items, id, pointerTo(turn, linked.get(id)))
   }
 
-  async #placeOfParent(
-    tenant: string,
-    { previousResponseId }: FinishedResponse,
-  ): Promise<ChainPosition | null> {
+  async #placeOfParent(tenant: string, previousResponseId: string | null): Promise<ChainPosition | null> {
     if (previousResponseId === null) return null
     const known = this.#chains.placeOf(tenant, previousResponseId)
-    return known ?? (await this.#collections.responses.get(tenant, previousResponseId))?.place ?? null
+    return known ?? (await this.#parts.responses.get(tenant, previousResponseId))?.place ?? null
   }
 }
 
 function pointerTo(turn: string, link: { id: string; at: number } | undefined): ItemPointer {
   return link === undefined ? { turn } : { turn, conversations: [link] }
+}
+
+/** Whether the id ends with a version 7 UUID of the last minute. */
+function isFreshId(id: string): boolean {
+  const uuid = /_([0-9a-f]{12})7[0-9a-f]{19}$/.exec(id)
+  return uuid !== null && Math.abs(Date.now() - Number.parseInt(uuid[1], 16)) < FRESH_MS
+}
+
+/** Position of the first turn of a new chain. */
+function rootPosition(id: string, { input, output }: ItemTexts, isBased: boolean): ChainPosition {
+  return { chain: id, turn: 0, depth: 1, bytes: input.length + output.length, isBased }
+}
+
+/** Position after the parent in the same chain. */
+function nextPosition(
+  { chain, turn, depth, bytes, isBased }: ChainPosition,
+  { input, output }: ItemTexts,
+): ChainPosition {
+  const grown = bytes + input.length + output.length
+  return { chain, turn: turn + 1, depth: depth + 1, bytes: grown, isBased }
+}
+
+function itemTextsOf({ input, output, outputText }: FinishedResponse): ItemTexts {
+  return { input: JSON.stringify(input), output: outputText ?? JSON.stringify(output) }
+}
+
+/** JSON of a `Turn`. */
+function turnText(id: string, { input, output }: ItemTexts): JsonText {
+  return new JsonText(`{"id":${JSON.stringify(id)},"input":${input},"output":${output}}`)
+}
+
+/** JSON of a `StoredResponse`. */
+function responseText(record: FinishedResponse, place: ChainPosition | null, items: ItemTexts): JsonText {
+  const { createdAtSec, status, reply, previousResponseId, conversationId, facts } = record
+  const replyText = reply instanceof JsonText ? reply.text : JSON.stringify(reply)
+  const past = `"previousResponseId":${idText(previousResponseId)},"conversationId":${idText(conversationId)}`
+  const head = `{"createdAtSec":${createdAtSec},"status":"${status}","reply":${replyText},${past}`
+  const tail = `,"facts":${JSON.stringify(facts)},"place":${place === null ? 'null' : JSON.stringify(place)}`
+  return new JsonText(
+    place === null ? `${head}${tail},"input":${items.input},"output":${items.output}}` : `${head}${tail}}`,
+  )
+}
+
+function idText(id: string | null): string {
+  return id === null ? 'null' : JSON.stringify(id)
 }

@@ -15,14 +15,6 @@ const PAGE = 500
 /** Collections that are meaningful only to running gateways. */
 const NOT_EXPORTED: ReadonlySet<keyof Collections> = new Set(['locks', 'jobOwners'])
 
-interface Line {
-  readonly collection: string
-  readonly tenant: string
-  readonly id: string
-  readonly value: unknown
-  readonly expiresAtMs?: number
-}
-
 function portableCollections(store: StoreService): Collection<unknown>[] {
   return Object.entries(openCollections(store)).flatMap(([name, collection]) =>
     NOT_EXPORTED.has(name as keyof Collections) ? [] : [collection as Collection<unknown>],
@@ -123,7 +115,7 @@ function checkHead(line: Record<string, unknown>): void {
 }
 
 function toChange(line: Record<string, unknown>, known: ReadonlySet<string>, number: number): Change {
-  const { collection, tenant, id, value, expiresAtMs } = line as unknown as Line
+  const { collection, tenant, id, value, expiresAtMs } = line
   const isRecord =
     typeof collection === 'string' &&
     known.has(collection) &&

@@ -1,11 +1,9 @@
 /** All of history over one store. */
-import type { HistoryItem, HistoryService, Logger, StoreService } from '#kernel'
+import type { HistoryItem, HistoryService, StoreService } from '#kernel'
 import { StoredQueue } from './background-queue.ts'
-import { ChainReader } from './chain-reader.ts'
-import { openCollections } from './collections.ts'
+import { type Collections, type HistoryParts, openCollections } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { StoredConversations } from './conversation-history.ts'
-import { ConversationItems } from './conversation-items.ts'
 import { StoredEvents } from './event-log.ts'
 import { ItemIndex } from './item-index.ts'
 import { StoredResponses } from './response-history.ts'
@@ -14,6 +12,7 @@ import { TenantUsage } from './tenant-usage.ts'
 
 export class StoredHistory implements HistoryService {
   readonly isShared: boolean
+  readonly collections: Collections
   readonly responses: StoredResponses
   readonly conversations: StoredConversations
   readonly queue: StoredQueue
@@ -30,21 +29,21 @@ export class StoredHistory implements HistoryService {
   constructor(
     store: StoreService,
     config: HistoryConfig,
-    log: Logger,
+    log: HistoryParts['log'],
     isShared = false,
     outage: () => string | null = () => null,
   ) {
     this.isShared = isShared
     this.outage = outage
-    const collections = openCollections(store)
-    this.usage = new TenantUsage({ store, collections, config, log, outage })
-    this.#index = new ItemIndex(collections, config)
-    this.responses = new StoredResponses(store, collections, new ChainReader(collections, config), this.usage)
-    const items = new ConversationItems(store, collections, this.#index)
-    this.conversations = new StoredConversations(store, collections, items, config, this.usage)
-    this.queue = new StoredQueue(store, collections, config.ownerLeaseMs, log)
-    this.events = new StoredEvents(store, collections.events, config.eventsKeptMs)
-    this.retention = new Retention(store, collections, config, this.usage)
+    this.collections = openCollections(store)
+    const parts = { ...this.collections, store, config, log, outage }
+    this.usage = new TenantUsage(parts)
+    this.#index = new ItemIndex(parts)
+    this.responses = new StoredResponses(parts, this.usage)
+    this.conversations = new StoredConversations(parts, this.usage, this.#index)
+    this.queue = new StoredQueue(parts)
+    this.events = new StoredEvents(parts)
+    this.retention = new Retention(parts, this.usage)
   }
 
   checkQuota(tenant: string, bytes: number): void | Promise<void> {

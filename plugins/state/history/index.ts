@@ -1,10 +1,9 @@
 /** The history plugin: responses, items, conversations and background jobs, in the shared or the local store. */
 import { definePlugin, History, SharedStore, Store } from '#kernel'
 import { findRecordStore, PeriodicBatches } from '#shared'
-import { openCollections } from './collections.ts'
 import { historyConfig } from './config.ts'
 import { StoredHistory } from './history-service.ts'
-import { UsageReport } from './usage-report.ts'
+import { UsageReport } from './tenant-usage.ts'
 
 export default definePlugin({
   manifest: {
@@ -22,7 +21,7 @@ export default definePlugin({
     const outage = () => host.outage(isShared ? SharedStore : Store)
     const history = new StoredHistory(store, config, host.log, isShared, outage)
     host.provide(History, history)
-    const report = new UsageReport(history.usage, openCollections(store).usage, host.metrics)
+    const report = new UsageReport(history.usage, history.collections.usage, host.metrics)
     const pruning = new PeriodicBatches(
       async (limit) => {
         const pruned = await history.retention.slice(limit)
@@ -36,9 +35,7 @@ export default definePlugin({
     return {
       // Before the data threads start: jobs that an earlier process ran are lost, and need not wait for its leases.
       start: () => (host.isControl && !isShared ? history.queue.endLeases() : undefined),
-      ready: () => {
-        if (host.isControl) pruning.start()
-      },
+      ready: () => (host.isControl ? pruning.start() : undefined),
       stop: async () => {
         await pruning.stop()
         await history.queue.stop()

@@ -1,8 +1,14 @@
 /** Finds items by id in turns and conversations. */
 import type { HistoryItem } from '#kernel'
 import type { ChangeList } from './change-list.ts'
-import { type Collections, type ItemPointer, isId, itemsOf, positionId } from './collections.ts'
-import type { HistoryConfig } from './config.ts'
+import {
+  type Collections,
+  type HistoryParts,
+  type ItemPointer,
+  isId,
+  itemsOf,
+  positionId,
+} from './collections.ts'
 import { approximateBytes } from './history-cache.ts'
 
 /** Records per read; a turn is always read completely. */
@@ -10,18 +16,16 @@ const TURNS = 16
 const ITEMS = 100
 
 export class ItemIndex {
-  readonly #collections: Collections
-  readonly #config: HistoryConfig
+  readonly #parts: HistoryParts
 
-  constructor(collections: Collections, config: HistoryConfig) {
-    this.#collections = collections
-    this.#config = config
+  constructor(parts: HistoryParts) {
+    this.#parts = parts
   }
 
   /** Omits unknown ids. @returns null if the items exceed the limits of a request */
   async resolve(tenant: string, ids: readonly string[]): Promise<Map<string, HistoryItem> | null> {
-    const { turns, conversationItems } = this.#collections
-    const { maxHistoryBytes, maxHistoryItems } = this.#config
+    const { turns, conversationItems } = this.#parts
+    const { maxHistoryBytes, maxHistoryItems } = this.#parts.config
     const wanted = new Set(ids.filter(isId))
     if (wanted.size > maxHistoryItems) return null
     const pointers = await this.#pointersTo(tenant, [...wanted])
@@ -51,7 +55,7 @@ export class ItemIndex {
   }
 
   async #pointersTo(tenant: string, ids: readonly string[]): Promise<Map<string, ItemPointer>> {
-    const pointers = await this.#collections.items.getMany(tenant, ids)
+    const pointers = await this.#parts.items.getMany(tenant, ids)
     const known = new Map<string, ItemPointer>()
     for (const [index, pointer] of pointers.entries())
       if (pointer !== undefined) known.set(ids[index], pointer)

@@ -8,13 +8,12 @@ import {
   type LoadedHistory,
   type ResponseHistory,
   type ResponseRecord,
-  type StoreService,
 } from '#kernel'
-import type { ChainReader } from './chain-reader.ts'
-import { ChangeList, SYNCED } from './change-list.ts'
+import { ChainReader } from './chain-reader.ts'
+import { ChangeList, CONFLICT, retryOnConflict, SYNCED } from './change-list.ts'
 import {
   ageId,
-  type Collections,
+  type HistoryParts,
   isId,
   isRunning,
   itemsOf,
@@ -23,34 +22,31 @@ import {
 } from './collections.ts'
 import { ResponseFinisher } from './finish-response.ts'
 import { removeTurnPointers } from './item-index.ts'
-import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const MAX_CREATED = 20_000
 
 export class StoredResponses implements ResponseHistory {
-  readonly #store: StoreService
-  readonly #collections: Collections
+  readonly #parts: HistoryParts
+  readonly #usage: TenantUsage
   readonly #chains: ChainReader
   readonly #end: ResponseFinisher
-  readonly #usage: TenantUsage
   /** Running responses created by this thread, so that `finish` need not read whether they exist. */
   readonly #created = new Set<string>()
 
-  constructor(store: StoreService, collections: Collections, chains: ChainReader, usage: TenantUsage) {
+  constructor(parts: HistoryParts, usage: TenantUsage) {
+    this.#parts = parts
     this.#usage = usage
-    this.#store = store
-    this.#collections = collections
-    this.#chains = chains
-    this.#end = new ResponseFinisher(store, collections, chains, usage)
+    this.#chains = new ChainReader(parts)
+    this.#end = new ResponseFinisher(parts, usage, this.#chains)
   }
 
   async create(tenant: string, record: ResponseRecord, isQueued = false): Promise<void> {
-    const { responses, ages, waitingJobs } = this.#collections
+    const { responses, ages, waitingJobs } = this.#parts
     const list = new ChangeList(tenant).put(responses, record.id, toStored(record), null)
     list.put(ages, ageId(record.createdAtSec, record.id), list.textBytes)
     if (isQueued) list.put(waitingJobs, record.id, { attempts: 0 })
-    const isNew = (await this.#store.write(list.changes, SYNCED)) !== null
+    const isNew = (await this.#parts.store.write(list.changes, SYNCED)) !== null
     if (!isNew) throw new TypeError(`response ${record.id} already exists`)
     this.#usage.add(tenant, list.textBytes)
     this.#created.add(record.id)
@@ -61,12 +57,12 @@ export class StoredResponses implements ResponseHistory {
   }
 
   update(tenant: string, id: string, change: Parameters<ResponseHistory['update']>[2]): Promise<boolean> {
-    const { responses } = this.#collections
+    const { responses } = this.#parts
     return retryOnConflict(async () => {
       const before = isId(id) ? await responses.read(tenant, id) : undefined
       if (before === undefined || !isRunning(before.value)) return false
       const list = new ChangeList(tenant).put(responses, id, { ...before.value, ...change }, before.version)
-      return (await this.#store.write(list.changes)) === null ? CONFLICT : true
+      return (await this.#parts.store.write(list.changes)) === null ? CONFLICT : true
     })
   }
 
@@ -76,12 +72,12 @@ export class StoredResponses implements ResponseHistory {
   }
 
   async get(tenant: string, id: string): Promise<ResponseRecord | undefined> {
-    const stored = isId(id) ? await this.#collections.responses.get(tenant, id) : undefined
+    const stored = isId(id) ? await this.#parts.responses.get(tenant, id) : undefined
     if (stored === undefined || stored.status === 'deleted') return undefined
     const { place, status, createdAtSec, reply, previousResponseId, conversationId, facts } = stored
     let { input = [], output = [] } = stored
     if (place !== null) {
-      const turn = await this.#collections.turns.get(tenant, turnId(place.chain, place.turn))
+      const turn = await this.#parts.turns.get(tenant, turnId(place.chain, place.turn))
       // The response was deleted between the two reads.
       if (turn === undefined || turn.id !== id) return undefined
       ;({ input, output } = turn)
@@ -90,7 +86,7 @@ export class StoredResponses implements ResponseHistory {
   }
 
   delete(tenant: string, id: string): Promise<boolean> {
-    const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
+    const { responses, ages, turns, items, waitingJobs, marks } = this.#parts
     return retryOnConflict(async () => {
       const before = isId(id) ? await responses.read(tenant, id) : undefined
       if (before === undefined || before.value.status === 'deleted') return false
@@ -116,7 +112,7 @@ export class StoredResponses implements ResponseHistory {
         list.mark(marks, place.chain)
         await removeTurnPointers(tenant, list, items, itemsOf(turn))
       }
-      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, -bytes)
       return true
     })

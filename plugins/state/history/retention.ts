@@ -1,20 +1,18 @@
 /**
- * Deletes old and surplus responses, unused conversations and the items of deleted conversations, in small batches. The text of a turn is kept
- * while a newer response continues it; a chain is deleted with its last response.
+ * Deletes old and surplus responses, unused conversations and the items of deleted conversations, in small batches. The
+ * text of a turn is kept while a newer response continues it; a chain is deleted with its last response.
  */
-import type { StoreService } from '#kernel'
 import { countRecords } from '#shared'
 import { ChangeList, deleteConversation, deleteRange } from './change-list.ts'
 import {
   type ChainPosition,
-  type Collections,
+  type HistoryParts,
   itemsOf,
   positionId,
   splitAgeId,
   turnId,
   within,
 } from './collections.ts'
-import type { HistoryConfig } from './config.ts'
 import { removeConversationPointer, removeTurnPointers } from './item-index.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
@@ -23,19 +21,15 @@ const DAY_SEC = 86_400
 const SLICE = 200
 
 export class Retention {
-  readonly #store: StoreService
-  readonly #collections: Collections
-  readonly #config: HistoryConfig
+  readonly #parts: HistoryParts
   readonly #usage: TenantUsage
   /** A round deletes responses of all tenants, then conversations of all tenants. */
   #isAtConversations = false
   #lastTenant: string | undefined
 
-  constructor(store: StoreService, collections: Collections, config: HistoryConfig, usage: TenantUsage) {
+  constructor(parts: HistoryParts, usage: TenantUsage) {
+    this.#parts = parts
     this.#usage = usage
-    this.#store = store
-    this.#collections = collections
-    this.#config = config
   }
 
   /**
@@ -44,7 +38,7 @@ export class Retention {
    */
   async slice(limit: number, nowMs = Date.now()): Promise<number> {
     if (await this.#removeDeletedConversation(limit)) return limit
-    const { ages, conversationAges } = this.#collections
+    const { ages, conversationAges } = this.#parts
     const collection = this.#isAtConversations ? conversationAges : ages
     const [tenant] = await collection.tenants({ after: this.#lastTenant, limit: 1 })
     if (tenant === undefined) {
@@ -67,13 +61,13 @@ export class Retention {
 
   /** @returns the number of responses deleted; fewer than `limit` if none is left to delete */
   async prune(tenant: string, limit: number, nowMs = Date.now()): Promise<number> {
-    const { maxAgeDays, maxResponsesPerTenant } = this.#config
-    const oldest = (await this.#collections.ages.range(tenant, { limit })).records
+    const { maxAgeDays, maxResponsesPerTenant } = this.#parts.config
+    const oldest = (await this.#parts.ages.range(tenant, { limit })).records
     const beforeSec = oldestAllowedSec(maxAgeDays, nowMs)
     const surplus =
       maxResponsesPerTenant === null
         ? 0
-        : (await countRecords(this.#collections.ages, tenant, maxResponsesPerTenant + limit)) -
+        : (await countRecords(this.#parts.ages, tenant, maxResponsesPerTenant + limit)) -
           maxResponsesPerTenant
     let removed = 0
     for (const [index, { id: age, value: bytes }] of oldest.entries()) {
@@ -86,8 +80,8 @@ export class Retention {
   }
 
   async #pruneConversations(tenant: string, limit: number, nowMs: number): Promise<number> {
-    const { conversations, conversationAges } = this.#collections
-    const beforeSec = oldestAllowedSec(this.#config.maxConversationAgeDays, nowMs)
+    const { conversations, conversationAges } = this.#parts
+    const beforeSec = oldestAllowedSec(this.#parts.config.maxConversationAgeDays, nowMs)
     const { records } = await conversationAges.range(tenant, { limit })
     let removed = 0
     for (const { id: age, value: bytes, version } of records) {
@@ -96,9 +90,9 @@ export class Retention {
       const found = await conversations.read(tenant, id)
       const list = new ChangeList(tenant).delete(conversationAges, age, version)
       const isUnchanged = found?.value.changedAtSec === atSec
-      if (isUnchanged) deleteConversation(list, this.#collections, found)
+      if (isUnchanged) deleteConversation(list, this.#parts, found)
       // On a conflict, the next round retries.
-      const isDone = (await this.#store.write(list.changes)) !== null
+      const isDone = (await this.#parts.store.write(list.changes)) !== null
       if (isDone && isUnchanged) this.#usage.add(tenant, -bytes, -1)
       removed++
     }
@@ -106,7 +100,7 @@ export class Retention {
   }
 
   async #remove(tenant: string, id: string, age: string, bytes: number): Promise<void> {
-    const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
+    const { responses, ages, turns, items, waitingJobs, marks } = this.#parts
     const found = await responses.read(tenant, id)
     const list = new ChangeList(tenant).delete(ages, age)
     const place = found?.value.place ?? null
@@ -115,23 +109,23 @@ export class Retention {
     const turn = place === null ? undefined : await turns.get(tenant, turnId(place.chain, place.turn))
     await removeTurnPointers(tenant, list, items, itemsOf(turn))
     // On a conflict, the next round retries.
-    if ((await this.#store.write(list.changes)) === null) return
+    if ((await this.#parts.store.write(list.changes)) === null) return
     this.#usage.add(tenant, -bytes)
     if (place !== null) await this.#dropChain(tenant, place)
   }
 
   /** Deletes the chain that ends with this turn, unless a turn or branch continues it. */
   async #dropChain(tenant: string, { chain, turn }: Pick<ChainPosition, 'chain' | 'turn'>): Promise<void> {
-    const { turns, chains, branches, responses } = this.#collections
+    const { turns, chains, branches, responses } = this.#parts
     const isContinued = (await turns.get(tenant, turnId(chain, turn + 1))) !== undefined
     if (isContinued || (await branches.range(tenant, { ...within(chain), limit: 1 })).records.length > 0)
       return
     const bounds = { from: turnId(chain, 0), to: turnId(chain, turn + 1), limit: SLICE }
-    await deleteRange(this.#store, turns, tenant, bounds)
+    await deleteRange(this.#parts.store, turns, tenant, bounds)
     const base = (await chains.get(tenant, chain))?.segments.at(-1)
     const list = new ChangeList(tenant).delete(chains, chain)
     if (base !== undefined && 'chain' in base) list.delete(branches, `${base.chain}.${chain}`)
-    await this.#store.write(list.changes)
+    await this.#parts.store.write(list.changes)
     if (base === undefined || !('chain' in base)) return
     // The chain it branched from may now be deletable too.
     const ends = await turns.range(tenant, { ...within(base.chain), reverse: true, limit: 1 })
@@ -142,7 +136,7 @@ export class Retention {
 
   /** @returns false if no deleted conversation is left */
   async #removeDeletedConversation(limit: number): Promise<boolean> {
-    const { trash, positions, conversationItems, items } = this.#collections
+    const { trash, positions, conversationItems, items } = this.#parts
     const [tenant] = await trash.tenants({ limit: 1 })
     if (tenant === undefined) return false
     const [dead] = (await trash.range(tenant, { limit: 1 })).records
@@ -156,7 +150,7 @@ export class Retention {
       await removeConversationPointer(tenant, list, items, itemId, conversation)
     }
     if (records.length === 0) list.delete(trash, conversation)
-    await this.#store.write(list.changes)
+    await this.#parts.store.write(list.changes)
     return true
   }
 }

@@ -1,14 +1,12 @@
 /**
- * Stored bytes and conversations of each tenant, and their limits. Each thread adds its changes to the stored totals of the
+ * Stored bytes and conversations of each tenant, their limits and their metric. Each thread adds its changes to the stored totals of the
  * tenant once a second; a crash loses at most the changes of that second, until the tenant is counted again.
  */
-import type { Logger, StoredRecord, StoreService } from '#kernel'
-import { CoalescedWork, isUnreadableRecord, pagesOf } from '#shared'
-import { ChangeList } from './change-list.ts'
-import type { Collections, StoredUsage } from './collections.ts'
-import type { HistoryConfig } from './config.ts'
+import type { Metrics, StoredRecord } from '#kernel'
+import { CoalescedWork, isUnreadableRecord, LabelLimit, pagesOf, tenantsOf } from '#shared'
+import { ChangeList, CONFLICT, retryOnConflict } from './change-list.ts'
+import type { Collections, HistoryParts, StoredUsage } from './collections.ts'
 import { historyErrors } from './errors.ts'
-import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 
 /** Delay of a change until other threads and gateways see it, and age of the totals that a check uses. Milliseconds. */
 const FLUSH_MS = 1_000
@@ -18,22 +16,15 @@ const ID = 'total'
 const NOTHING: StoredUsage = { bytes: 0, conversations: 0 }
 /** Clients that know the header do not retry. */
 const NO_RETRY = { headers: ['x-should-retry', 'false'] }
+const MAX_TENANT_LABELS = 100
+const RECOUNT_MS = 3_600_000
 
 interface KnownUsage extends StoredUsage {
   readonly readAtMs: number
 }
 
-export interface TenantUsageParts {
-  readonly store: StoreService
-  readonly collections: Collections
-  readonly config: HistoryConfig
-  readonly log: Pick<Logger, 'warn'>
-  /** Problem of a store that is down; null while it works. */
-  readonly outage: () => string | null
-}
-
 export class TenantUsage {
-  readonly #parts: TenantUsageParts
+  readonly #parts: HistoryParts
   readonly #known = new Map<string, KnownUsage>()
   /** Changes of this thread that are not in the stored totals yet. */
   readonly #pending = new Map<string, StoredUsage>()
@@ -41,7 +32,7 @@ export class TenantUsage {
   /** One run at a time, so that no change is added twice. */
   readonly #flushes = new CoalescedWork(() => this.#flushAll())
 
-  constructor(parts: TenantUsageParts) {
+  constructor(parts: HistoryParts) {
     this.#parts = parts
   }
 
@@ -86,7 +77,7 @@ export class TenantUsage {
 
   /** The stored record; a damaged one is replaced by a count. */
   async #read(tenant: string): Promise<StoredRecord<StoredUsage> | undefined> {
-    const { usage } = this.#parts.collections
+    const { usage } = this.#parts
     try {
       return await usage.read(tenant, ID)
     } catch (err) {
@@ -98,8 +89,8 @@ export class TenantUsage {
   }
 
   async #count(tenant: string): Promise<StoredUsage> {
-    const responses = await this.#countIn(this.#parts.collections.ages, tenant)
-    const conversations = await this.#countIn(this.#parts.collections.conversationAges, tenant)
+    const responses = await this.#countIn(this.#parts.ages, tenant)
+    const conversations = await this.#countIn(this.#parts.conversationAges, tenant)
     return { bytes: responses.bytes + conversations.bytes, conversations: conversations.records }
   }
 
@@ -135,7 +126,7 @@ export class TenantUsage {
   }
 
   async #flushTenant(tenant: string, change: StoredUsage): Promise<void> {
-    const { usage } = this.#parts.collections
+    const { usage } = this.#parts
     const stored = await retryOnConflict(async () => {
       const before = await this.#read(tenant)
       const { bytes, conversations } = sum(before?.value ?? NOTHING, change)
@@ -177,4 +168,37 @@ export class TenantUsage {
 
 function sum(a: StoredUsage, b: StoredUsage): StoredUsage {
   return { bytes: a.bytes + b.bytes, conversations: a.conversations + b.conversations }
+}
+
+/** Reports the stored bytes of tenants as a metric, and corrects their totals from time to time. Runs on control. */
+export class UsageReport {
+  readonly #usage: TenantUsage
+  readonly #tenants: Collections['usage']
+  readonly #labels = new LabelLimit(MAX_TENANT_LABELS)
+  readonly #gauge: ReturnType<Metrics['gauge']>
+  #recountAtMs = 0
+
+  constructor(usage: TenantUsage, tenants: Collections['usage'], metrics: Metrics) {
+    this.#usage = usage
+    this.#tenants = tenants
+    this.#gauge = metrics.gauge({
+      name: 'weir_history_stored_bytes',
+      help: 'Bytes of JSON of stored responses and conversations, by tenant; `other` beyond 100 tenants.',
+      labels: ['tenant'],
+    })
+  }
+
+  /** Reads the totals of all tenants; the first time and then once an hour, counts them first. */
+  async refresh(): Promise<void> {
+    const isRecount = performance.now() >= this.#recountAtMs
+    if (isRecount) this.#recountAtMs = performance.now() + RECOUNT_MS
+    const bytesOf = new Map<string, number>()
+    for await (const tenant of tenantsOf(this.#tenants)) {
+      if (isRecount) await this.#usage.recount(tenant)
+      const { bytes } = await this.#usage.totals(tenant)
+      const label = this.#labels.admit(tenant)
+      bytesOf.set(label, (bytesOf.get(label) ?? 0) + bytes)
+    }
+    for (const [label, bytes] of bytesOf) this.#gauge.labels(label).value = bytes
+  }
 }

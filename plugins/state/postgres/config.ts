@@ -1,6 +1,9 @@
 /** Configuration section of the postgres plugin. */
 import { integer, type Static, Type } from '#kernel'
 
+const pemFile = (description: string) =>
+  Type.Union([Type.String({ minLength: 1 }), Type.Null()], { default: null, reads: 'start', description })
+
 export const postgresConfig = Type.Object(
   {
     url: Type.String({
@@ -22,22 +25,11 @@ export const postgresConfig = Type.Object(
           description:
             '`url`: according to `sslmode` in the URL. `off`: no TLS. `verify`: TLS with a certificate that is valid for the host.',
         }),
-        caFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
-          default: null,
-          reads: 'start',
-          description:
-            'PEM file of the trusted certificate authorities, instead of the default ones. For `verify`.',
-        }),
-        certFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
-          default: null,
-          reads: 'start',
-          description: 'PEM file of the client certificate. For `verify`.',
-        }),
-        keyFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
-          default: null,
-          reads: 'start',
-          description: 'PEM file of the key of the client certificate.',
-        }),
+        caFile: pemFile(
+          'PEM file of the trusted certificate authorities, instead of the default ones. For `verify`.',
+        ),
+        certFile: pemFile('PEM file of the client certificate. For `verify`.'),
+        keyFile: pemFile('PEM file of the key of the client certificate.'),
       },
       { additionalProperties: false, default: {} },
     ),

@@ -78,15 +78,7 @@ export class Connections {
     if (this.#pool === null) throw storeErrors.storage_not_open()
     const client = await this.#pool.connect()
     this.#onSuccess()
-    let problem: Error | undefined
-    try {
-      return await act(client)
-    } catch (error) {
-      problem = error as Error
-      throw error
-    } finally {
-      client.release(problem !== undefined && isUnavailable(problem))
-    }
+    return useClient(client, act)
   }
 
   /**
@@ -117,21 +109,16 @@ export class Connections {
       const pool = this.#pool
       if (pool === null) throw storeErrors.storage_not_open()
       const client = await this.#connect(pool)
-      let problem: Error | undefined
       try {
-        const { rows } = await client.query<Row>(text, values)
+        const { rows } = await useClient(client, () => client.query<Row>(text, values))
         this.#onSuccess()
         return rows
       } catch (error) {
-        problem = error as Error
-        const isGone = isUnavailable(problem)
-        const isRetryable = RETRYABLE_CODES.has(codeOf(problem)) || (isGone && isRepeatable)
+        const isGone = isUnavailable(error as Error)
+        const isRetryable = RETRYABLE_CODES.has(codeOf(error)) || (isGone && isRepeatable)
         if (left === 0 || !isRetryable) {
           throw isGone ? storageUnavailable('the database does not respond', error) : error
         }
-      } finally {
-        // A connection that failed or is still busy is not reused.
-        client.release(problem !== undefined && isUnavailable(problem))
       }
     }
   }
@@ -159,6 +146,19 @@ export class Connections {
       }
       throw storageUnavailable(UNREACHABLE, cause)
     }
+  }
+}
+
+/** Releases the client afterwards; a connection that failed or is still busy is not reused. */
+async function useClient<R>(client: PoolClient, act: (client: PoolClient) => Promise<R>): Promise<R> {
+  let isBroken = false
+  try {
+    return await act(client)
+  } catch (error) {
+    isBroken = isUnavailable(error as Error)
+    throw error
+  } finally {
+    client.release(isBroken)
   }
 }
 

@@ -3,6 +3,7 @@
  * connect reports it at once. While it is down, operations fail immediately, and only control tries to connect.
  */
 import { GatewayError, type Logger, messageOf, settlesWithin } from '#kernel'
+import { RepeatedWork } from '#shared'
 
 /** States of the shared cell; 0 before the first check. */
 const UP = 1
@@ -61,9 +62,10 @@ export class DatabaseMonitor {
   readonly #first = Promise.withResolvers<void>()
   #isMigrated = false
   #problem: string | null = null
-  #timer: NodeJS.Timeout | null = null
-  #running: Promise<void> = Promise.resolve()
-  #isStopped = false
+  readonly #checks = new RepeatedWork(async () => {
+    await this.#check()
+    return CHECK_PAUSE_MS
+  })
 
   constructor(database: MonitoredDatabase, health: DatabaseHealth, log: Pick<Logger, 'info' | 'warn'>) {
     this.#database = database
@@ -78,26 +80,16 @@ export class DatabaseMonitor {
    * @throws database_unsuitable
    */
   async start(waitMs: number): Promise<boolean> {
-    this.#check()
+    void this.#checks.start()
     return settlesWithin(this.#first.promise, waitMs)
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    await this.#running
-  }
-
-  #check(): void {
-    this.#running = this.#checkOnce().then(() => {
-      if (this.#isStopped) return
-      this.#timer = setTimeout(() => this.#check(), CHECK_PAUSE_MS)
-      this.#timer.unref()
-    })
+    await this.#checks.stop()
   }
 
   /** Never rejects. */
-  async #checkOnce(): Promise<void> {
+  async #check(): Promise<void> {
     try {
       if (!this.#isMigrated) await this.#database.migrate()
       this.#isMigrated = true

@@ -44,9 +44,7 @@ export default definePlugin({
         const dependents = host.dependentsOf(SharedStore)
         if (dependents.length > 0) throw postgresErrors.database_required(dependents)
       },
-      ready: () => {
-        if (host.isControl) sweeper.start()
-      },
+      ready: () => (host.isControl ? sweeper.start() : undefined),
       stop: async () => {
         await sweeper.stop()
         await monitor.stop()

@@ -1,5 +1,5 @@
 /** A collection in PostgreSQL. Reads are here; writes go through the store. */
-import type { Collection, RangeOptions, RecordPage, StoredRecord } from '#kernel'
+import type { RangeOptions, RecordPage, StoredRecord } from '#kernel'
 import {
   checkKeyPart,
   DEFAULT_TENANTS,
@@ -17,22 +17,23 @@ interface Row {
   readonly expires_at_ms: string | null
 }
 
-/** Functions of the store that a collection uses. */
-export interface CollectionParts {
-  readonly schema: string
-  /** Runs a read with metrics and error mapping. */
-  read<R extends object>(collection: string, sql: string, values: unknown[]): Promise<R[]>
-  readonly write: WriteChanges
-}
+type ReadRows = <R extends object>(sql: string, values: unknown[]) => Promise<R[]>
 
-export class PgCollection<T> extends StoredCollection<T> implements Collection<T> {
-  readonly #parts: CollectionParts
+export class PgCollection<T> extends StoredCollection<T> {
   readonly #table: string
+  readonly #read: ReadRows
 
-  constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
-    super(name, isValid, parts.write)
-    this.#parts = parts
-    this.#table = `${parts.schema}.records`
+  /** @param read runs a read with metrics and error mapping */
+  constructor(
+    name: string,
+    isValid: (value: unknown) => boolean,
+    write: WriteChanges,
+    table: string,
+    read: ReadRows,
+  ) {
+    super(name, isValid, write)
+    this.#table = table
+    this.#read = read
   }
 
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
@@ -50,11 +51,6 @@ export class PgCollection<T> extends StoredCollection<T> implements Collection<T
       const json = byId.get(id)
       return json === undefined ? undefined : parseRecord<T>(this, id, json)
     })
-  }
-
-  async list(tenant: string): Promise<T[]> {
-    const rows = await this.#rows('true ORDER BY id', [checkKeyPart('tenant', tenant)])
-    return rows.map((row) => this.#toRecord(row).value)
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
@@ -94,7 +90,7 @@ export class PgCollection<T> extends StoredCollection<T> implements Collection<T
         FROM found WHERE found.tenant IS NOT NULL AND found.place < $3
       )
       SELECT tenant FROM found WHERE tenant IS NOT NULL ORDER BY place`
-    const rows = await this.#parts.read<{ tenant: string }>(this.name, sql, [this.name, beyond, limit])
+    const rows = await this.#read<{ tenant: string }>(sql, [this.name, beyond, limit])
     return rows.map(({ tenant }) => tenant)
   }
 
@@ -107,7 +103,7 @@ export class PgCollection<T> extends StoredCollection<T> implements Collection<T
   #rows(where: string, values: unknown[]): Promise<Row[]> {
     const sql = `SELECT id, value, version, expires_at_ms FROM ${this.#table}
       WHERE collection = $1 AND (expires_at_ms IS NULL OR expires_at_ms > $2) AND tenant = $3 AND ${where}`
-    return this.#parts.read<Row>(this.name, sql, [this.name, Date.now(), ...values])
+    return this.#read<Row>(sql, [this.name, Date.now(), ...values])
   }
 
   async #cutRows(
@@ -127,6 +123,6 @@ export class PgCollection<T> extends StoredCollection<T> implements Collection<T
           ${order} LIMIT $${all.length - 1}
         ) AS page
       ) AS counted WHERE before < $${all.length} ${order}`
-    return this.#parts.read<Row>(this.name, sql, all)
+    return this.#read<Row>(sql, all)
   }
 }

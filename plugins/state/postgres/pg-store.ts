@@ -6,6 +6,7 @@ import {
   makeVersionStamps,
   runStoreOperation,
   type StoreMetrics,
+  WriteQueue,
 } from '#shared'
 import type { PostgresConfig } from './config.ts'
 import { Connections, isUnavailable } from './connections.ts'
@@ -13,7 +14,7 @@ import type { DatabaseHealth, MonitoredDatabase } from './database-health.ts'
 import { postgresErrors } from './errors.ts'
 import { migrate } from './migrations.ts'
 import { PgCollection } from './pg-collection.ts'
-import { prepareWrite, WriteBatcher } from './write-batcher.ts'
+import { applyWrites, type PreparedWrite, prepareWrite } from './prepared-write.ts'
 
 const BOOT_PAUSE_MS = 250
 
@@ -28,14 +29,18 @@ export class PgStore implements StoreService, MonitoredDatabase {
   readonly #config: PostgresConfig
   readonly #metrics: StoreMetrics | null
   readonly #connections: Connections
-  readonly #writes: WriteBatcher
+  readonly #writes: WriteQueue<PreparedWrite, boolean>
   readonly #nextVersion = makeVersionStamps()
 
   constructor(config: PostgresConfig, options: PgStoreOptions = {}) {
     this.#config = config
     this.#metrics = options.metrics ?? null
     this.#connections = new Connections(config, options.onIdleError ?? (() => undefined), options.health)
-    this.#writes = new WriteBatcher(this.#connections, config)
+    this.#writes = new WriteQueue(
+      (writes) => applyWrites(this.#connections, config.schema, writes),
+      config.maxWaitingBytes,
+      config.maxWaiting,
+    )
   }
 
   /** Prepares the pool; connections are opened when needed. */
@@ -90,14 +95,14 @@ export class PgStore implements StoreService, MonitoredDatabase {
   /** @throws invalid_collection_name */
   collection<T>(name: string, isValid: (value: unknown) => boolean = () => true): Collection<T> {
     checkCollectionName(name)
-    return new PgCollection<T>(name, isValid, {
-      schema: this.#config.schema,
-      read: (collection, sql, values) =>
-        runStoreOperation(this.#metrics, 'read', collection, () =>
-          this.#connections.query(sql, values, true),
-        ),
-      write: (changes, options) => this.write(changes, options),
-    })
+    return new PgCollection<T>(
+      name,
+      isValid,
+      (changes, options) => this.write(changes, options),
+      `${this.#config.schema}.records`,
+      (sql, values) =>
+        runStoreOperation(this.#metrics, 'read', name, () => this.#connections.query(sql, values, true)),
+    )
   }
 
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<string | null> {
@@ -111,7 +116,8 @@ export class PgStore implements StoreService, MonitoredDatabase {
     const write = prepareWrite(changes, version, durability, this.#config.maxRecordBytes)
     const verb = changes.every(({ kind }) => kind === 'delete') ? 'delete' : 'write'
     const isDone = await runStoreOperation(this.#metrics, verb, changes[0]?.collection ?? '', () =>
-      this.#writes.write(write),
+      // A failed condition fails the statement, which must not be that of other writes.
+      write.conditions.length === 0 ? this.#writes.add(write) : this.#writes.addAlone(write),
     )
     return isDone ? version : null
   }

@@ -1,10 +1,9 @@
 /**
- * Group commit: writes that arrive while a batch is written to disk form the next batch, so that many writes share one
- * sync. Conditions are checked in order of arrival, including the effects of earlier writes in the batch.
+ * Writes a batch to disk with one sync. Conditions are checked in order of arrival, including the effects of earlier writes
+ * in the batch.
  */
-import { storageOverloaded } from '#shared'
 import type { LevelHandle } from './level-handle.ts'
-import { isExpired, readHead } from './record-value.ts'
+import { isExpired, readHead } from './record-format.ts'
 import type { WriteLock } from './write-lock.ts'
 
 export interface LevelChange {
@@ -27,123 +26,60 @@ export interface LevelWrite {
   readonly bytes: number
 }
 
-interface WaitingWrite {
-  readonly write: LevelWrite
-  resolve(isDone: boolean): void
-  reject(error: unknown): void
-}
-
-/** Maximum bytes of a batch. */
-const GROUP_BYTES = 8 * 1024 * 1024
-
 type BatchStep = { type: 'put'; key: string; value: string } | { type: 'del'; key: string }
 
-export class GroupCommit {
-  readonly #handle: LevelHandle
-  readonly #lock: WriteLock
-  readonly #maxWaitingBytes: number
-  #waiting: WaitingWrite[] = []
-  #waitingBytes = 0
-  #isRunning = false
-  #onIdle: (() => void)[] = []
-
-  constructor(handle: LevelHandle, lock: WriteLock, maxWaitingBytes: number) {
-    this.#handle = handle
-    this.#lock = lock
-    this.#maxWaitingBytes = maxWaitingBytes
-  }
-
-  /**
-   * @returns false if a condition failed and nothing was written
-   * @throws storage_overloaded, storage_not_open, or storage_unavailable also for the write that fails first
-   */
-  write(write: LevelWrite): Promise<boolean> {
-    if (this.#waitingBytes > 0 && this.#waitingBytes + write.bytes > this.#maxWaitingBytes) {
-      return Promise.reject(storageOverloaded())
-    }
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ write, resolve, reject })
-      this.#waitingBytes += write.bytes
-      if (this.#isRunning) return
-      this.#isRunning = true
-      // Collects writes of other requests in this turn of the event loop.
-      setImmediate(() => void this.#run())
+/**
+ * @returns false for each write of which a condition failed and nothing was written
+ * @throws storage_not_open, or storage_unavailable also for the write that fails first
+ */
+export async function commitWrites(
+  handle: LevelHandle,
+  lock: WriteLock,
+  writes: readonly LevelWrite[],
+): Promise<boolean[]> {
+  await lock.acquire()
+  try {
+    const db = await handle.forWriting()
+    const versions = await versionsOf(handle, writes)
+    const steps: BatchStep[] = []
+    let isSynced = false
+    const results = writes.map(({ changes, conditions, isSynced: isThisSynced }) => {
+      if (!conditions.every(({ key, version }) => versions.get(key) === version)) return false
+      for (const { key, value } of changes) {
+        steps.push(value === null ? { type: 'del', key } : { type: 'put', key, value })
+        if (versions.has(key)) versions.set(key, value === null ? null : readHead(value).version)
+      }
+      isSynced ||= isThisSynced
+      return true
     })
-  }
-
-  /** Resolves when no write is pending. */
-  async idle(): Promise<void> {
-    if (this.#isRunning) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
-  }
-
-  /** Never rejects: errors reject the writes of the batch. */
-  async #run(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const group = this.#nextGroup()
-      try {
-        const results = await this.#commit(group.map(({ write }) => write))
-        for (const [index, waiting] of group.entries()) waiting.resolve(results[index])
-      } catch (error) {
-        for (const waiting of group) waiting.reject(error)
-      }
-    }
-    this.#isRunning = false
-    for (const resolve of this.#onIdle.splice(0)) resolve()
-  }
-
-  #nextGroup(): WaitingWrite[] {
-    let bytes = 0
-    let count = 0
-    while (count < this.#waiting.length && (count === 0 || bytes < GROUP_BYTES)) {
-      bytes += this.#waiting[count].write.bytes
-      count++
-    }
-    this.#waitingBytes -= bytes
-    return this.#waiting.splice(0, count)
-  }
-
-  async #commit(writes: readonly LevelWrite[]): Promise<boolean[]> {
-    await this.#lock.acquire()
+    if (steps.length === 0) return results
+    if (!lock.isHeld) return await commitWrites(handle, lock, writes)
     try {
-      const db = await this.#handle.forWriting()
-      const versions = await this.#versionsOf(writes)
-      const steps: BatchStep[] = []
-      let isSynced = false
-      const results = writes.map(({ changes, conditions, isSynced: isThisSynced }) => {
-        if (!conditions.every(({ key, version }) => versions.get(key) === version)) return false
-        for (const { key, value } of changes) {
-          steps.push(value === null ? { type: 'del', key } : { type: 'put', key, value })
-          if (versions.has(key)) versions.set(key, value === null ? null : readHead(value).version)
-        }
-        isSynced ||= isThisSynced
-        return true
-      })
-      if (steps.length === 0) return results
-      if (!this.#lock.isHeld) return await this.#commit(writes)
-      try {
-        await db.batch(steps, { sync: isSynced } as object)
-      } catch (error) {
-        throw this.#handle.onWriteFailed(error)
-      }
-      return results
-    } finally {
-      this.#lock.release()
+      await db.batch(steps, { sync: isSynced } as object)
+    } catch (error) {
+      throw handle.onWriteFailed(error)
     }
+    return results
+  } finally {
+    lock.release()
   }
+}
 
-  /** Current versions of the keys that have conditions. */
-  async #versionsOf(writes: readonly LevelWrite[]): Promise<Map<string, string | null>> {
-    const versions = new Map<string, string | null>()
-    for (const { conditions } of writes) for (const { key } of conditions) versions.set(key, null)
-    if (versions.size === 0) return versions
-    const keys = [...versions.keys()]
-    const db = await this.#handle.forReading()
-    const texts = await db.getMany(keys)
-    const nowMs = Date.now()
-    for (const [index, text] of texts.entries()) {
-      const head = text === undefined ? null : readHead(text)
-      versions.set(keys[index], head === null || isExpired(head, nowMs) ? null : head.version)
-    }
-    return versions
+/** Current versions of the keys that have conditions. */
+async function versionsOf(
+  handle: LevelHandle,
+  writes: readonly LevelWrite[],
+): Promise<Map<string, string | null>> {
+  const versions = new Map<string, string | null>()
+  for (const { conditions } of writes) for (const { key } of conditions) versions.set(key, null)
+  if (versions.size === 0) return versions
+  const keys = [...versions.keys()]
+  const db = await handle.forReading()
+  const texts = await db.getMany(keys)
+  const nowMs = Date.now()
+  for (const [index, text] of texts.entries()) {
+    const head = text === undefined ? null : readHead(text)
+    versions.set(keys[index], head === null || isExpired(head, nowMs) ? null : head.version)
   }
+  return versions
 }

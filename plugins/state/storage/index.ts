@@ -34,9 +34,7 @@ export default definePlugin({
     )
     return {
       start: () => store.open(),
-      ready: () => {
-        if (host.isControl) sweeper.start()
-      },
+      ready: () => (host.isControl ? sweeper.start() : undefined),
       stop: async () => {
         await sweeper.stop()
         await store.close()

@@ -1,23 +1,18 @@
 /** A collection in LevelDB. Reads are here; writes go through the store. */
-import type { Collection, RangeOptions, RecordPage, StoredRecord } from '#kernel'
+import type { RangeOptions, RecordPage, StoredRecord } from '#kernel'
 import { DEFAULT_TENANTS, pageLimits, parseRecord, StoredCollection, type WriteChanges } from '#shared'
 import type { Database } from './level-handle.ts'
-import { collectionRange, recordKey, splitKey, tenantRange } from './record-key.ts'
-import { isExpired, readHead } from './record-value.ts'
+import { collectionRange, isExpired, readHead, recordKey, splitKey, tenantRange } from './record-format.ts'
 
-/** Functions of the store that a collection uses. */
-export interface CollectionParts {
-  /** Runs a read with metrics and error mapping. */
-  read<R>(collection: string, act: (db: Database) => Promise<R>): Promise<R>
-  readonly write: WriteChanges
-}
+type ReadDatabase = <R>(act: (db: Database) => Promise<R>) => Promise<R>
 
-export class LevelCollection<T> extends StoredCollection<T> implements Collection<T> {
-  readonly #parts: CollectionParts
+export class LevelCollection<T> extends StoredCollection<T> {
+  readonly #read: ReadDatabase
 
-  constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
-    super(name, isValid, parts.write)
-    this.#parts = parts
+  /** @param read runs a read with metrics and error mapping */
+  constructor(name: string, isValid: (value: unknown) => boolean, write: WriteChanges, read: ReadDatabase) {
+    super(name, isValid, write)
+    this.#read = read
   }
 
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
@@ -33,18 +28,6 @@ export class LevelCollection<T> extends StoredCollection<T> implements Collectio
     return texts.map((text, index) =>
       text === undefined ? undefined : this.#toRecord(ids[index], text, nowMs)?.value,
     )
-  }
-
-  async list(tenant: string): Promise<T[]> {
-    const { from, to } = tenantRange(this.name, tenant)
-    const rows = await this.#read((db) => db.iterator({ gte: from, lt: to }).all())
-    const nowMs = Date.now()
-    const values: T[] = []
-    for (const [key, text] of rows) {
-      const record = this.#toRecord(splitKey(key).id, text, nowMs)
-      if (record !== null) values.push(record.value)
-    }
-    return values
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
@@ -89,10 +72,6 @@ export class LevelCollection<T> extends StoredCollection<T> implements Collectio
       }
       return found
     })
-  }
-
-  #read<R>(act: (db: Database) => Promise<R>): Promise<R> {
-    return this.#parts.read(this.name, act)
   }
 
   /** @returns null for an expired record */

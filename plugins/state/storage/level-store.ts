@@ -6,12 +6,20 @@ import {
   runStoreOperation,
   type StoreMetrics,
   toRecordJson,
+  WriteQueue,
 } from '#shared'
-import { type Condition, GroupCommit, type LevelChange } from './group-commit.ts'
+import { type Condition, commitWrites, type LevelChange, type LevelWrite } from './group-commit.ts'
 import { LevelCollection } from './level-collection.ts'
-import { type Database, HANDLE_CELLS, LevelHandle } from './level-handle.ts'
-import { expiredRange, expiredRecordKey, expiryKey, recordKey } from './record-key.ts'
-import { encodeRecord, isExpired, readHead } from './record-value.ts'
+import { HANDLE_CELLS, LevelHandle } from './level-handle.ts'
+import {
+  encodeRecord,
+  expiredRange,
+  expiredRecordKey,
+  expiryKey,
+  isExpired,
+  readHead,
+  recordKey,
+} from './record-format.ts'
 import { LOCK_CELLS, WriteLock } from './write-lock.ts'
 
 /** Bytes of the memory that the stores of all threads share. */
@@ -33,7 +41,7 @@ const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 export class LevelStore implements StoreService {
   readonly #metrics: StoreMetrics | null
   readonly #handle: LevelHandle
-  readonly #commits: GroupCommit
+  readonly #writes: WriteQueue<LevelWrite, boolean>
   readonly #maxRecordBytes: number
   readonly #nextVersion = makeVersionStamps()
 
@@ -43,7 +51,10 @@ export class LevelStore implements StoreService {
     const cells = new Int32Array(options.shared ?? new SharedArrayBuffer(SHARED_BYTES))
     this.#handle = new LevelHandle(dir, cells.subarray(LOCK_CELLS), options.warn ?? (() => undefined))
     const lock = new WriteLock(cells.subarray(0, LOCK_CELLS))
-    this.#commits = new GroupCommit(this.#handle, lock, options.maxWaitingBytes ?? DEFAULT_MAX_BYTES)
+    this.#writes = new WriteQueue(
+      (writes) => commitWrites(this.#handle, lock, writes),
+      options.maxWaitingBytes ?? DEFAULT_MAX_BYTES,
+    )
   }
 
   /** @throws storage_locked if another process uses it, storage_unreadable for other errors */
@@ -53,7 +64,7 @@ export class LevelStore implements StoreService {
 
   /** Finishes pending writes first. */
   async close(): Promise<void> {
-    await this.#commits.idle()
+    await this.#writes.idle()
     await this.#handle.close()
   }
 
@@ -65,13 +76,13 @@ export class LevelStore implements StoreService {
   /** @throws invalid_collection_name */
   collection<T>(name: string, isValid: (value: unknown) => boolean = () => true): Collection<T> {
     checkCollectionName(name)
-    return new LevelCollection<T>(name, isValid, {
-      read: (collection, act) =>
-        runStoreOperation(this.#metrics, 'read', collection, async () =>
-          act(await this.#handle.forReading()),
-        ),
-      write: (changes, options) => this.write(changes, options),
-    })
+    return new LevelCollection<T>(
+      name,
+      isValid,
+      (changes, options) => this.write(changes, options),
+      (act) =>
+        runStoreOperation(this.#metrics, 'read', name, async () => act(await this.#handle.forReading())),
+    )
   }
 
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<string | null> {
@@ -90,17 +101,38 @@ export class LevelStore implements StoreService {
     for (const { key, value } of steps) bytes += key.length + (value?.length ?? 0)
     const write = { changes: steps, conditions, isSynced: options.durability === 'synced', bytes }
     const isDone = await runStoreOperation(this.#metrics, verb, changes[0]?.collection ?? '', () =>
-      this.#commits.write(write),
+      this.#writes.add(write),
     )
     return isDone ? version : null
   }
 
   /**
    * Deletes expired records.
-   * @returns the number deleted; fewer than `limit` if none is left
+   * @returns the number of index entries processed; fewer than `limit` if none is left
    */
   async sweep(limit: number): Promise<number> {
-    return sweepExpired(await this.#handle.forReading(), this.#commits, limit)
+    const db = await this.#handle.forReading()
+    const nowMs = Date.now()
+    const { from, to } = expiredRange(nowMs)
+    const entries = await db.keys({ gte: from, lt: to, limit }).all()
+    if (entries.length === 0) return 0
+    const keys = entries.map(expiredRecordKey)
+    const texts = await db.getMany(keys)
+    await Promise.all(
+      entries.map((entry, index) => {
+        const text = texts[index]
+        const head = text === undefined ? null : readHead(text)
+        const changes: LevelChange[] = [{ key: entry, value: null }]
+        const conditions: Condition[] = []
+        if (head !== null && isExpired(head, nowMs)) {
+          changes.push({ key: keys[index], value: null })
+          // The condition keeps a record that was written again meanwhile.
+          conditions.push({ key: keys[index], version: null })
+        }
+        return this.#writes.add({ changes, conditions, isSynced: false, bytes: 0 })
+      }),
+    )
+    return entries.length
   }
 }
 
@@ -119,29 +151,4 @@ function addSteps(
   const expiresAtMs = change.expiresAtMs ?? null
   steps.push({ key, value: encodeRecord(json, version, expiresAtMs) })
   if (expiresAtMs !== null) steps.push({ key: expiryKey(expiresAtMs, key), value: '' })
-}
-
-/** @returns the number of index entries processed; fewer than `limit` if none is left */
-async function sweepExpired(db: Database, commits: GroupCommit, limit: number): Promise<number> {
-  const nowMs = Date.now()
-  const { from, to } = expiredRange(nowMs)
-  const entries = await db.keys({ gte: from, lt: to, limit }).all()
-  if (entries.length === 0) return 0
-  const keys = entries.map(expiredRecordKey)
-  const texts = await db.getMany(keys)
-  await Promise.all(
-    entries.map((entry, index) => {
-      const text = texts[index]
-      const head = text === undefined ? null : readHead(text)
-      const changes: LevelChange[] = [{ key: entry, value: null }]
-      const conditions: Condition[] = []
-      if (head !== null && isExpired(head, nowMs)) {
-        changes.push({ key: keys[index], value: null })
-        // The condition keeps a record that was written again meanwhile.
-        conditions.push({ key: keys[index], version: null })
-      }
-      return commits.write({ changes, conditions, isSynced: false, bytes: 0 })
-    }),
-  )
-  return entries.length
 }

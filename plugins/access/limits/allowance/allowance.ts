@@ -1,13 +1,85 @@
-/** The stocks of shared limits on one thread: takes tokens, and asks control for more when a stock is empty. @hot */
+/** Limits that gateways share, on one thread: takes tokens from stocks, and asks control for more when one is empty. @hot */
+import { defineCommand, defineReplica } from '#kernel'
 import { CoalescedWork } from '#shared'
+import { type BucketKey, bucketKey } from '../rates/bucket-table.ts'
+import { MS_NS } from '../rates/token-bucket.ts'
 import { type AllowanceMemory, ASK } from './allowance-memory.ts'
-import type { BucketFacts, SharedBucket } from './shared-bucket.ts'
+
+/** Names of the buckets of whole gateways. */
+export const GLOBAL_BUCKET = 'global'
+export const RATE_BUCKET = 'requests-per-second'
+/** Cells of shared memory are 32 bits wide. */
+const MAX_LIMIT = 1_000_000_000
+
+/** What control must know to ask for tokens. */
+export interface BucketFacts {
+  /** The same on every gateway. */
+  readonly name: string
+  readonly low: number
+  readonly high: number
+  /** Tokens per window. */
+  readonly limit: number
+  readonly windowMs: number
+}
+
+export class SharedBucket {
+  readonly facts: BucketFacts
+  /** Row in the memory of stocks; -1 if unknown. */
+  row = -1
+
+  /** @param limit tokens per window */
+  constructor(key: BucketKey, limit: number, windowMs: number) {
+    this.facts = {
+      name: BigInt.asUintN(64, key).toString(16),
+      low: Number(BigInt.asIntN(32, key)),
+      high: Number(BigInt.asIntN(32, key >> 32n)),
+      limit,
+      windowMs,
+    }
+  }
+}
+
+/** Tokens of a shared limit that are not in stock: ask control for them and try again. */
+export class TokenShortage {
+  readonly bucket: SharedBucket
+  readonly tokens: number
+
+  constructor(bucket: SharedBucket, tokens: number) {
+    this.bucket = bucket
+    this.tokens = tokens
+  }
+}
+
+/** The bucket of a rate that may be fractional: whole requests per window. */
+export function rateBucket(name: string, perSecond: number): SharedBucket {
+  const limit = Math.min(MAX_LIMIT, Math.max(1, Math.floor(perSecond)))
+  return new SharedBucket(bucketKey(name), limit, Math.ceil((limit * 1_000) / perSecond))
+}
 
 /** Tokens that requests of a thread wait for. */
 export interface TokenNeed {
   readonly bucket: BucketFacts
   tokens: number
 }
+
+/** Which limits are taken from grants. */
+export interface LimitSharing {
+  /** Limit of `/ha/rate-limit`; null without one. */
+  readonly globalPerSecond: number | null
+  /** Tenant limits and `requestsPerSecond` are those of all gateways together. */
+  readonly isShared: boolean
+}
+
+export const LimitSharingReplica = defineReplica<LimitSharing>('limits.sharing', {
+  globalPerSecond: null,
+  isShared: false,
+})
+/** Resolves when the engine has been asked, or is known to be away. */
+export const AskTokens = defineCommand<readonly TokenNeed[], void>('limits.ask-tokens')
+/** Tokens left over all gateways; null while the engine is away. */
+export const ReadTokens = defineCommand<readonly BucketFacts[], readonly number[] | null>(
+  'limits.read-tokens',
+)
 
 export class Allowance {
   readonly #memory: AllowanceMemory
@@ -26,11 +98,13 @@ export class Allowance {
     return this.#memory.shares
   }
 
-  /** @returns 0 if taken; milliseconds until more may be granted; ASK if control must be asked with `wait` */
-  take(bucket: SharedBucket, tokens: number, nowMs: number): number {
+  /** @returns 0 if taken; nanoseconds until more may be granted; the tokens to ask control for with `wait` */
+  take(bucket: SharedBucket, tokens: number, nowNs: bigint): bigint | TokenShortage {
     const row = this.#rowOf(bucket)
-    if (row >= 0) return this.#memory.take(row, tokens, nowMs)
-    return tokens === 0 ? 0 : ASK
+    if (row < 0) return tokens === 0 ? 0n : new TokenShortage(bucket, tokens)
+    const waitMs = this.#memory.take(row, tokens, Number(nowNs / MS_NS))
+    if (waitMs === 0) return 0n
+    return waitMs === ASK ? new TokenShortage(bucket, tokens) : BigInt(waitMs) * MS_NS
   }
 
   /** Takes tokens unconditionally. */

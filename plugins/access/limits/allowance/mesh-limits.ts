@@ -11,9 +11,8 @@ import type { LimitsConfig } from '../config.ts'
 import { limitsErrors } from '../errors.ts'
 import { declareGrantMetrics, type GrantMetrics } from '../limits-metrics.ts'
 import { changedLimits, type LimitsChange, LimitsReplica, readLimits } from '../limits-settings.ts'
-import { AskTokens, LimitSharingReplica, ReadTokens } from './allowance-commands.ts'
+import { AskTokens, GLOBAL_BUCKET, LimitSharingReplica, ReadTokens, rateBucket } from './allowance.ts'
 import type { AllowanceMemory } from './allowance-memory.ts'
-import { GLOBAL_BUCKET, rateBucket } from './shared-bucket.ts'
 import { TokenGrants } from './token-grants.ts'
 
 /** Records of the kind `limits`. */

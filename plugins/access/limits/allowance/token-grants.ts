@@ -4,9 +4,8 @@
  */
 import type { Grant, GrantRequest } from '#kernel'
 import { CoalescedWork } from '#shared'
-import type { TokenNeed } from './allowance.ts'
+import type { BucketFacts, TokenNeed } from './allowance.ts'
 import type { AllowanceMemory } from './allowance-memory.ts'
-import type { BucketFacts } from './shared-bucket.ts'
 
 const TICK_MS = 50
 /** Stocks that are larger than needed for this long go back; a refusal holds as long, since others give back too. */

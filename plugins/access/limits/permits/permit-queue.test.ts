@@ -30,14 +30,14 @@ const waits = (answer: boolean | QueueEntry): QueueEntry => {
 
 describe('the queue of a thread', () => {
   test('admits, queues, rejects, and admits the oldest first', async () => {
-    const { queue } = open()
+    const { queue, gate } = open()
     expect(queue.enter()).toBe(true)
     const first = waits(queue.enter())
     const second = waits(queue.enter())
     expect(queue.enter()).toBe(false)
     queue.release()
     expect(await first.outcome).toBe('entered')
-    expect(queue.length).toBe(1)
+    expect(gate.use.waiting).toBe(1)
     queue.release()
     expect(await second.outcome).toBe('entered')
   })

@@ -22,21 +22,10 @@ export interface QueueEntry {
   leave(): void
 }
 
-class WaitingRequest implements QueueEntry {
+interface WaitingRequest extends QueueEntry {
   readonly ticket: number
   readonly deadlineMs: number
-  readonly outcome: Promise<WaitOutcome>
-  readonly end: (outcome: WaitOutcome) => void
-  readonly leave: () => void
-
-  constructor(ticket: number, deadlineMs: number, onLeave: (waiter: WaitingRequest) => void) {
-    const { promise, resolve } = Promise.withResolvers<WaitOutcome>()
-    this.ticket = ticket
-    this.deadlineMs = deadlineMs
-    this.outcome = promise
-    this.end = resolve
-    this.leave = () => onLeave(this)
-  }
+  end(outcome: WaitOutcome): void
 }
 
 export class PermitQueue {
@@ -54,18 +43,15 @@ export class PermitQueue {
     this.#nowMs = nowMs
   }
 
-  /** Requests that wait on this thread. */
-  get length(): number {
-    return this.#waiters.size
-  }
-
   /** @returns true if a permit was free, false if the queue is full, else the queue entry */
   enter(): boolean | QueueEntry {
     const { queueSize, queueTimeoutMs } = this.#limits
     const result = this.#permits.enter(this.#limit, queueSize)
     if (result !== 'queued') return result === 'entered'
     const ticket = this.#permits.takeTicket()
-    const waiter = new WaitingRequest(ticket, this.#nowMs() + queueTimeoutMs, (one) => this.#leave(one))
+    const { promise: outcome, resolve: end } = Promise.withResolvers<WaitOutcome>()
+    const deadlineMs = this.#nowMs() + queueTimeoutMs
+    const waiter: WaitingRequest = { ticket, deadlineMs, outcome, end, leave: () => this.#leave(waiter) }
     this.#waiters.add(waiter)
     if (this.#waiters.size === 1) {
       this.#permits.publishHead(ticket)

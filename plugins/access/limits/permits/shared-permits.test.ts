@@ -166,7 +166,7 @@ test('real threads never hold more than the limit, and all requests are admitted
   const threads = 3
   const memory = new SharedArrayBuffer(SharedPermits.bytes(threads))
   const seen = new SharedArrayBuffer(8)
-  const source = new URL('./fixtures/permit-thread.ts', import.meta.url)
+  const source = new URL('../../../../test/fixtures/threads/permit-thread.ts', import.meta.url)
   const ends = Array.from({ length: threads }, (_, column) => {
     const worker = new Worker(source, {
       workerData: { memory, seen, column, requests: 300, limit: 2 },

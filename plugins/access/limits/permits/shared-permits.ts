@@ -7,23 +7,18 @@
  * between leaves the word one too high, never below zero, where one count would borrow from the other.
  */
 
+import { bytesOfColumns, OWN_CELLS, ThreadColumns } from '../thread-columns.ts'
+
 /** Most permits and most waiting requests that the counting word can hold. */
 export const MAX_COUNT = 65_535
-/** A thread that has not checked its queue for this long is skipped, because it died or hangs. Milliseconds. */
-const STALE_MS = 2_000
 
 const STATE = 0
-const TICKETS = 1
-const FIRST_COLUMN = 2
-const COLUMN_CELLS = 5
-const USED = 0
-const WAITING = 1
+const HEADER_CELLS = 2
+const USED = OWN_CELLS
+const WAITING = OWN_CELLS + 1
 /** Oldest waiting ticket of the thread; 0 if none. */
-const HEAD = 2
-/** Incremented to wake the thread, which waits on it. */
-const WAKE = 3
-/** When the thread last checked its queue, in wrapping milliseconds. */
-const SEEN = 4
+const HEAD = OWN_CELLS + 2
+const COLUMN_CELLS = OWN_CELLS + 3
 const ONE_WAITING = 0x1_0000
 
 export type PermitResult = 'entered' | 'queued' | 'full'
@@ -33,15 +28,12 @@ export interface PermitUse {
   readonly waiting: number
 }
 
-export class SharedPermits {
-  readonly #cells: Int32Array
-  readonly #column: number
-  readonly #columns: number
+export class SharedPermits extends ThreadColumns {
   readonly #nowMs: () => number
 
   /** Bytes of shared memory for that many threads. */
   static bytes(columns: number): number {
-    return (FIRST_COLUMN + columns * COLUMN_CELLS) * Int32Array.BYTES_PER_ELEMENT
+    return bytesOfColumns(HEADER_CELLS, columns, COLUMN_CELLS)
   }
 
   /**
@@ -49,17 +41,13 @@ export class SharedPermits {
    * @param nowMs a clock that all threads share, milliseconds
    */
   constructor(memory: SharedArrayBuffer, column: number, nowMs: () => number) {
-    this.#cells = new Int32Array(memory)
-    this.#columns = (this.#cells.length - FIRST_COLUMN) / COLUMN_CELLS
-    if (!(column < this.#columns))
-      throw new RangeError(`thread column must be below ${this.#columns} (got ${column})`)
-    this.#column = column
+    super(memory, column, HEADER_CELLS, COLUMN_CELLS)
     this.#nowMs = nowMs
   }
 
   /** Totals over all threads. */
   get use(): PermitUse {
-    const state = Atomics.load(this.#cells, STATE)
+    const state = Atomics.load(this.cells, STATE)
     return { inUse: state & MAX_COUNT, waiting: state >>> 16 }
   }
 
@@ -68,61 +56,58 @@ export class SharedPermits {
    * After `queued`, call `takeTicket`, `publishHead` and `takeNext`.
    */
   enter(limit: number, queueSize: number): PermitResult {
-    const cells = this.#cells
+    const cells = this.cells
     for (;;) {
       const state = Atomics.load(cells, STATE)
       const waiting = state >>> 16
       if (waiting === 0 && (state & MAX_COUNT) < limit) {
         if (Atomics.compareExchange(cells, STATE, state, state + 1) !== state) continue
-        Atomics.add(cells, this.#cell(USED), 1)
+        Atomics.add(cells, this.cell(USED), 1)
         return 'entered'
       }
       if (waiting >= queueSize) return 'full'
       if (Atomics.compareExchange(cells, STATE, state, (state + ONE_WAITING) | 0) !== state) continue
-      Atomics.add(cells, this.#cell(WAITING), 1)
+      Atomics.add(cells, this.cell(WAITING), 1)
       return 'queued'
     }
   }
 
-  /** @returns the position in the order of arrival over all threads; never 0 */
-  takeTicket(): number {
-    return (Atomics.add(this.#cells, TICKETS, 1) + 1) | 0 || this.takeTicket()
-  }
-
   /** Publishes the oldest waiting ticket of this thread; 0 for none. */
   publishHead(ticket: number): void {
-    Atomics.store(this.#cells, this.#cell(SEEN), this.#nowMs() | 0)
-    Atomics.store(this.#cells, this.#cell(HEAD), ticket)
+    this.touch(this.#nowMs())
+    Atomics.store(this.cells, this.cell(HEAD), ticket)
   }
 
   /** Exchanges the oldest ticket of this thread for a permit if it is the oldest of all threads; then call `publishHead`. */
   takeNext(limit: number): boolean {
-    const cells = this.#cells
-    Atomics.store(cells, this.#cell(SEEN), this.#nowMs() | 0)
-    if (Atomics.load(cells, this.#cell(HEAD)) === 0 || this.#oldestColumn() !== this.#column) return false
-    Atomics.sub(cells, this.#cell(WAITING), 1)
+    const cells = this.cells
+    const nowMs = this.#nowMs()
+    this.touch(nowMs)
+    if (Atomics.load(cells, this.cell(HEAD)) === 0 || this.oldestColumn(HEAD, nowMs) !== this.column)
+      return false
+    Atomics.sub(cells, this.cell(WAITING), 1)
     for (;;) {
       const state = Atomics.load(cells, STATE)
       if ((state & MAX_COUNT) >= limit) {
-        Atomics.add(cells, this.#cell(WAITING), 1)
+        Atomics.add(cells, this.cell(WAITING), 1)
         return false
       }
       if (Atomics.compareExchange(cells, STATE, state, (state + 1 - ONE_WAITING) | 0) !== state) continue
-      Atomics.add(cells, this.#cell(USED), 1)
+      Atomics.add(cells, this.cell(USED), 1)
       return true
     }
   }
 
   /** Removes a waiting request; call `publishHead` and `passOn` afterwards. */
   leave(): void {
-    Atomics.sub(this.#cells, this.#cell(WAITING), 1)
-    Atomics.sub(this.#cells, STATE, ONE_WAITING)
+    Atomics.sub(this.cells, this.cell(WAITING), 1)
+    Atomics.sub(this.cells, STATE, ONE_WAITING)
   }
 
   /** @returns whether requests wait, so that `passOn` must be called */
   release(): boolean {
-    Atomics.sub(this.#cells, this.#cell(USED), 1)
-    const before = Atomics.sub(this.#cells, STATE, 1)
+    Atomics.sub(this.cells, this.cell(USED), 1)
+    const before = Atomics.sub(this.cells, STATE, 1)
     return before >>> 16 !== 0
   }
 
@@ -133,49 +118,18 @@ export class SharedPermits {
   passOn(limit: number): boolean {
     const { inUse, waiting } = this.use
     if (waiting === 0 || inUse >= limit) return false
-    const column = this.#oldestColumn()
-    if (column < 0) return false
-    if (column === this.#column) return true
-    const cell = FIRST_COLUMN + column * COLUMN_CELLS + WAKE
-    Atomics.add(this.#cells, cell, 1)
-    Atomics.notify(this.#cells, cell)
+    const column = this.oldestColumn(HEAD, this.#nowMs())
+    if (column === this.column) return true
+    if (column >= 0) this.wake(column)
     return false
-  }
-
-  /** Resolves when another thread wakes this one. */
-  async nextWake(): Promise<void> {
-    const cell = this.#cell(WAKE)
-    await Atomics.waitAsync(this.#cells, cell, Atomics.load(this.#cells, cell)).value
   }
 
   /** Releases what a dead thread of this column held. Call before the thread serves. */
   reset(): void {
-    const cells = this.#cells
-    Atomics.store(cells, this.#cell(HEAD), 0)
-    const used = Atomics.exchange(cells, this.#cell(USED), 0)
-    const waiting = Atomics.exchange(cells, this.#cell(WAITING), 0)
+    const cells = this.cells
+    Atomics.store(cells, this.cell(HEAD), 0)
+    const used = Atomics.exchange(cells, this.cell(USED), 0)
+    const waiting = Atomics.exchange(cells, this.cell(WAITING), 0)
     if (used !== 0 || waiting !== 0) Atomics.sub(cells, STATE, used + waiting * ONE_WAITING)
-  }
-
-  #cell(which: number): number {
-    return FIRST_COLUMN + this.#column * COLUMN_CELLS + which
-  }
-
-  /** Column with the oldest head; -1 if no request waits. Tickets wrap around, so their difference is compared. */
-  #oldestColumn(): number {
-    const cells = this.#cells
-    const nowMs = this.#nowMs() | 0
-    let oldest = -1
-    let ticket = 0
-    for (let column = 0; column < this.#columns; column++) {
-      const start = FIRST_COLUMN + column * COLUMN_CELLS
-      const head = Atomics.load(cells, start + HEAD)
-      if (head === 0) continue
-      if (oldest >= 0 && ((head - ticket) | 0) > 0) continue
-      if (column !== this.#column && ((nowMs - Atomics.load(cells, start + SEEN)) | 0) > STALE_MS) continue
-      oldest = column
-      ticket = head
-    }
-    return oldest
   }
 }

@@ -1,8 +1,6 @@
 /** A limit of requests per second: of this gateway, or shared with other gateways. @hot */
-import type { Allowance } from '../allowance/allowance.ts'
-import { ASK } from '../allowance/allowance-memory.ts'
-import { rateBucket, type SharedBucket, TokenShortage } from '../allowance/shared-bucket.ts'
-import { type BucketSize, bucketPerSecond, MS_NS, takeTokens } from './token-bucket.ts'
+import { type Allowance, rateBucket, type SharedBucket, type TokenShortage } from '../allowance/allowance.ts'
+import { type BucketSize, bucketPerSecond, takeTokens } from './token-bucket.ts'
 
 /** Share of a second's requests that a gateway without its engine admits at once. */
 const ALONE_BURST = 0.1
@@ -34,7 +32,6 @@ export class SharedRate implements RateLimit {
   readonly perSecond: number
   readonly bucket: SharedBucket
   readonly #allowance: Allowance
-  readonly #shortage: TokenShortage
   /** For the time without the engine. */
   readonly #words: BigInt64Array
   #shares = 0
@@ -46,15 +43,12 @@ export class SharedRate implements RateLimit {
     this.#words = words
     this.perSecond = perSecond
     this.bucket = rateBucket(name, perSecond)
-    this.#shortage = new TokenShortage(this.bucket, 1)
   }
 
   take(nowNs: bigint): bigint | TokenShortage {
     const { shares } = this.#allowance
     if (shares > 0) return takeTokens(this.#words, 0, this.#aloneSize(shares), 1, nowNs)
-    const waitMs = this.#allowance.take(this.bucket, 1, Number(nowNs / MS_NS))
-    if (waitMs === 0) return 0n
-    return waitMs === ASK ? this.#shortage : BigInt(waitMs) * MS_NS
+    return this.#allowance.take(this.bucket, 1, nowNs)
   }
 
   #aloneSize(shares: number): BucketSize {

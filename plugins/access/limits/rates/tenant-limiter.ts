@@ -1,9 +1,7 @@
 /** Request and token limits of tenants: takes from every bucket that applies or from none, settles at the end. */
 
 import { retryAfter } from '#kernel'
-import type { Allowance } from '../allowance/allowance.ts'
-import { ASK } from '../allowance/allowance-memory.ts'
-import { type BucketFacts, SharedBucket, TokenShortage } from '../allowance/shared-bucket.ts'
+import { type Allowance, type BucketFacts, SharedBucket, TokenShortage } from '../allowance/allowance.ts'
 import type { LimitsConfig, ModelRule, TenantLimits } from '../config.ts'
 import { limitsErrors } from '../errors.ts'
 import { type BucketKey, type BucketTable, bucketKey } from './bucket-table.ts'
@@ -13,7 +11,6 @@ import {
   bucketPerMinute,
   bucketWaitNs,
   chargeTokens,
-  MS_NS,
   takeTokens,
   tokensLeft,
   toRetryAfterSec,
@@ -148,10 +145,7 @@ export class TenantLimiter {
       const index = this.#table.find(scope.key, nowNs)
       return takeTokens(this.#table.words, index, this.#sizeOf(scope), cost, nowNs)
     }
-    const bucket = sharedOf(scope)
-    const waitMs = allowance.take(bucket, cost, Number(nowNs / MS_NS))
-    if (waitMs === 0) return 0n
-    return waitMs === ASK ? new TokenShortage(bucket, cost) : BigInt(waitMs) * MS_NS
+    return allowance.take(sharedOf(scope), cost, nowNs)
   }
 
   /** @param tokens negative ones are put back */

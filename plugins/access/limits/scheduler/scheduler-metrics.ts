@@ -1,8 +1,9 @@
 /** Metrics of the priority scheduler. */
 import type { CounterHandle, Host, MetricFamily } from '#kernel'
 import { LabelLimit } from '#shared'
+import type { SchedulerEvents } from './scheduler.ts'
 import { PRIORITIES } from './scheduler-config.ts'
-import { reservedSlots, type SchedulerRules } from './slot-rules.ts'
+import { reservedSlots, type SchedulerRules } from './scheduler-rules.ts'
 
 /** Requests by class, over all threads. */
 export interface SchedulerUse {
@@ -19,7 +20,7 @@ export type ScheduleOutcome =
   | 'client_cancelled'
 
 /** Counters of one thread. */
-export class SchedulerMetrics {
+export class SchedulerMetrics implements SchedulerEvents {
   readonly #outcomes: MetricFamily<CounterHandle>
   readonly #waits: MetricFamily<{ observe(seconds: number): void }>
   readonly #preemptions: MetricFamily<CounterHandle>
@@ -70,7 +71,7 @@ export class SchedulerMetrics {
     this.#waits.labels(PRIORITIES[priority]).observe(ms / 1000)
   }
 
-  preempted(victim: number, by: number): void {
+  onPreemption(victim: number, by: number): void {
     this.outcome(victim, 'preempted')
     this.#preemptions.labels(PRIORITIES[victim], PRIORITIES[by]).inc()
   }
@@ -83,7 +84,7 @@ export class SchedulerMetrics {
     this.#unknown.labels(this.#label(tenant, maxTenants)).inc()
   }
 
-  starved(priority: number): void {
+  onStarvation(priority: number): void {
     this.#starvations.labels(PRIORITIES[priority]).inc()
   }
 

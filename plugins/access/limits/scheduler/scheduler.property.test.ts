@@ -1,10 +1,9 @@
 /** Random histories of schedulers on one and several threads, with invariants checked after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type RequestResult, Scheduler } from './scheduler.ts'
-import { SchedulerEntry } from './scheduler-entry.ts'
+import { type RequestResult, Scheduler, SchedulerEntry } from './scheduler.ts'
+import type { ClassRules, SchedulerRules } from './scheduler-rules.ts'
 import { SharedSlots } from './shared-slots.ts'
-import type { ClassRules, SchedulerRules } from './slot-rules.ts'
 
 const STARVATION_MS = 50
 const TIMEOUT_MS = 500

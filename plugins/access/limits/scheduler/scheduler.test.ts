@@ -1,10 +1,9 @@
 /** The scheduler's decisions one by one. */
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
-import { Scheduler } from './scheduler.ts'
-import { SchedulerEntry } from './scheduler-entry.ts'
+import { Scheduler, SchedulerEntry } from './scheduler.ts'
+import { reservedSlots, type SchedulerRules } from './scheduler-rules.ts'
 import { SharedSlots } from './shared-slots.ts'
-import { reservedSlots, type SchedulerRules } from './slot-rules.ts'
 
 const [SYSTEM, INTERACTIVE, DEFAULT, BULK] = [0, 1, 2, 3]
 const PLAIN = {
@@ -244,10 +243,13 @@ test('real threads never use more slots than the capacity, and every request is 
   const interactive = { ...generous, floor: 1, mayPreempt: true }
   const rules = rulesOf(3, generous, interactive, generous, generous)
   const ends = Array.from({ length: threads }, (_, column) => {
-    const worker = new Worker(new URL('./fixtures/scheduler-thread.ts', import.meta.url), {
-      workerData: { memory, seen, column, requests: 400, rules },
-      execArgv: ['--conditions=weir-source'],
-    })
+    const worker = new Worker(
+      new URL('../../../../test/fixtures/threads/scheduler-thread.ts', import.meta.url),
+      {
+        workerData: { memory, seen, column, requests: 400, rules },
+        execArgv: ['--conditions=weir-source'],
+      },
+    )
     return new Promise<number>((resolve, reject) => {
       worker.on('message', resolve)
       worker.on('error', reject)

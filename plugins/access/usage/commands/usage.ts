@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { repeatable } from '../../../cli/config-options.ts'
 import { clientOf, withGateway } from '../../../cli/gateway-client.ts'
 import { printResult, renderTable } from '../../../cli/output.ts'
-import { GROUPS, type ShownUsage, type UsageReport } from '../usage-report.ts'
+import { GROUPS, type UsageReport } from '../usage-report.ts'
 
 const EXAMPLES = `
 Examples:
@@ -57,7 +57,7 @@ function renderUsage({ from, to, data, total }: UsageReport): string {
 
 const AMOUNTS = ['REQUESTS', 'INPUT', 'CACHED', 'OUTPUT', 'REASONING', 'COST']
 
-function amountsOf(row: ShownUsage): (string | number)[] {
+function amountsOf(row: UsageReport['total']): (string | number)[] {
   const { requests, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost } = row
   return [requests, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost.toFixed(6)]
 }

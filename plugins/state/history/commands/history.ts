@@ -130,21 +130,17 @@ async function importFrom({ store }: OpenedHistoryStore, file: string): Promise<
 }
 
 async function prune({ store, config }: OpenedHistoryStore, options: PruneOptions): Promise<void> {
-  const [{ Retention }, { TenantUsage }, { openCollections }, { tenantsOf }] = await Promise.all([
-    import('../retention.ts'),
-    import('../tenant-usage.ts'),
-    import('../collections.ts'),
+  const [{ StoredHistory }, { tenantsOf }] = await Promise.all([
+    import('../history-service.ts'),
     import('#shared'),
   ])
-  const collections = openCollections(store)
   const limits = {
     ...config,
     maxAgeDays: options.maxAgeDays ?? config.maxAgeDays,
     maxResponsesPerTenant: options.maxResponses ?? config.maxResponsesPerTenant,
   }
-  const log = { warn: (_: object, text: string) => console.error(text) }
-  const usage = new TenantUsage({ store, collections, config: limits, log, outage: () => null })
-  const retention = new Retention(store, collections, limits, usage)
+  const log = { warn: (_: object, text: string) => console.error(text), error() {} }
+  const { collections, retention, usage } = new StoredHistory(store, limits, log)
   const tenants = options.tenant === undefined ? tenantsOf(collections.ages) : [options.tenant]
   const progress = new Progress('removed')
   let removed = 0

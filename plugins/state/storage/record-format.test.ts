@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { recordKey, splitKey, tenantRange } from './record-key.ts'
+import { recordKey, splitKey, tenantRange } from './record-format.ts'
 
 const tenantText = fc.string({ unit: 'grapheme' }).filter((text) => !text.includes('\u0000'))
 const idText = tenantText

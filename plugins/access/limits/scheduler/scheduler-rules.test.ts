@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { defineValidator } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { limitsConfig } from '../config.ts'
-import { findPriority, MaxClasses, sampleCapacity, schedulerRules } from './scheduler-capacity.ts'
+import { findPriority, MaxClasses, sampleCapacity, schedulerRules } from './scheduler-rules.ts'
 
 const config = (scheduler: object) => defineValidator(limitsConfig).parse({ scheduler }).scheduler
 

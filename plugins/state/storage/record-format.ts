@@ -1,4 +1,7 @@
-/** Encodes collection, tenant and id in one database key. */
+/**
+ * Encoding of records in the database. A key is collection, tenant and id; a value is a head with version and expiry, then
+ * the JSON.
+ */
 import { checkKeyPart } from '#shared'
 
 /** Terminates collection and tenant. Neither may contain it, so keys are unique. */
@@ -58,4 +61,37 @@ function tenantPrefix(collection: string, tenant: string): string {
 
 function timeText(timeMs: number): string {
   return String(Math.min(LATEST_MS, Math.max(0, Math.trunc(timeMs)))).padStart(TIME_DIGITS, '0')
+}
+
+/** Starts a head; no JSON text starts with it. */
+const HEAD = '@'
+
+export interface RecordHead {
+  /** Empty for a record without a head. */
+  readonly version: string
+  /** Milliseconds since 1970; null if the record does not expire. */
+  readonly expiresAtMs: number | null
+  /** Offset of the JSON. */
+  readonly jsonStart: number
+}
+
+/** @param version letters, digits and dots */
+export function encodeRecord(json: string, version: string, expiresAtMs: number | null): string {
+  return expiresAtMs === null ? `${HEAD}${version} ${json}` : `${HEAD}${version},${expiresAtMs} ${json}`
+}
+
+export function readHead(text: string): RecordHead {
+  if (!text.startsWith(HEAD)) return { version: '', expiresAtMs: null, jsonStart: 0 }
+  const end = text.indexOf(' ')
+  const comma = text.lastIndexOf(',', end)
+  if (comma < 0) return { version: text.slice(1, end), expiresAtMs: null, jsonStart: end + 1 }
+  return {
+    version: text.slice(1, comma),
+    expiresAtMs: Number(text.slice(comma + 1, end)),
+    jsonStart: end + 1,
+  }
+}
+
+export function isExpired(head: RecordHead, nowMs: number): boolean {
+  return head.expiresAtMs !== null && head.expiresAtMs <= nowMs
 }
