@@ -91,7 +91,8 @@ export class GrpcKvEvents implements KvEventFeed {
 
   covers(worker: WorkerEntry): boolean {
     return (
-      worker.connectionMode === GRPC_MODE && findRuntime(worker.runtimeType)?.paths.kvEvents !== undefined
+      worker.connectionMode === GRPC_MODE &&
+      findRuntime(worker.runtimeType)?.paths.SubscribeKvEvents !== undefined
     )
   }
 
@@ -106,7 +107,7 @@ export class GrpcKvEvents implements KvEventFeed {
     const request = { startSequenceNumber: BigInt(fromSequence), loadRecordsBeforeFirstBatch: true }
     const call: RunningCall = startCall({
       channel: this.#channels.of(worker),
-      path: findRuntime(worker.runtimeType)?.paths.kvEvents ?? '',
+      path: findRuntime(worker.runtimeType)?.paths.SubscribeKvEvents ?? '',
       body: encodeSubscribeKvEventsRequest(request),
       timeoutMs: Number.POSITIVE_INFINITY,
       target: worker,

@@ -50,7 +50,7 @@ export class GrpcTokenizerBundles implements BundleSource {
     let taken = Promise.resolve()
     const call: RunningCall = startCall({
       channel: this.#channels.of(worker),
-      path: findRuntime(worker.runtimeType)?.paths.tokenizer ?? '',
+      path: findRuntime(worker.runtimeType)?.paths.GetTokenizer ?? '',
       body: Buffer.alloc(0),
       timeoutMs,
       target: worker,

@@ -69,14 +69,14 @@ class EmbedCall implements Call {
 
   requestFor(worker: WorkerEntry, _model: string, attempt: number) {
     const runtime = findRuntime(worker.runtimeType)
-    if (runtime?.encodeEmbed === undefined || runtime.paths.embed === undefined)
+    if (runtime?.encodeEmbed === undefined || runtime.paths.Embed === undefined)
       throw grpcErrors.unsupported_backend(worker.runtimeType)
     this.#worker = worker
     const id = `${this.#input.id}-${attempt}`
     const body = runtime.encodeEmbed(id, this.#input.tokenIds, this.#input.text)
-    this.#parts.calls.note(body, { path: runtime.paths.abort, body: runtime.encodeAbort(id) })
+    this.#parts.calls.note(body, runtime, id, null)
     const headers = this.#parts.upstream.headersFor(this.ctx, worker)
-    return { method: 'POST', path: runtime.paths.embed, body, headers }
+    return { method: 'POST', path: runtime.paths.Embed, body, headers }
   }
 
   abort(): void {

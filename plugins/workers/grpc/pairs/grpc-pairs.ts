@@ -80,8 +80,7 @@ export class GrpcPairs implements PairStrategy {
     engineRequest: EngineRequest,
   ): UpstreamRequest & { readonly body: Buffer } {
     const body = runtime.encodeGenerate(engineRequest)
-    const abortCall = { path: runtime.paths.abort, body: runtime.encodeAbort(engineRequest.id) }
-    this.#calls.note(body, abortCall, { runtime, engineRequest })
+    this.#calls.note(body, runtime, engineRequest.id, engineRequest)
     return { ...request, body }
   }
 }
@@ -102,9 +101,9 @@ interface PairPlan {
 function bootstrapPlan(prefill: WorkerEntry, roomBits: 31 | 63): PairPlan {
   const most = roomBits === 31 ? 2n ** 31n - 1n : 2n ** 63n
   const meeting = {
-    host: bootstrapHostOf(prefill),
-    port: prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT,
-    room: randomBelow(most),
+    bootstrapHost: bootstrapHostOf(prefill),
+    bootstrapPort: prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT,
+    bootstrapRoom: randomBelow(most),
   }
   return { prefill: { meeting }, decode: { meeting }, relaysTransfer: false, connector: 'passthrough' }
 }
@@ -139,7 +138,7 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined): PairP
   if (!engineId || isRankOpen)
     return {
       prefill: { isPrefill: true },
-      decode: { transferFrom: { host, port } },
+      decode: { transferFrom: { remoteHost: host, remotePort: port } },
       relaysTransfer: false,
       connector: 'mooncake',
     }

@@ -1,38 +1,7 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
 import type { EngineConstraint, EngineReport, RankLoad } from '#kernel'
 import { toPairLoad } from '#shared'
-import type { EngineOutput, EnginePaths, EngineRequest, TopTokens } from './runtime.ts'
-
-/** Methods that all engines have, and those of some. */
-type Service = Readonly<
-  Record<'Generate' | 'Abort' | 'HealthCheck' | 'GetModelInfo' | 'GetServerInfo' | 'GetTokenizer', string>
-> & {
-  readonly [Name in
-    | 'GetLoads'
-    | 'Embed'
-    | 'FlushCache'
-    | 'StartProfile'
-    | 'StopProfile'
-    | 'SubscribeKvEvents']?: string
-}
-
-/** Paths by purpose, of the generated paths of a service. */
-export function enginePaths(service: Service): EnginePaths {
-  return {
-    generate: service.Generate,
-    abort: service.Abort,
-    health: service.HealthCheck,
-    modelInfo: service.GetModelInfo,
-    serverInfo: service.GetServerInfo,
-    tokenizer: service.GetTokenizer,
-    loads: service.GetLoads,
-    embed: service.Embed,
-    flushCache: service.FlushCache,
-    startProfile: service.StartProfile,
-    stopProfile: service.StopProfile,
-    kvEvents: service.SubscribeKvEvents,
-  }
-}
+import type { EngineOutput, EngineRequest, TopTokens } from './runtime.ts'
 
 /** Null if healthy. */
 export function healthProblem(health: {
@@ -236,4 +205,10 @@ export function constraintText(constraint: EngineConstraint | null, name: string
 export const MAX_INT32 = 2_147_483_647
 
 /** Most alternatives per token that an engine accepts, by kind of request. */
-export const MAX_TOP_LOGPROBS: Readonly<Record<EngineRequest['kind'], number>> = { chat: 20, text: 5 }
+const MAX_TOP_LOGPROBS: Readonly<Record<EngineRequest['kind'], number>> = { chat: 20, text: 5 }
+
+/** Alternatives per token within the limits of an engine; undefined disables log probabilities. */
+export function topLogprobsOf({ topLogprobs, kind }: EngineRequest, fewest: 0 | 1): number | undefined {
+  if (topLogprobs === null) return undefined
+  return Math.min(Math.max(topLogprobs, fewest), MAX_TOP_LOGPROBS[kind])
+}

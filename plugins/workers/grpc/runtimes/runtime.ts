@@ -33,11 +33,15 @@ export interface EngineRequest {
 
 export interface PairParameters {
   /** Bootstrap address and room. */
-  readonly meeting?: { readonly host: string; readonly port: number; readonly room: bigint }
+  readonly meeting?: {
+    readonly bootstrapHost: string
+    readonly bootstrapPort: number
+    readonly bootstrapRoom: bigint
+  }
   /** Transfer parameters in the format of the connector. */
   readonly transferJson?: string
   /** Address from which a connector without transfer parameters fetches. */
-  readonly transferFrom?: { readonly host: string; readonly port: number }
+  readonly transferFrom?: { readonly remoteHost: string; readonly remotePort: number }
   /** Generates a single token. */
   readonly isPrefill?: boolean
 }
@@ -71,19 +75,17 @@ export interface EngineOutput {
   transferJson: string | null
 }
 
-export interface EnginePaths {
-  readonly generate: string
-  readonly abort: string
-  readonly health: string
-  readonly modelInfo: string
-  readonly serverInfo: string
-  readonly tokenizer: string
-  readonly loads: string | undefined
-  readonly embed: string | undefined
-  readonly flushCache: string | undefined
-  readonly startProfile: string | undefined
-  readonly stopProfile: string | undefined
-  readonly kvEvents: string | undefined
+/** Paths of the methods of a generated service: those that all engines have, and those of some. */
+export type EnginePaths = Readonly<
+  Record<'Generate' | 'Abort' | 'HealthCheck' | 'GetModelInfo' | 'GetServerInfo' | 'GetTokenizer', string>
+> & {
+  readonly [Name in
+    | 'GetLoads'
+    | 'Embed'
+    | 'FlushCache'
+    | 'StartProfile'
+    | 'StopProfile'
+    | 'SubscribeKvEvents']?: string
 }
 
 export interface Embedding {

@@ -1,8 +1,7 @@
 /** Control calls to an engine. */
-import type { ChannelInterface } from '@grpc/grpc-js'
+import { type ChannelInterface, Metadata } from '@grpc/grpc-js'
 import type { WorkerTarget } from '#kernel'
 import { GrpcFault } from './grpc-status.ts'
-import { toMetadata } from './metadata.ts'
 
 const CANCELLED = 1
 
@@ -28,8 +27,9 @@ export interface RunningCall {
 export function startCall(call: EngineCall): RunningCall {
   const { channel, path, body, timeoutMs, target } = call
   const stream = channel.createCall(path, Date.now() + timeoutMs, null, null, null)
-  const key = target.apiKey === null ? [] : ['authorization', `Bearer ${target.apiKey}`]
-  stream.start(toMetadata(key), {
+  const metadata = new Metadata()
+  if (target.apiKey !== null) metadata.set('authorization', `Bearer ${target.apiKey}`)
+  stream.start(metadata, {
     onReceiveMetadata() {},
     onReceiveMessage: (message: Buffer) => call.onMessage(message),
     onReceiveStatus: ({ code, details }) => call.onStatus(code, details),

@@ -33,8 +33,10 @@ const BYTES_PER_LOGPROB = 32
 export class SentRequests {
   readonly #byBody = new WeakMap<Buffer, { abortCall: AbortCall; origin: Origin | null }>()
 
-  note(body: Buffer, abortCall: AbortCall, origin: Origin | null = null): void {
-    this.#byBody.set(body, { abortCall, origin })
+  /** @param id of the request in the engine @param engineRequest null except for generations */
+  note(body: Buffer, runtime: Runtime, id: string, engineRequest: EngineRequest | null): void {
+    const abortCall = { path: runtime.paths.Abort, body: runtime.encodeAbort(id) }
+    this.#byBody.set(body, { abortCall, origin: engineRequest && { runtime, engineRequest } })
   }
 
   abortOf(body: Buffer | null): AbortCall | null {
