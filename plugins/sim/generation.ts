@@ -154,30 +154,22 @@ export function wholeOnly(prompts: readonly PromptText[], value: unknown): Gener
   }
 }
 
-/** Generates the answer that is then cached. */
-type PrepareAnswer = (model: string) => Generation
-
 /** Cached models per route, since clients can invent names. */
 const KEPT_MODELS = 64
 
-/** Answers prepared once per route and model and sent without reading the prompt, for load tests. */
-export class FixedResponses {
-  readonly #firstModel: string
-  readonly #byModel = new Map<string, Generation>()
-  readonly #prepare: PrepareAnswer
-
-  constructor(config: SimConfig, prepare: PrepareAnswer) {
-    this.#firstModel = config.models[0]
-    this.#prepare = prepare
-  }
-
-  /** @param model as the request names it; null for the engine's first */
-  find(model: string | null): Generation {
-    const name = model ?? this.#firstModel
-    const known = this.#byModel.get(name)
+/**
+ * Answers prepared once per route and model and sent without reading the prompt, for load tests.
+ * @param prepare generates the answer that is then cached
+ * @returns the answer of a model; null for the engine's first
+ */
+export function fixedResponses({ models }: SimConfig, prepare: (model: string) => Generation) {
+  const byModel = new Map<string, Generation>()
+  return (model: string | null): Generation => {
+    const name = model ?? models[0]
+    const known = byModel.get(name)
     if (known !== undefined) return known
-    const made = freeze(this.#prepare(name))
-    if (this.#byModel.size < KEPT_MODELS) this.#byModel.set(name, made)
+    const made = freeze(prepare(name))
+    if (byModel.size < KEPT_MODELS) byModel.set(name, made)
     return made
   }
 }
