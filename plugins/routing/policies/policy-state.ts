@@ -2,7 +2,7 @@
 import type { Metrics, PolicyParts, WorkerEntry } from '#kernel'
 import type { CacheAwareParts } from './cache-aware.ts'
 import type { PoliciesConfig } from './config.ts'
-import { KvIndexes } from './kv-index/kv-indexes.ts'
+import { KvIndexes } from './kv-index/kv-block-index.ts'
 import type { NoteRings } from './notes/note-ring.ts'
 import { NotingPrefixTable, NotingSessions } from './notes/noting-tables.ts'
 import { beginPrefixSweep } from './prefixes/prefix-sweep.ts'
