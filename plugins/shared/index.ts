@@ -3,7 +3,12 @@ export { parseBoundedJson, parseBoundedText, type WorkerMessage, workerMessage }
 export { answerErrors, streamFailure } from './answers/answer-errors.ts'
 export { type AnswerLimits, AnswerReader, WholeAnswerReader } from './answers/answer-reader.ts'
 export { BodyExcerpt } from './answers/body-excerpt.ts'
-export { type CollectingUpstream, collectResponse, toWorkerResponse } from './answers/collect-response.ts'
+export {
+  type CollectingUpstream,
+  collectResponse,
+  isSuccess,
+  toWorkerResponse,
+} from './answers/collect-response.ts'
 export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { streamCompletionCheck } from './answers/stream-completion.ts'
@@ -23,7 +28,13 @@ export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { parseCallArguments, tryParseJson } from './formats/lenient-json.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
-export { contextLengthOf, isEmbeddingModel, modelIdOf, positiveCount } from './formats/model-labels.ts'
+export {
+  contextLengthOf,
+  DEFAULT_CAPABILITIES,
+  isEmbeddingModel,
+  modelIdOf,
+  positiveCount,
+} from './formats/model-labels.ts'
 export {
   countPromptTokens,
   estimateMessageTokens,
@@ -66,14 +77,14 @@ export {
   readPrometheusText,
 } from './metrics/prometheus-text.ts'
 export { failedExchange } from './net/failed-exchange.ts'
-export { fanOut } from './net/fan-out.ts'
+export { fanOut, Limiter } from './net/fan-out.ts'
 export { hostProblem } from './net/listen-host.ts'
 export { isWithin, networkProblems, readNetworks } from './net/networks.ts'
 export { pinnedLookup, type Resolver } from './net/pinned-lookup.ts'
 export { isMetadataHost, isPrivateAddress } from './net/private-addresses.ts'
 export { isSecureUrl, trimSlashes } from './net/urls.ts'
 export { WorkerHashes } from './net/worker-hashes.ts'
-export { type BootstrapServer, bootstrapHostOf } from './pairs/bootstrap-host.ts'
+export { type BootstrapServer, bootstrapHostOf, drawRoom } from './pairs/bootstrap-host.ts'
 export { type DisaggregationReport, toPairLoad } from './pairs/pair-load.ts'
 export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-metrics.ts'
 export { messageSocket } from './socket/message-socket.ts'

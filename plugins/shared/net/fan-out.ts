@@ -12,3 +12,25 @@ export async function fanOut<Item, Result>(
   await Promise.all(Array.from({ length: Math.min(maxParallel, items.length) }, lane))
   return results
 }
+
+/** Limits how many tasks run at once; the others wait in order. */
+export class Limiter {
+  readonly #waiting: (() => void)[] = []
+  #free: number
+
+  constructor(maxRunning: number) {
+    this.#free = maxRunning
+  }
+
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
+}

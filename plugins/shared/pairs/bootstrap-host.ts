@@ -1,4 +1,5 @@
-/** Host of the bootstrap server of a prefill worker, by which the engines of a pair connect. */
+/** The bootstrap server of a prefill worker, by which the engines of a pair connect, and the rooms in which they meet. */
+import { randomFillSync } from 'node:crypto'
 import type { WorkerEntry } from '#kernel'
 
 export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstrapPort' | 'dataParallel'>
@@ -10,4 +11,12 @@ export function bootstrapHostOf({ url, bootstrapHost, dataParallel }: BootstrapS
   const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
   const host = URL.parse(base)?.hostname ?? 'localhost'
   return host.startsWith('[') ? host.slice(1, -1) : host
+}
+
+const drawn = new BigUint64Array(1)
+
+/** A random number of this many bits, by which the two engines of a request find each other. */
+export function drawRoom(bits: 31 | 63): bigint {
+  randomFillSync(drawn)
+  return BigInt.asUintN(bits, drawn[0])
 }

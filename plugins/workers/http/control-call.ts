@@ -11,7 +11,7 @@ import {
   type WorkerResponse,
   type WorkerTarget,
 } from '#kernel'
-import { toWorkerResponse, trimSlashes } from '#shared'
+import { isSuccess, toWorkerResponse, trimSlashes } from '#shared'
 import type { HttpTransport } from './http-transport.ts'
 import { keyHeaders } from './vendor-headers.ts'
 
@@ -142,12 +142,8 @@ export async function probeWorker(
       timeoutMs: Math.min(Math.ceil(timeoutMs), MAX_TIMER_MS),
       maxBodyBytes: MAX_HEALTH_BYTES,
     })
-    return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`
+    return isSuccess(reply.status) ? null : `GET ${path} answered ${reply.status}`
   } catch (error) {
     return isLocalExhaustion(error) ? undefined : messageOf(error)
   }
-}
-
-export function isGoodStatus(status: number): boolean {
-  return status >= 200 && status < 300
 }

@@ -1,7 +1,13 @@
 /** Reads the load of an engine, from its load route or from the gauges of its metrics page. */
 import type { EngineReport, RankLoad, RuntimeType, WorkerResponse, WorkerTarget } from '#kernel'
-import { type DisaggregationReport, type PrometheusFamily, parsePrometheusText, toPairLoad } from '#shared'
-import { type CallWorker, isGoodStatus } from './control-call.ts'
+import {
+  type DisaggregationReport,
+  isSuccess,
+  type PrometheusFamily,
+  parsePrometheusText,
+  toPairLoad,
+} from '#shared'
+import type { CallWorker } from './control-call.ts'
 
 /** Value of what an engine does not report. */
 const UNKNOWN = -1
@@ -206,7 +212,7 @@ export class LoadSources {
         // The engine is unreachable, also by another route.
         return null
       }
-      const report = isGoodStatus(reply.status) ? readResponse(source, reply) : null
+      const report = isSuccess(reply.status) ? readResponse(source, reply) : null
       if (report !== null) {
         this.#absences.delete(source)
         return report

@@ -14,11 +14,11 @@ import {
   UpstreamFailure,
   type UpstreamHandler,
 } from '#kernel'
-import { BodyExcerpt, type PairTimes } from '#shared'
+import { BodyExcerpt, isSuccess, type PairTimes } from '#shared'
 import { wantsPromptLogprobs } from './bootstrap.ts'
 import { errorMessageIn, pairErrors, toLegError } from './errors.ts'
 import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
-import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
+import { MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
 
 /** Longest JSON response that is held for merging. */
 const MAX_HELD_BYTES = 67_108_864

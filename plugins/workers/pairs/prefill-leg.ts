@@ -1,7 +1,7 @@
 /** The prefill side of a pair: reads the whole response, of which only failures and log probabilities are used. */
 
 import { type HeaderList, type PairCall, UpstreamFailure, type UpstreamHandler } from '#kernel'
-import { BodyExcerpt } from '#shared'
+import { BodyExcerpt, isSuccess } from '#shared'
 
 /** Longest part of an error response that is read for its message. */
 export const MAX_REFUSAL_BYTES = 65_536
@@ -77,8 +77,4 @@ export class PrefillLeg implements UpstreamHandler {
   #legRefused(): void {
     this.#owner.onPrefillRefused(this.#status, this.#headers, this.#excerpt.bytes())
   }
-}
-
-export function isSuccess(status: number): boolean {
-  return status >= 200 && status < 300
 }

@@ -7,22 +7,42 @@ import {
   type RequestContext,
   type RouteDefinition,
   type Static,
+  type TSchema,
   Type,
   type WorkerControls,
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { askEngines } from './ask-engines.ts'
+import { fanOut } from '#shared'
 import { optional } from './wire.ts'
-import { workerKey } from './worker-url.ts'
+import { engineUrl, workerKey } from './worker-url.ts'
+
+const MAX_PARALLEL = 32
+
+/**
+ * Calls every engine once, for all of its data-parallel ranks.
+ * @param ask called with the first worker of each engine
+ * @returns the answer of its engine, by worker
+ */
+export async function askEngines<Answer>(
+  workers: readonly WorkerEntry[],
+  ask: (first: WorkerEntry) => Promise<Answer>,
+): Promise<ReadonlyMap<WorkerEntry, Answer>> {
+  const engines = [...Map.groupBy(workers, engineUrl).values()]
+  const answers = await fanOut(engines, MAX_PARALLEL, ([first]) => ask(first))
+  return new Map(engines.flatMap((ranks, place) => ranks.map((worker) => [worker, answers[place]] as const)))
+}
 
 const FailedCallSchema = Type.Object({ worker: Type.String(), error: Type.String() })
 
-interface EngineCallReport {
-  /** URLs of workers whose engine accepted the call. */
-  readonly successful: string[]
-  readonly failed: Static<typeof FailedCallSchema>[]
-}
+/** Report of a call that some or all engines did not accept. */
+const partly = <Counts extends Record<string, TSchema>>(counts: Counts) =>
+  Type.Object({
+    status: Type.Literal('partial_success'),
+    ...counts,
+    successful: Type.Array(Type.String({ description: 'Worker URL.' })),
+    failed: Type.Array(FailedCallSchema),
+  })
 
 /** Workers whose connection mode supports the action. */
 function supporting(
@@ -36,13 +56,13 @@ function supporting(
   })
 }
 
-/** @param workers whose connection mode supports the action @returns their URLs, in order */
+/** @param workers whose connection mode supports the action @returns their URLs, in order, by outcome */
 async function callEngines(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
   action: EngineAction,
   timeoutMs: number,
-): Promise<EngineCallReport> {
+) {
   const problems = await askEngines(workers, async (first) =>
     controls.controlOf(first.connectionMode)?.perform?.(first, action, timeoutMs),
   )
@@ -71,12 +91,7 @@ const flushCounts = {
 }
 
 const FlushedSchema = Type.Object({ status: Type.Literal('success'), ...flushCounts })
-const PartlyFlushedSchema = Type.Object({
-  status: Type.Literal('partial_success'),
-  ...flushCounts,
-  successful: Type.Array(Type.String({ description: 'Worker URL.' })),
-  failed: Type.Array(FailedCallSchema),
-})
+const PartlyFlushedSchema = partly(flushCounts)
 
 /** Response body; status 206 if it is partial. */
 type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
@@ -156,12 +171,7 @@ const profileCounts = {
   total_workers: Type.Integer({ description: 'Workers that the request selected.' }),
 }
 const ProfiledSchema = Type.Object({ status: Type.Literal('success'), ...profileCounts })
-const PartlyProfiledSchema = Type.Object({
-  status: Type.Literal('partial_success'),
-  ...profileCounts,
-  successful: Type.Array(Type.String({ description: 'Worker URL.' })),
-  failed: Type.Array(FailedCallSchema),
-})
+const PartlyProfiledSchema = partly(profileCounts)
 const NothingToProfileSchema = Type.Object({ status: Type.Literal('error'), ...profileCounts })
 
 /** Response body; status 206 if it is partial, 404 if no worker was selected. */
@@ -170,14 +180,13 @@ type ProfileReport =
   | Static<typeof PartlyProfiledSchema>
   | Static<typeof NothingToProfileSchema>
 
-type ProfileKind = 'start_profile' | 'stop_profile'
 type ProfileBody = Static<typeof StartProfileSchema>
 
 /** @param workers all registered workers, healthy or not */
 async function profileEngines(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
-  kind: ProfileKind,
+  kind: 'start_profile' | 'stop_profile',
   { url: given, ...options }: ProfileBody,
 ): Promise<ProfileReport> {
   const url = given ?? undefined
@@ -204,45 +213,41 @@ function isSelected({ url, dataParallel }: WorkerEntry, requestedUrl: string | u
 
 const STATUS_OF = { success: 200, partial_success: 206, error: 404 } as const
 
-const startValidator = defineValidator(StartProfileSchema)
-const stopValidator = defineValidator(StopProfileSchema)
+const PROFILE_CALLS = [
+  { kind: 'start_profile', schema: StartProfileSchema, summary: 'Start the profilers of the engines' },
+  { kind: 'stop_profile', schema: StopProfileSchema, summary: 'Stop the profilers of the engines' },
+] as const
 
 export function profileRoutes(host: Host): readonly RouteDefinition[] {
-  const handle = async (ctx: RequestContext, kind: ProfileKind, body: ProfileBody) => {
-    const report = await profileEngines(workerControls(host.upstream), host.balance.workers, kind, body)
-    ctx.json(STATUS_OF[report.status], report)
-  }
-  const base = { method: 'POST', access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
-  const responses = {
-    200: { description: 'Every selected worker accepted the call.', schema: ProfiledSchema },
-    206: { description: 'Some or all workers did not accept the call.', schema: PartlyProfiledSchema },
-    400: { description: 'Invalid body.' },
-    404: { description: 'No worker is selected.', schema: NothingToProfileSchema },
-  }
-  return [
-    {
-      ...base,
-      path: '/start_profile',
-      handler: (ctx) => handle(ctx, 'start_profile', startValidator.parse(optionalJson(ctx))),
-      docs: {
-        summary: 'Start the profilers of the engines',
-        tag: 'Workers',
-        body: Type.Optional(StartProfileSchema),
-        responses,
+  return PROFILE_CALLS.map(({ kind, schema, summary }) => {
+    const validator = defineValidator(schema)
+    return {
+      method: 'POST',
+      path: `/${kind}`,
+      access: 'admin',
+      errors: adminErrorFormat,
+      endpoint: 'workers',
+      handler: async (ctx) => {
+        const body = validator.parse(optionalJson(ctx))
+        const report = await profileEngines(workerControls(host.upstream), host.balance.workers, kind, body)
+        ctx.json(STATUS_OF[report.status], report)
       },
-    },
-    {
-      ...base,
-      path: '/stop_profile',
-      handler: (ctx) => handle(ctx, 'stop_profile', stopValidator.parse(optionalJson(ctx))),
       docs: {
-        summary: 'Stop the profilers of the engines',
+        summary,
         tag: 'Workers',
-        body: Type.Optional(StopProfileSchema),
-        responses,
+        body: Type.Optional(schema),
+        responses: {
+          200: { description: 'Every selected worker accepted the call.', schema: ProfiledSchema },
+          206: {
+            description: 'Some or all workers did not accept the call.',
+            schema: PartlyProfiledSchema,
+          },
+          400: { description: 'Invalid body.' },
+          404: { description: 'No worker is selected.', schema: NothingToProfileSchema },
+        },
       },
-    },
-  ]
+    }
+  })
 }
 
 /** An empty body counts as an empty object. @throws json_parse_error (400) */

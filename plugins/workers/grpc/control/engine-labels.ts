@@ -1,6 +1,6 @@
 /** Converts model and server information of an engine to labels and model cards. */
 import type { ModelCard } from '#kernel'
-import { contextLengthOf, isEmbeddingModel, modelIdOf } from '#shared'
+import { contextLengthOf, DEFAULT_CAPABILITIES, isEmbeddingModel, modelIdOf } from '#shared'
 
 type Info = Readonly<Record<string, unknown>>
 
@@ -113,6 +113,6 @@ function completeCard(card: ModelCard, labels: Readonly<Record<string, string>>)
 /** Null for a language model. */
 function kindOf(labels: Readonly<Record<string, string>>): readonly string[] | null {
   if (!isEmbeddingModel(labels))
-    return labels.supports_vision === 'true' ? ['chat', 'completions', 'responses', 'tools', 'vision'] : null
+    return labels.supports_vision === 'true' ? [...DEFAULT_CAPABILITIES, 'vision'] : null
   return RERANK.test(`${labels.architectures ?? ''} ${labels.model_type ?? ''}`) ? ['rerank'] : ['embeddings']
 }

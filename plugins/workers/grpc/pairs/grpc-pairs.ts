@@ -1,6 +1,5 @@
 /** Prefill/decode pairs of gRPC workers. */
 
-import { randomFillSync } from 'node:crypto'
 import type {
   Exchange,
   PairCall,
@@ -10,7 +9,7 @@ import type {
   UpstreamRequest,
   WorkerEntry,
 } from '#kernel'
-import { bootstrapHostOf, type ConnectorMode, type PairMetrics, uuidV7 } from '#shared'
+import { bootstrapHostOf, type ConnectorMode, drawRoom, type PairMetrics, uuidV7 } from '#shared'
 import type { EngineRequest, PairParameters, Runtime } from '../runtimes/runtime.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import type { Origin, SentRequests } from '../wire/sent-requests.ts'
@@ -99,11 +98,10 @@ interface PairPlan {
 
 /** The engines connect by bootstrap address and room. Rooms of sglang are positive 31-bit numbers, of others 63-bit. */
 function bootstrapPlan(prefill: WorkerEntry, roomBits: 31 | 63): PairPlan {
-  const most = roomBits === 31 ? 2n ** 31n - 1n : 2n ** 63n
   const meeting = {
     bootstrapHost: bootstrapHostOf(prefill),
     bootstrapPort: prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT,
-    bootstrapRoom: randomBelow(most),
+    bootstrapRoom: drawRoom(roomBits),
   }
   return { prefill: { meeting }, decode: { meeting }, relaysTransfer: false, connector: 'passthrough' }
 }
@@ -162,11 +160,4 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined): PairP
     relaysTransfer: false,
     connector: 'mooncake',
   }
-}
-
-const drawn = new BigUint64Array(1)
-
-function randomBelow(most: bigint): bigint {
-  randomFillSync(drawn)
-  return drawn[0] % most
 }
