@@ -70,22 +70,23 @@ export { isUuid, uuidV7 } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { type KeyEntry, keyEntryMembers, keyEntryProblems, toKeyRecord } from './keys/key-entry.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'
+export { readLoadReport } from './metrics/load-report.ts'
 export type { PrometheusFamily, PrometheusSample } from './metrics/prometheus-text.ts'
 export {
   parsePrometheusText,
   printPrometheusText,
   readPrometheusText,
 } from './metrics/prometheus-text.ts'
+export { type DeadlineKind, Deadlines, TimedExchange } from './net/deadlines.ts'
 export { failedExchange } from './net/failed-exchange.ts'
 export { fanOut, Limiter } from './net/fan-out.ts'
 export { hostProblem } from './net/listen-host.ts'
 export { isWithin, networkProblems, readNetworks } from './net/networks.ts'
 export { pinnedLookup, type Resolver } from './net/pinned-lookup.ts'
 export { isMetadataHost, isPrivateAddress } from './net/private-addresses.ts'
-export { isSecureUrl, trimSlashes } from './net/urls.ts'
+export { engineUrl, isSecureUrl, trimSlashes } from './net/urls.ts'
 export { WorkerHashes } from './net/worker-hashes.ts'
 export { type BootstrapServer, bootstrapHostOf, drawRoom } from './pairs/bootstrap-host.ts'
-export { type DisaggregationReport, toPairLoad } from './pairs/pair-load.ts'
 export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-metrics.ts'
 export { messageSocket } from './socket/message-socket.ts'
 export { isPublic, isShown, toClientItems, withoutPrivate } from './store/client-items.ts'
@@ -113,4 +114,5 @@ export {
   type WriteChanges,
 } from './store/stored-collection.ts'
 export { CoalescedWork } from './threads/coalesced-work.ts'
+export { SerialByKey } from './threads/serial-by-key.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

@@ -1,18 +1,3 @@
-/** Runs `run` on every item, at most `maxParallel` at a time. Results are in order of the items; `run` must not reject. */
-export async function fanOut<Item, Result>(
-  items: readonly Item[],
-  maxParallel: number,
-  run: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
-  const results = new Array<Result>(items.length)
-  let next = 0
-  const lane = async () => {
-    for (let index = next++; index < items.length; index = next++) results[index] = await run(items[index])
-  }
-  await Promise.all(Array.from({ length: Math.min(maxParallel, items.length) }, lane))
-  return results
-}
-
 /** Limits how many tasks run at once; the others wait in order. */
 export class Limiter {
   readonly #waiting: (() => void)[] = []
@@ -33,4 +18,14 @@ export class Limiter {
       else next()
     }
   }
+}
+
+/** Runs `run` on every item, at most `maxParallel` at a time. Results are in order of the items. */
+export function fanOut<Item, Result>(
+  items: readonly Item[],
+  maxParallel: number,
+  run: (item: Item, place: number) => Promise<Result>,
+): Promise<Result[]> {
+  const limiter = new Limiter(maxParallel)
+  return Promise.all(items.map((item, place) => limiter.run(() => run(item, place))))
 }

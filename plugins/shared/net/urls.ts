@@ -1,4 +1,5 @@
 /** Helpers for URLs. */
+import type { WorkerEntry } from '#kernel'
 
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
@@ -12,4 +13,12 @@ export function trimSlashes(text: string): string {
   let end = text.length
   while (end > 0 && text.charCodeAt(end - 1) === 0x2f) end--
   return text.slice(0, end)
+}
+
+/** URL of a worker's engine, which all of its data-parallel ranks share. */
+export function engineUrl({
+  url,
+  dataParallel,
+}: Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel'>>): string {
+  return dataParallel?.baseUrl ?? url
 }

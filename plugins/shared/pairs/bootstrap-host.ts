@@ -1,6 +1,7 @@
 /** The bootstrap server of a prefill worker, by which the engines of a pair connect, and the rooms in which they meet. */
 import { randomFillSync } from 'node:crypto'
 import type { WorkerEntry } from '#kernel'
+import { engineUrl } from '../net/urls.ts'
 
 export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstrapPort' | 'dataParallel'>
 
@@ -8,7 +9,7 @@ export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'boots
 export function bootstrapHostOf({ url, bootstrapHost, dataParallel }: BootstrapServer): string {
   if (bootstrapHost !== null) return bootstrapHost
   // The URL parser handles hosts of http URLs only.
-  const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
+  const base = engineUrl({ url, dataParallel }).replace(/^grpc(s?):/, 'http$1:')
   const host = URL.parse(base)?.hostname ?? 'localhost'
   return host.startsWith('[') ? host.slice(1, -1) : host
 }

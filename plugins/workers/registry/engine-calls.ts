@@ -13,9 +13,9 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { fanOut } from '#shared'
+import { engineUrl, fanOut } from '#shared'
 import { optional } from './wire.ts'
-import { engineUrl, workerKey } from './worker-url.ts'
+import { workerKey } from './worker-url.ts'
 
 const MAX_PARALLEL = 32
 
@@ -206,9 +206,9 @@ async function profileEngines(
 }
 
 /** A data-parallel rank is selected by its own URL and by that of its engine. */
-function isSelected({ url, dataParallel }: WorkerEntry, requestedUrl: string | undefined): boolean {
-  if (requestedUrl === undefined || requestedUrl === url) return true
-  return workerKey(requestedUrl) === workerKey(dataParallel?.baseUrl ?? url)
+function isSelected(worker: WorkerEntry, requestedUrl: string | undefined): boolean {
+  if (requestedUrl === undefined || requestedUrl === worker.url) return true
+  return workerKey(requestedUrl) === workerKey(engineUrl(worker))
 }
 
 const STATUS_OF = { success: 200, partial_success: 206, error: 404 } as const

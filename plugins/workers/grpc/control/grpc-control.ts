@@ -25,7 +25,6 @@ import { grpcErrors } from '../errors.ts'
 import type { EnginePaths, Runtime } from '../runtimes/runtime.ts'
 import { findRuntime, RUNTIMES } from '../runtimes/runtime-table.ts'
 import type { Channels } from '../wire/channels.ts'
-import { callUnary } from '../wire/engine-call.ts'
 import { GrpcFault, UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { toCards, toLabels } from './engine-labels.ts'
@@ -96,8 +95,7 @@ export class GrpcControl implements WorkerControl {
     if (path === undefined || runtime?.readLoads === undefined || this.#withoutLoads.has(worker)) return null
     const body = encodeGetLoadsRequest({ include: LOAD_SECTIONS, dpRank: worker.dataParallel?.rank })
     try {
-      const report = runtime.readLoads(await this.#call(worker, path, body, LOADS_TIMEOUT_MS))
-      return report.ranks.length === 0 ? null : report
+      return runtime.readLoads(await this.#call(worker, path, body, LOADS_TIMEOUT_MS))
     } catch (error) {
       if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#withoutLoads.add(worker)
       return null
@@ -207,7 +205,7 @@ export class GrpcControl implements WorkerControl {
     timeoutMs: number,
     signal?: AbortSignal,
   ): Promise<Buffer> {
-    return callUnary({ channel: this.#parts.channels.of(target), path, body, timeoutMs, target }, signal)
+    return this.#parts.channels.unary({ target, path, body, timeoutMs }, signal)
   }
 
   /**

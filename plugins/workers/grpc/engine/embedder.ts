@@ -10,6 +10,7 @@ import {
   UpstreamFailure,
   type WorkerEntry,
 } from '#kernel'
+import { fanOut } from '#shared'
 import { grpcErrors } from '../errors.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
@@ -81,7 +82,7 @@ class EmbedCall implements Call {
 
   abort(): void {
     this.#open.abort()
-    this.#settle.reject(new UpstreamFailure('reset', 'the request was cancelled', false))
+    this.#settle.reject(cancelled())
   }
 
   #read(): void {
@@ -123,45 +124,37 @@ export class Embedder implements EmbeddingService {
   ): Promise<readonly EmbeddingVector[]> {
     const tokenizer = await this.#prompts.tokenizerOf(model)
     this.#prompts.checkTakesText(model, tokenizer, 'embeddings')
-    const vectors: EmbeddingVector[] = new Array(inputs.length)
     const running = new Set<EmbedCall>()
-    let next = 0
     let isOver = false
     const stop = () => {
       isOver = true
       for (const call of running) call.abort()
     }
     ctx.onCancel(stop)
-    const work = async () => {
-      while (!isOver && next < inputs.length) {
-        const at = next++
-        const input = inputs[at]
-        const text = typeof input === 'string' ? input : ''
-        // Embedding models expect special tokens.
-        const tokenIds =
-          typeof input === 'string' ? await tokenizer.encode(input, { addSpecialTokens: true }) : input
-        if (isOver) return
-        const embedInput = {
-          ctx: ctx as Call['ctx'],
-          model,
-          tokenIds,
-          text,
-          id: `embed-${ctx.requestId}-${at}`,
-        }
-        const call = new EmbedCall(embedInput, this.#parts)
-        running.add(call)
-        try {
-          vectors[at] = await call.result
-        } finally {
-          running.delete(call)
-        }
+    const embedOne = async (input: EmbeddingInput, place: number): Promise<EmbeddingVector> => {
+      if (isOver) throw cancelled()
+      const text = typeof input === 'string' ? input : ''
+      // Embedding models expect special tokens.
+      const tokenIds =
+        typeof input === 'string' ? await tokenizer.encode(input, { addSpecialTokens: true }) : input
+      if (isOver) throw cancelled()
+      const id = `embed-${ctx.requestId}-${place}`
+      const call = new EmbedCall({ ctx: ctx as Call['ctx'], model, tokenIds, text, id }, this.#parts)
+      running.add(call)
+      try {
+        return await call.result
+      } finally {
+        running.delete(call)
       }
     }
     try {
-      await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL, inputs.length) }, work))
+      return await fanOut(inputs, MAX_PARALLEL, embedOne)
     } finally {
       stop()
     }
-    return vectors
   }
+}
+
+function cancelled(): UpstreamFailure {
+  return new UpstreamFailure('reset', 'the request was cancelled', false)
 }

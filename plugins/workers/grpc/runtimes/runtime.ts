@@ -128,7 +128,7 @@ export interface Runtime {
   /** @throws WireError, as the next one */
   readModelInfo(message: Buffer): object
   readServerInfo(message: Buffer): object
-  readLoads?(message: Buffer): EngineReport
+  readLoads?(message: Buffer): EngineReport | null
   encodeEmbed?(id: string, tokenIds: Uint32Array, text: string): Buffer
   readEmbed?(message: Buffer): Embedding
 }

@@ -7,8 +7,8 @@ import {
   completeResponse,
   emptyOutput,
   healthProblem,
+  readLoads,
   schedulerSampling,
-  toReport,
 } from './common-messages.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -61,7 +61,7 @@ export const sglang: Runtime = {
   readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
   readModelInfo: wire.decodeGetModelInfoResponse,
   readServerInfo: wire.decodeGetServerInfoResponse,
-  readLoads: (message) => toReport(wire.decodeGetLoadsResponse(message)),
+  readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
   encodeEmbed: (requestId, inputIds, originalText) =>
     wire.encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
   readEmbed(message) {

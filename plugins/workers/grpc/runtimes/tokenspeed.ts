@@ -5,8 +5,8 @@ import {
   completeResponse,
   emptyOutput,
   healthProblem,
+  readLoads,
   schedulerSampling,
-  toReport,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
@@ -44,7 +44,7 @@ export const tokenspeed: Runtime = {
   readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
   readModelInfo: wire.decodeGetModelInfoResponse,
   readServerInfo: wire.decodeGetServerInfoResponse,
-  readLoads: (message) => toReport(wire.decodeGetLoadsResponse(message)),
+  readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
 }
 
 function toSampling(request: EngineRequest) {

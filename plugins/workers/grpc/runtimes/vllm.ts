@@ -7,10 +7,10 @@ import {
   emptyOutput,
   healthProblem,
   MAX_INT32,
+  readLoads,
   seedWithin,
   topKFromZero,
   topLogprobsOf,
-  toReport,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
@@ -50,7 +50,7 @@ export const vllm: Runtime = {
   readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
   readModelInfo: wire.decodeGetModelInfoResponse,
   readServerInfo: wire.decodeGetServerInfoResponse,
-  readLoads: (message) => toReport(wire.decodeGetLoadsResponse(message)),
+  readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
   encodeEmbed: (requestId, inputIds, originalText) =>
     wire.encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
   readEmbed(message) {
