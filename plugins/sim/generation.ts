@@ -121,6 +121,28 @@ export function usageOf(
   }
 }
 
+/**
+ * An answer of several choices.
+ * @param tokens of each choice
+ * @param form of the answer
+ */
+export function generationOf(
+  { cache }: Setting,
+  prompts: readonly PromptText[],
+  tokens: readonly number[],
+  form: Pick<Generation, 'body' | 'events'>,
+): Generation {
+  const completionTokens = tokens.reduce((sum, count) => sum + count, 0)
+  return {
+    prompts,
+    promptTokens: tokensOf(prompts),
+    completionTokens,
+    steps: largest(tokens),
+    cache,
+    ...form,
+  }
+}
+
 /** A response whose body is scripted. */
 export function scriptedBody(body: unknown): Generation {
   const events = Array.isArray(body) ? body : [body]
