@@ -76,6 +76,17 @@ async function callEngines(
   return { successful, failed }
 }
 
+/** Sends the report of calls: 200 if all engines accepted them, else 206 with the workers. */
+function sendReport(
+  ctx: RequestContext,
+  { successful, failed }: Awaited<ReturnType<typeof callEngines>>,
+  totals: object,
+  messages: { readonly whole: string; readonly partial: string },
+): void {
+  if (failed.length === 0) ctx.json(200, { status: 'success', message: messages.whole, ...totals })
+  else ctx.json(206, { status: 'partial_success', message: messages.partial, ...totals, successful, failed })
+}
+
 const FLUSH_TIMEOUT_MS = 45_000
 
 const flushCounts = {
@@ -93,29 +104,6 @@ const flushCounts = {
 const FlushedSchema = Type.Object({ status: Type.Literal('success'), ...flushCounts })
 const PartlyFlushedSchema = partly(flushCounts)
 
-/** Response body; status 206 if it is partial. */
-type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
-
-/** @param workers all registered workers, healthy or not */
-async function flushCaches(controls: WorkerControls, workers: readonly WorkerEntry[]): Promise<FlushReport> {
-  const targets = supporting(controls, workers, 'flush_cache')
-  const action = { kind: 'flush_cache' } as const
-  const { successful, failed } = await callEngines(controls, targets, action, FLUSH_TIMEOUT_MS)
-  const overGrpc = targets.filter(({ connectionMode }) => connectionMode === 'grpc').length
-  const totals = {
-    workers_flushed: successful.length,
-    total_http_workers: targets.length - overGrpc,
-    ...(overGrpc > 0 && { total_grpc_workers: overGrpc }),
-    total_workers: workers.length,
-  }
-  if (successful.length === targets.length) {
-    const message = targets.length === 0 ? 'no workers to flush' : 'flushed all workers that support the call'
-    return { status: 'success', message, ...totals }
-  }
-  const message = `failed to flush ${failed.length} of ${targets.length} workers`
-  return { status: 'partial_success', message, ...totals, successful, failed }
-}
-
 export function flushCacheRoute(host: Host): RouteDefinition {
   return {
     method: 'POST',
@@ -124,8 +112,21 @@ export function flushCacheRoute(host: Host): RouteDefinition {
     errors: adminErrorFormat,
     readsBody: false,
     handler: async (ctx) => {
-      const report = await flushCaches(workerControls(host.upstream), host.balance.workers)
-      ctx.json(report.status === 'success' ? 200 : 206, report)
+      const controls = workerControls(host.upstream)
+      const { workers } = host.balance
+      const targets = supporting(controls, workers, 'flush_cache')
+      const outcome = await callEngines(controls, targets, { kind: 'flush_cache' }, FLUSH_TIMEOUT_MS)
+      const overGrpc = targets.filter(({ connectionMode }) => connectionMode === 'grpc').length
+      const totals = {
+        workers_flushed: outcome.successful.length,
+        total_http_workers: targets.length - overGrpc,
+        ...(overGrpc > 0 && { total_grpc_workers: overGrpc }),
+        total_workers: workers.length,
+      }
+      sendReport(ctx, outcome, totals, {
+        whole: targets.length === 0 ? 'no workers to flush' : 'flushed all workers that support the call',
+        partial: `failed to flush ${outcome.failed.length} of ${targets.length} workers`,
+      })
     },
     docs: {
       summary: 'Flush the KV cache of all workers',
@@ -146,11 +147,12 @@ const PROFILE_TIMEOUT_MS = 630_000
 
 const Whole = Type.Integer({ minimum: 0 })
 
+const url = optional(Type.String(), {
+  description: 'URL of the one worker to profile. Default: all workers that support it.',
+})
 /** Members other than `url` are passed to the engines unchanged. */
 const StartProfileSchema = Type.Object({
-  url: optional(Type.String(), {
-    description: 'URL of the one worker to profile. Default: all workers that support it.',
-  }),
+  url,
   output_dir: optional(Type.String(), { description: 'Directory on the machine of the engine.' }),
   start_step: optional(Whole),
   num_steps: optional(Whole),
@@ -159,11 +161,7 @@ const StartProfileSchema = Type.Object({
   record_shapes: optional(Type.Boolean()),
   profile_by_stage: optional(Type.Boolean()),
 })
-const StopProfileSchema = Type.Object({
-  url: optional(Type.String(), {
-    description: 'URL of the one worker to profile. Default: all workers that support it.',
-  }),
-})
+const StopProfileSchema = Type.Object({ url })
 
 const profileCounts = {
   message: Type.String(),
@@ -174,44 +172,10 @@ const ProfiledSchema = Type.Object({ status: Type.Literal('success'), ...profile
 const PartlyProfiledSchema = partly(profileCounts)
 const NothingToProfileSchema = Type.Object({ status: Type.Literal('error'), ...profileCounts })
 
-/** Response body; status 206 if it is partial, 404 if no worker was selected. */
-type ProfileReport =
-  | Static<typeof ProfiledSchema>
-  | Static<typeof PartlyProfiledSchema>
-  | Static<typeof NothingToProfileSchema>
-
-type ProfileBody = Static<typeof StartProfileSchema>
-
-/** @param workers all registered workers, healthy or not */
-async function profileEngines(
-  controls: WorkerControls,
-  workers: readonly WorkerEntry[],
-  kind: 'start_profile' | 'stop_profile',
-  { url: given, ...options }: ProfileBody,
-): Promise<ProfileReport> {
-  const url = given ?? undefined
-  const targets = supporting(controls, workers, kind).filter((worker) => isSelected(worker, url))
-  if (targets.length === 0) {
-    const message =
-      url === undefined ? 'no workers to profile' : `no worker that can be profiled has the url ${url}`
-    return { status: 'error', message, workers_profiled: 0, total_workers: 0 }
-  }
-  const action = kind === 'start_profile' ? { kind, options } : { kind }
-  const { successful, failed } = await callEngines(controls, targets, action, PROFILE_TIMEOUT_MS)
-  const totals = { workers_profiled: successful.length, total_workers: targets.length }
-  if (failed.length === 0)
-    return { status: 'success', message: `${kind} succeeded on all workers`, ...totals }
-  const message = `${kind} failed on ${failed.length} of ${targets.length} workers`
-  return { status: 'partial_success', message, ...totals, successful, failed }
-}
-
 /** A data-parallel rank is selected by its own URL and by that of its engine. */
-function isSelected(worker: WorkerEntry, requestedUrl: string | undefined): boolean {
-  if (requestedUrl === undefined || requestedUrl === worker.url) return true
-  return workerKey(requestedUrl) === workerKey(engineUrl(worker))
+function isSelected(worker: WorkerEntry, requestedUrl: string): boolean {
+  return requestedUrl === worker.url || workerKey(requestedUrl) === workerKey(engineUrl(worker))
 }
-
-const STATUS_OF = { success: 200, partial_success: 206, error: 404 } as const
 
 const PROFILE_CALLS = [
   { kind: 'start_profile', schema: StartProfileSchema, summary: 'Start the profilers of the engines' },
@@ -228,9 +192,23 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
       errors: adminErrorFormat,
       endpoint: 'workers',
       handler: async (ctx) => {
-        const body = validator.parse(optionalJson(ctx))
-        const report = await profileEngines(workerControls(host.upstream), host.balance.workers, kind, body)
-        ctx.json(STATUS_OF[report.status], report)
+        const controls = workerControls(host.upstream)
+        const { url = null, ...options } = validator.parse(optionalJson(ctx))
+        const all = supporting(controls, host.balance.workers, kind)
+        const targets = url === null ? all : all.filter((worker) => isSelected(worker, url))
+        if (targets.length === 0) {
+          const message =
+            url === null ? 'no workers to profile' : `no worker that can be profiled has the url ${url}`
+          ctx.json(404, { status: 'error', message, workers_profiled: 0, total_workers: 0 })
+          return
+        }
+        const action = kind === 'start_profile' ? { kind, options } : { kind }
+        const outcome = await callEngines(controls, targets, action, PROFILE_TIMEOUT_MS)
+        const totals = { workers_profiled: outcome.successful.length, total_workers: targets.length }
+        sendReport(ctx, outcome, totals, {
+          whole: `${kind} succeeded on all workers`,
+          partial: `${kind} failed on ${outcome.failed.length} of ${targets.length} workers`,
+        })
       },
       docs: {
         summary,
