@@ -1,6 +1,7 @@
 /** Embeds texts on gRPC workers, a few at a time, in the order of the inputs. */
 import {
   type Call,
+  type CallHandler,
   type EmbeddingInput,
   type EmbeddingService,
   type EmbeddingVector,
@@ -18,8 +19,12 @@ import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import type { SentRequests } from '../wire/sent-requests.ts'
 import type { PromptBuilder } from './prompt.ts'
 
-export interface EmbedInput {
-  readonly ctx: Call['ctx']
+interface EmbedParts {
+  readonly upstream: Pick<Upstream, 'open' | 'headersFor'>
+  readonly calls: SentRequests
+}
+
+interface EmbedInput extends Pick<Call, 'ctx'> {
   readonly model: string
   readonly tokenIds: Uint32Array
   readonly text: string
@@ -27,12 +32,7 @@ export interface EmbedInput {
   readonly id: string
 }
 
-export interface EmbedParts {
-  readonly upstream: Pick<Upstream, 'open' | 'headersFor'>
-  readonly calls: SentRequests
-}
-
-class EmbedCall implements Call {
+class EmbedCall implements Call, CallHandler {
   readonly ctx: Call['ctx']
   readonly model: string
   readonly stream = false
@@ -40,13 +40,13 @@ class EmbedCall implements Call {
   readonly tokenIds: Uint32Array
   readonly promptBytes = null
   readonly accepts = (worker: WorkerEntry) => worker.connectionMode === GRPC_MODE
-  readonly result: Promise<EmbeddingVector>
   readonly #input: EmbedInput
   readonly #parts: EmbedParts
   readonly #open: OpenCall
-  #worker: WorkerEntry | null = null
+  readonly #settle = Promise.withResolvers<EmbeddingVector>()
+  /** Of the current attempt. */
+  #served: { readonly worker: WorkerEntry; readonly embed: NonNullable<Runtime['embed']> } | null = null
   #message: Buffer | null = null
-  readonly #settle: PromiseWithResolvers<EmbeddingVector>
 
   constructor(input: EmbedInput, parts: EmbedParts) {
     this.ctx = input.ctx
@@ -54,27 +54,20 @@ class EmbedCall implements Call {
     this.tokenIds = input.tokenIds
     this.#input = input
     this.#parts = parts
-    this.#settle = Promise.withResolvers()
-    this.result = this.#settle.promise
-    this.#open = parts.upstream.open(this, {
-      onHead: () => {
-        this.#message = null
-      },
-      onData: (message) => {
-        this.#message = Buffer.from(message)
-      },
-      onEnd: () => this.#read(),
-      onFailed: (error) => this.#settle.reject(error),
-    })
+    this.#open = parts.upstream.open(this, this)
+  }
+
+  get result(): Promise<EmbeddingVector> {
+    return this.#settle.promise
   }
 
   requestFor(worker: WorkerEntry, _model: string, attempt: number) {
     const runtime = findRuntime(worker.runtimeType)
-    if (runtime?.encodeEmbed === undefined || runtime.paths.Embed === undefined)
+    if (runtime?.embed === undefined || runtime.paths.Embed === undefined)
       throw grpcErrors.unsupported_backend(worker.runtimeType)
-    this.#worker = worker
+    this.#served = { worker, embed: runtime.embed }
     const id = `${this.#input.id}-${attempt}`
-    const body = runtime.encodeEmbed(id, this.#input.tokenIds, this.#input.text)
+    const body = runtime.embed.encode(id, this.tokenIds, this.#input.text)
     this.#parts.calls.note(body, runtime, id, null)
     const headers = this.#parts.upstream.headersFor(this.ctx, worker)
     return { method: 'POST', path: runtime.paths.Embed, body, headers }
@@ -85,24 +78,29 @@ class EmbedCall implements Call {
     this.#settle.reject(cancelled())
   }
 
-  #read(): void {
+  onHead(): void {
+    this.#message = null
+  }
+
+  onData(message: Buffer): void {
+    this.#message = Buffer.from(message)
+  }
+
+  onEnd(): void {
     try {
-      this.#settle.resolve(this.#vector(this.#worker as WorkerEntry))
+      if (this.#served === null || this.#message === null) throw new Error('the engine sent no message')
+      const { worker, embed } = this.#served
+      const read = embed.read(this.#message)
+      const promptTokens = read.promptTokens || this.tokenIds.length
+      this.#open.used({ input: promptTokens, output: 0, cached: 0, reasoning: 0 })
+      this.#settle.resolve({ values: read.values, promptTokens, worker })
     } catch (error) {
-      this.#settle.reject(
-        grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message),
-      )
+      this.onFailed(grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message))
     }
   }
 
-  #vector(worker: WorkerEntry): EmbeddingVector {
-    const runtime = findRuntime(worker.runtimeType) as Runtime
-    if (this.#message === null) throw new Error('the engine sent no message')
-    const read = runtime.readEmbed?.(this.#message)
-    if (read === undefined) throw new Error('the engine does not support embeddings')
-    const promptTokens = read.promptTokens || this.tokenIds.length
-    this.#open.used({ input: promptTokens, output: 0, cached: 0, reasoning: 0 })
-    return { values: read.values, promptTokens, worker }
+  onFailed(error: unknown): void {
+    this.#settle.reject(error)
   }
 }
 

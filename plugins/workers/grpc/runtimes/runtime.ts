@@ -88,11 +88,6 @@ export type EnginePaths = Readonly<
     | 'SubscribeKvEvents']?: string
 }
 
-export interface Embedding {
-  readonly values: readonly number[]
-  readonly promptTokens: number
-}
-
 /** Messages and features of one engine. */
 export interface Runtime {
   readonly name: string
@@ -129,6 +124,9 @@ export interface Runtime {
   readModelInfo(message: Buffer): object
   readServerInfo(message: Buffer): object
   readLoads?(message: Buffer): EngineReport | null
-  encodeEmbed?(id: string, tokenIds: Uint32Array, text: string): Buffer
-  readEmbed?(message: Buffer): Embedding
+  /** Absent if the engine does not support embeddings. */
+  readonly embed?: {
+    encode(id: string, tokenIds: Uint32Array, text: string): Buffer
+    read(message: Buffer): { readonly values: readonly number[]; readonly promptTokens: number }
+  }
 }

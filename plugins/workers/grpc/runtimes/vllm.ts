@@ -51,11 +51,16 @@ export const vllm: Runtime = {
   readModelInfo: wire.decodeGetModelInfoResponse,
   readServerInfo: wire.decodeGetServerInfoResponse,
   readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
-  encodeEmbed: (requestId, inputIds, originalText) =>
-    wire.encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
-  readEmbed(message) {
-    const { embedding, promptTokens } = wire.decodeEmbedResponse(message)
-    return { values: embedding, promptTokens }
+  embed: {
+    encode: (requestId, inputIds, originalText) =>
+      wire.encodeEmbedRequest(
+        { requestId, tokenized: { originalText, inputIds } },
+        inputIds.length * 3 + 256,
+      ),
+    read(message) {
+      const { embedding, promptTokens } = wire.decodeEmbedResponse(message)
+      return { values: embedding, promptTokens }
+    },
   },
 }
 

@@ -14,7 +14,7 @@ import { grpcErrors, toStatusError } from '../errors.ts'
 import { httpProblem, resetStatus, type Status, statusIn, UNAVAILABLE } from './grpc-status.ts'
 import type { H2Connection } from './h2-connections.ts'
 import { FramingError, framed, MessageFramer } from './message-framer.ts'
-import { toRequestHeaders } from './metadata.ts'
+import { toRequestHeaders } from './request-headers.ts'
 import { type AbortCall, sendAbort } from './sent-requests.ts'
 import { type InboxOwner, StreamInbox } from './stream-inbox.ts'
 

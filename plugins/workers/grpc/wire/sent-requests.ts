@@ -8,7 +8,7 @@ import type { HeaderList } from '#kernel'
 import type { EngineRequest, Runtime } from '../runtimes/runtime.ts'
 import type { H2Connection } from './h2-connections.ts'
 import { framed } from './message-framer.ts'
-import { toRequestHeaders } from './metadata.ts'
+import { toRequestHeaders } from './request-headers.ts'
 
 export interface AbortCall {
   /** Path of the method. */

@@ -1,4 +1,4 @@
-/** Converts request headers to gRPC metadata. */
+/** Headers of gRPC requests over HTTP/2. */
 import type { HeaderList } from '#kernel'
 
 /** Headers of the HTTP body or connection. */
