@@ -19,6 +19,7 @@ export * from './formats/token-counts.ts'
 export * from './formats/tool-calls.ts'
 export * from './keys/key-entry.ts'
 export * from './metrics/label-limit.ts'
+export { readLoadReport } from './metrics/load-report.ts'
 export {
   type PrometheusFamily,
   type PrometheusSample,
@@ -27,6 +28,7 @@ export {
   readPrometheusText,
 } from './metrics/prometheus-text.ts'
 export * from './net/addresses.ts'
+export { type DeadlineKind, Deadlines, TimedExchange } from './net/deadlines.ts'
 export * from './net/private-addresses.ts'
 export * from './socket/message-socket.ts'
 export * from './store/client-items.ts'
@@ -36,6 +38,7 @@ export * from './store/stored-collection.ts'
 export { WriteQueue } from './store/write-queue.ts'
 export * from './threads/async-work.ts'
 export { RepeatedWork } from './threads/repeated-work.ts'
+export { SerialByKey } from './threads/serial-by-key.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'
 export * from './workers/failed-exchange.ts'
 export * from './workers/model-labels.ts'

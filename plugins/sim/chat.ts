@@ -7,6 +7,7 @@ import {
   DONE_EVENT,
   draftAnswer,
   type Generation,
+  generationOf,
   largest,
   limitsOf,
   randomFor,
@@ -43,16 +44,16 @@ export function generateChat(request: ChatRequest, setting: Setting): Generation
   const choices = Array.from({ length: request.n ?? 1 }, (_, index) =>
     makeChoice(request, setting, prompt, index),
   )
-  const completionTokens = choices.reduce((sum, choice) => sum + choice.tokens, 0)
-  return {
-    prompts: [prompt],
-    promptTokens: prompt.tokens,
-    completionTokens,
-    steps: largest(choices.map((choice) => choice.tokens)),
-    cache: setting.cache,
-    body: () => wholeBody(setting, choices, prompt.tokens, completionTokens),
-    events: () => chatEvents(setting, choices, prompt.tokens, request.stream_options?.include_usage ?? false),
-  }
+  const tokens = choices.map((choice) => choice.tokens)
+  const usage = () => ({
+    ...usageOf(prompt.tokens, answer.completionTokens, setting.cache),
+    ...setting.script?.usage,
+  })
+  const answer = generationOf(setting, [prompt], tokens, {
+    body: () => wholeBody(setting, choices, usage()),
+    events: () => chatEvents(setting, choices, request.stream_options?.include_usage ? usage : null),
+  })
+  return answer
 }
 
 export function makeChoice(
@@ -97,12 +98,7 @@ function structuredText(
   return JSON.stringify({ answer: words.text })
 }
 
-function wholeBody(
-  setting: Setting,
-  choices: readonly Choice[],
-  promptTokens: number,
-  completionTokens: number,
-): string {
+function wholeBody(setting: Setting, choices: readonly Choice[], usage: object): string {
   return JSON.stringify({
     id: setting.id,
     object: 'chat.completion',
@@ -120,7 +116,7 @@ function wholeBody(
       logprobs: null,
       finish_reason: choice.finishReason,
     })),
-    usage: { ...usageOf(promptTokens, completionTokens, setting.cache), ...setting.script?.usage },
+    usage,
   })
 }
 
@@ -132,11 +128,10 @@ function toWireCall(call: ToolCall) {
 function* chatEvents(
   setting: Setting,
   choices: readonly Choice[],
-  promptTokens: number,
-  withUsage: boolean,
+  usage: (() => object) | null,
 ): Generator<StreamEvent> {
   const head = `data: {"id":${JSON.stringify(setting.id)},"object":"chat.completion.chunk","created":${setting.createdSec},"model":${JSON.stringify(setting.model)},"choices":[`
-  const tail = withUsage ? '],"usage":null}\n\n' : ']}\n\n'
+  const tail = usage === null ? ']}\n\n' : '],"usage":null}\n\n'
   const chunk = (index: number, delta: string, finish: string | null) =>
     `${head}{"index":${index},"delta":${delta},"logprobs":null,"finish_reason":${finish === null ? 'null' : `"${finish}"`}}${tail}`
 
@@ -156,14 +151,8 @@ function* chatEvents(
   for (const [index, choice] of choices.entries()) {
     yield { tick: lastTick, tokens: 0, data: chunk(index, '{}', choice.finishReason) }
   }
-  if (withUsage) {
-    const tokens = choices.reduce((sum, choice) => sum + choice.tokens, 0)
-    const usage = JSON.stringify({
-      ...usageOf(promptTokens, tokens, setting.cache),
-      ...setting.script?.usage,
-    })
-    yield { tick: lastTick, tokens: 0, data: `${head}],"usage":${usage}}\n\n` }
-  }
+  if (usage !== null)
+    yield { tick: lastTick, tokens: 0, data: `${head}],"usage":${JSON.stringify(usage())}}\n\n` }
   yield { tick: lastTick, tokens: 0, data: DONE_EVENT }
 }
 

@@ -4,6 +4,7 @@ import {
   DONE_EVENT,
   draftAnswer,
   type Generation,
+  generationOf,
   largest,
   limitsOf,
   type Setting,
@@ -11,7 +12,7 @@ import {
   type Usage,
   usageOf,
 } from './generation.ts'
-import { promptsOf, tokensOf } from './prompt.ts'
+import { promptsOf } from './prompt.ts'
 import type { CompletionRequest } from './wire.ts'
 
 interface Choice {
@@ -32,15 +33,9 @@ export function generateCompletion(request: CompletionRequest, setting: Setting)
       after: request.suffix ?? '',
     })),
   )
-  const promptTokens = tokensOf(prompts)
-  const completionTokens = choices.reduce((sum, choice) => sum + choice.draft.completionTokens, 0)
-  const usage = () => usageOf(promptTokens, completionTokens, setting.cache)
-  return {
-    prompts,
-    promptTokens,
-    completionTokens,
-    steps: largest(choices.map(({ draft }) => draft.completionTokens)),
-    cache: setting.cache,
+  const tokens = choices.map(({ draft }) => draft.completionTokens)
+  const usage = () => usageOf(answer.promptTokens, answer.completionTokens, setting.cache)
+  const answer = generationOf(setting, prompts, tokens, {
     body: () =>
       JSON.stringify({
         id: setting.id,
@@ -56,7 +51,8 @@ export function generateCompletion(request: CompletionRequest, setting: Setting)
         usage: usage(),
       }),
     events: () => completionEvents(setting, choices, request.stream_options?.include_usage ? usage : null),
-  }
+  })
+  return answer
 }
 
 /** Echo first, then the text of all choices by turns, the suffix, the finish piece. */

@@ -80,11 +80,9 @@ function vectorOf(text: string, seed: number, length: number): Float32Array {
   return vector.map((value) => value * scale)
 }
 
-/** 32-bit floats, little endian. */
+/** 32-bit floats, little-endian as on every platform of the gateway. */
 function toBase64(vector: Float32Array): string {
-  const bytes = Buffer.alloc(vector.length * 4)
-  for (let index = 0; index < vector.length; index += 1) bytes.writeFloatLE(vector[index], index * 4)
-  return bytes.toString('base64')
+  return Buffer.from(vector.buffer).toString('base64')
 }
 
 function wordsOf(text: string): string[] {

@@ -5,12 +5,13 @@ import {
   DONE_EVENT,
   draftAnswer,
   type Generation,
+  generationOf,
   largest,
   limitsOf,
   type Setting,
   type StreamEvent,
 } from './generation.ts'
-import { type PromptText, promptsOf, tokensOf } from './prompt.ts'
+import { type PromptText, promptsOf } from './prompt.ts'
 import { tokenId } from './tokens.ts'
 import type { GenerateRequest } from './wire.ts'
 
@@ -42,18 +43,14 @@ export function generateNative(request: GenerateRequest, setting: Setting): Gene
       draft: draftAnswer(setting, prompt, index, limits),
     })),
   )
-  return {
-    prompts,
-    promptTokens: tokensOf(prompts),
-    completionTokens: outputs.reduce((sum, output) => sum + output.draft.completionTokens, 0),
-    steps: largest(outputs.map(({ draft }) => draft.completionTokens)),
-    cache: setting.cache,
+  const tokens = outputs.map(({ draft }) => draft.completionTokens)
+  return generationOf(setting, prompts, tokens, {
     body: () => {
       const whole = outputs.map((output) => wholeOutput(output, setting))
       return JSON.stringify(isSingle ? whole[0] : whole)
     },
     events: () => generateEvents(outputs, setting),
-  }
+  })
 }
 
 function idOf(request: GenerateRequest, setting: Setting, index: number): string {

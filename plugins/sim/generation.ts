@@ -121,6 +121,28 @@ export function usageOf(
   }
 }
 
+/**
+ * An answer of several choices.
+ * @param tokens of each choice
+ * @param form of the answer
+ */
+export function generationOf(
+  { cache }: Setting,
+  prompts: readonly PromptText[],
+  tokens: readonly number[],
+  form: Pick<Generation, 'body' | 'events'>,
+): Generation {
+  const completionTokens = tokens.reduce((sum, count) => sum + count, 0)
+  return {
+    prompts,
+    promptTokens: tokensOf(prompts),
+    completionTokens,
+    steps: largest(tokens),
+    cache,
+    ...form,
+  }
+}
+
 /** A response whose body is scripted. */
 export function scriptedBody(body: unknown): Generation {
   const events = Array.isArray(body) ? body : [body]
@@ -154,30 +176,22 @@ export function wholeOnly(prompts: readonly PromptText[], value: unknown): Gener
   }
 }
 
-/** Generates the answer that is then cached. */
-type PrepareAnswer = (model: string) => Generation
-
 /** Cached models per route, since clients can invent names. */
 const KEPT_MODELS = 64
 
-/** Answers prepared once per route and model and sent without reading the prompt, for load tests. */
-export class FixedResponses {
-  readonly #firstModel: string
-  readonly #byModel = new Map<string, Generation>()
-  readonly #prepare: PrepareAnswer
-
-  constructor(config: SimConfig, prepare: PrepareAnswer) {
-    this.#firstModel = config.models[0]
-    this.#prepare = prepare
-  }
-
-  /** @param model as the request names it; null for the engine's first */
-  find(model: string | null): Generation {
-    const name = model ?? this.#firstModel
-    const known = this.#byModel.get(name)
+/**
+ * Answers prepared once per route and model and sent without reading the prompt, for load tests.
+ * @param prepare generates the answer that is then cached
+ * @returns the answer of a model; null for the engine's first
+ */
+export function fixedResponses({ models }: SimConfig, prepare: (model: string) => Generation) {
+  const byModel = new Map<string, Generation>()
+  return (model: string | null): Generation => {
+    const name = model ?? models[0]
+    const known = byModel.get(name)
     if (known !== undefined) return known
-    const made = freeze(this.#prepare(name))
-    if (this.#byModel.size < KEPT_MODELS) this.#byModel.set(name, made)
+    const made = freeze(prepare(name))
+    if (byModel.size < KEPT_MODELS) byModel.set(name, made)
     return made
   }
 }

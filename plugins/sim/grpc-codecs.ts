@@ -21,7 +21,7 @@ export interface Counts {
 
 export interface GrpcCodec {
   readonly paths: Readonly<
-    Record<'generate' | 'abort' | 'health' | 'modelInfo' | 'serverInfo' | 'tokenizer', string>
+    Record<'Generate' | 'Abort' | 'HealthCheck' | 'GetModelInfo' | 'GetServerInfo' | 'GetTokenizer', string>
   >
   health(): Buffer
   modelInfo(model: string, tokenizerPath: string): Buffer
@@ -31,24 +31,6 @@ export interface GrpcCodec {
   chunk(tokenIds: readonly number[], total: number, counts: Counts): Buffer
   complete(all: readonly number[], isStream: boolean, counts: Counts): Buffer
 }
-
-interface Service {
-  readonly Generate: string
-  readonly Abort: string
-  readonly HealthCheck: string
-  readonly GetModelInfo: string
-  readonly GetServerInfo: string
-  readonly GetTokenizer: string
-}
-
-const pathsOf = (service: Service) => ({
-  generate: service.Generate,
-  abort: service.Abort,
-  health: service.HealthCheck,
-  modelInfo: service.GetModelInfo,
-  serverInfo: service.GetServerInfo,
-  tokenizer: service.GetTokenizer,
-})
 
 interface GenerateMessage {
   readonly requestId: string
@@ -72,7 +54,7 @@ function toCall(
 
 export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
   sglang: {
-    paths: pathsOf(sglang.SglangScheduler),
+    paths: sglang.SglangScheduler,
     health: () => sglang.encodeHealthCheckResponse({ healthy: true }),
     modelInfo: (servedModelName, tokenizerPath) =>
       sglang.encodeGetModelInfoResponse({ servedModelName, tokenizerPath, isGeneration: true }),
@@ -89,7 +71,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
       }),
   },
   vllm: {
-    paths: pathsOf(vllm.VllmEngine),
+    paths: vllm.VllmEngine,
     health: () => vllm.encodeHealthCheckResponse({ healthy: true }),
     modelInfo: (servedModelName, tokenizerPath) =>
       vllm.encodeGetModelInfoResponse({ servedModelName, tokenizerPath, isGeneration: true }),
@@ -110,7 +92,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
       }),
   },
   trtllm: {
-    paths: pathsOf(trtllm.TrtllmService),
+    paths: trtllm.TrtllmService,
     health: () => trtllm.encodeHealthCheckResponse({ status: 'OK' }),
     // This engine does not report its tokenizer.
     modelInfo: (modelId) => trtllm.encodeGetModelInfoResponse({ modelId }),
@@ -133,7 +115,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
       }),
   },
   mlx: {
-    paths: pathsOf(mlx.MlxEngine),
+    paths: mlx.MlxEngine,
     health: () => mlx.encodeHealthCheckResponse({ healthy: true }),
     modelInfo: (servedModelName, modelPath) =>
       mlx.encodeGetModelInfoResponse({ servedModelName, modelPath, isGeneration: true }),

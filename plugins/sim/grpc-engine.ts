@@ -5,11 +5,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import {
+  type MethodDefinition,
   Server,
   ServerCredentials,
   type ServerUnaryCall,
   type ServerWritableStream,
   type sendUnaryData,
+  type UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import type { LoadedTokenizer, TokenizerService } from '#kernel'
 import { encodeGetTokenizerChunk } from '../../proto/gen/common.ts'
@@ -24,38 +26,31 @@ const SAMPLE_SOURCE = 'weir:sample'
 const LOAD_TIMEOUT_MS = 20_000
 const PROSE_TOKENS = 4_096
 
-type Raw = Buffer
-
-/** A method of a gRPC service, in encoded messages. */
+/** A method of a gRPC service, in encoded messages. Exceptions of `unary` with a `code` become the status of the call. */
 export type RawMethod =
-  | { readonly unary: (request: Raw) => Raw }
-  | { readonly stream: (call: ServerWritableStream<Raw, Raw>) => void }
+  | { readonly unary: (request: Buffer) => Buffer }
+  | { readonly stream: (call: ServerWritableStream<Buffer, Buffer>) => void }
 
 /** @param methods by path */
 export function addRawService(server: Server, methods: ReadonlyMap<string, RawMethod>): void {
-  const raw = (bytes: Raw) => bytes
-  const definitions = [...methods].map(([path, method]) => [
-    path,
-    {
-      path,
-      requestStream: false,
-      responseStream: 'stream' in method,
-      requestSerialize: raw,
-      requestDeserialize: raw,
-      responseSerialize: raw,
-      responseDeserialize: raw,
-    },
-  ])
-  const handlers = [...methods].map(([path, method]) => [
-    path,
-    'stream' in method ? method.stream : unary(method.unary),
-  ])
-  server.addService(Object.fromEntries(definitions), Object.fromEntries(handlers))
+  const raw = (bytes: Buffer) => bytes
+  const codec = {
+    requestSerialize: raw,
+    requestDeserialize: raw,
+    responseSerialize: raw,
+    responseDeserialize: raw,
+  }
+  const definitions: Record<string, MethodDefinition<Buffer, Buffer>> = {}
+  const handlers: UntypedServiceImplementation = {}
+  for (const [path, method] of methods) {
+    definitions[path] = { path, requestStream: false, responseStream: 'stream' in method, ...codec }
+    handlers[path] = 'stream' in method ? method.stream : unary(method.unary)
+  }
+  server.addService(definitions, handlers)
 }
 
-/** Exceptions with a `code` become the status of the call. */
-function unary(answer: (request: Raw) => Raw) {
-  return (call: ServerUnaryCall<Raw, Raw>, reply: sendUnaryData<Raw>) => {
+function unary(answer: (request: Buffer) => Buffer) {
+  return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
     try {
       reply(null, answer(call.request))
     } catch (error) {
@@ -100,22 +95,22 @@ export class GrpcEngine {
     addRawService(
       this.#server,
       new Map<string, RawMethod>([
-        [paths.generate, { stream: (call) => this.#generate(call) }],
-        [paths.health, { unary: () => this.#codec.health() }],
-        [paths.modelInfo, { unary: () => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE) }],
-        [paths.serverInfo, { unary: () => Buffer.alloc(0) }],
-        [paths.abort, { unary: (body) => this.#abort(body) }],
-        [paths.tokenizer, { stream: serveTokenizer }],
+        [paths.Generate, { stream: (call) => this.#generate(call) }],
+        [paths.HealthCheck, { unary: () => this.#codec.health() }],
+        [paths.GetModelInfo, { unary: () => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE) }],
+        [paths.GetServerInfo, { unary: () => Buffer.alloc(0) }],
+        [paths.Abort, { unary: (body) => this.#abort(body) }],
+        [paths.GetTokenizer, { stream: serveTokenizer }],
       ]),
     )
   }
 
-  #abort(body: Raw): Raw {
+  #abort(body: Buffer): Buffer {
     for (const id of this.#codec.readAbort(body)) this.#running.get(id)?.()
     return Buffer.alloc(0)
   }
 
-  #generate(call: ServerWritableStream<Raw, Raw>): void {
+  #generate(call: ServerWritableStream<Buffer, Buffer>): void {
     const { id, promptIds, maxTokens, isStream, ignoresEos } = this.#codec.readGenerate(call.request)
     const { tokens, ttftMs, itlMs, role } = this.#config
     const natural = role === 'prefill' ? 1 : ignoresEos ? maxTokens : tokens
@@ -147,7 +142,7 @@ export class GrpcEngine {
 }
 
 /** GetTokenizer, for runtimes that do not report the path of their tokenizer. */
-function serveTokenizer(call: ServerWritableStream<Raw, Raw>): void {
+function serveTokenizer(call: ServerWritableStream<Buffer, Buffer>): void {
   for (const piece of sampleBundle()) call.write(piece)
   call.end()
 }

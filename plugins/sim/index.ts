@@ -1,5 +1,5 @@
 /** The simulated inference engine: a worker over HTTP or gRPC that needs no GPU. */
-import { definePlugin, type Host, type TokenizerService, Tokenizers } from '#kernel'
+import { definePlugin, type Host, Tokenizers } from '#kernel'
 import { hostProblem } from '#shared'
 import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
@@ -27,20 +27,29 @@ export default definePlugin({
       }
   },
   register(host, config) {
+    const { protocol, count } = config
     const overGrpc: GrpcEngine[] = []
     return {
       async start() {
         // On control only, since all requests must share counters, faults and answers.
         if (!host.isControl) return
-        if (config.protocol === 'http') await listenAll(host, config)
-        else if (host.find(Tokenizers) === undefined)
+        if (protocol === 'grpc' && host.find(Tokenizers) === undefined)
           throw new Error('plugins.sim.protocol: grpc requires plugin tokenizers; enable it')
+        for (let index = 0; protocol === 'http' && index < count; index += 1)
+          logListening(host, config, index, await listenOverHttp(host, config, index))
       },
       async ready() {
         // Tokenizers are loaded once all plugins have started.
         const tokenizers = host.find(Tokenizers)
-        if (host.isControl && config.protocol === 'grpc' && tokenizers !== undefined)
-          await listenOverGrpc(host, config, tokenizers, overGrpc)
+        if (!host.isControl || protocol !== 'grpc' || tokenizers === undefined) return
+        // Loaded on demand, since it imports a gRPC server.
+        const { GrpcEngine } = await import('./grpc-engine.ts')
+        for (let index = 0; index < count; index += 1) {
+          const engine = new GrpcEngine(config)
+          overGrpc.push(engine)
+          const port = await engine.listen(tokenizers, config.listen.host, portOf(config, index))
+          logListening(host, config, index, port)
+        }
       },
       stop() {
         for (const engine of overGrpc) engine.close()
@@ -49,25 +58,20 @@ export default definePlugin({
   },
 })
 
-async function listenAll(host: Host, config: SimConfig): Promise<void> {
-  for (let index = 0; index < config.count; index += 1)
-    logListening(host, config, index, (await listenOne(host, config, index)).port)
+/** Each engine has counters, faults and a cache of its own. @returns its port */
+async function listenOverHttp(host: Host, config: SimConfig, index: number): Promise<number> {
+  const { port } = await host.listen({
+    host: config.listen.host,
+    port: portOf(config, index),
+    portSetting: 'plugins.sim.listen.port (--port of weir sim)',
+    routes: simRoutes(new Engine(config)),
+  })
+  return port
 }
 
-async function listenOverGrpc(
-  host: Host,
-  config: SimConfig,
-  tokenizers: TokenizerService,
-  engines: GrpcEngine[],
-): Promise<void> {
-  // Loaded on demand, since it imports a gRPC server.
-  const { GrpcEngine } = await import('./grpc-engine.ts')
-  for (let index = 0; index < config.count; index += 1) {
-    const engine = new GrpcEngine(config)
-    engines.push(engine)
-    const { host: address, port } = config.listen
-    logListening(host, config, index, await engine.listen(tokenizers, address, port === 0 ? 0 : port + index))
-  }
+/** 0 selects any free port. */
+function portOf({ listen }: SimConfig, index: number): number {
+  return listen.port === 0 ? 0 : listen.port + index
 }
 
 function logListening(
@@ -80,15 +84,4 @@ function logListening(
     host.log.info({ host: listen.host, port, models, runtime, protocol }, 'simulated engine listening')
   if (index > 0 && index === count - 1)
     host.log.info({ count, first_port: listen.port }, 'all simulated engines listening')
-}
-
-/** Each engine has counters, faults and a cache of its own. */
-function listenOne(host: Host, config: SimConfig, index: number): Promise<{ port: number }> {
-  const { host: address, port } = config.listen
-  return host.listen({
-    host: address,
-    port: port === 0 ? 0 : port + index,
-    portSetting: 'plugins.sim.listen.port (--port of weir sim)',
-    routes: simRoutes(new Engine(config)),
-  })
 }

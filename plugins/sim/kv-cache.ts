@@ -12,7 +12,8 @@ export class KvCache {
   /** Unused shared blocks; the first is the least recently used. */
   readonly #idle = new Set<number>()
   #private = 0
-  #evictions = 0
+  /** Blocks evicted so far. */
+  evictions = 0
 
   /** @param capacity blocks, at least 1 */
   constructor(capacity: number) {
@@ -27,11 +28,6 @@ export class KvCache {
   /** Unused shared blocks. */
   get idle(): number {
     return this.#idle.size
-  }
-
-  /** Blocks evicted so far. */
-  get evictions(): number {
-    return this.#evictions
   }
 
   /** @returns how many of the first blocks are cached, at most `limit` */
@@ -99,7 +95,7 @@ export class KvCache {
     for (const name of this.#idle) {
       if (this.used + this.#idle.size <= this.capacity) return
       this.#idle.delete(name)
-      this.#evictions += 1
+      this.evictions += 1
     }
   }
 }

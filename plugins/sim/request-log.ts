@@ -49,10 +49,9 @@ interface Entry {
 }
 
 export class RequestLog {
-  /** Ring buffer. */
-  readonly #entries: (Entry | undefined)[] = new Array(CAPACITY)
-  #next = 0
-  #first = 0
+  /** The oldest first. */
+  #entries: Entry[] = []
+  #count = 0
 
   open(ctx: RequestContext): RequestRecord {
     const headers: Record<string, string> = {}
@@ -62,7 +61,7 @@ export class RequestLog {
     }
     const body = ctx.bodyBytes
     const record: RequestRecord = {
-      number: this.#next,
+      number: this.#count,
       method: ctx.method,
       path: ctx.path,
       query: ctx.query,
@@ -75,8 +74,9 @@ export class RequestLog {
       abortedAtMs: null,
       outcome: 'open',
     }
-    this.#entries[this.#next % CAPACITY] = { record, body: body.length <= KEPT_BODY_BYTES ? body : null }
-    this.#next += 1
+    this.#count += 1
+    this.#entries.push({ record, body: body.length <= KEPT_BODY_BYTES ? body : null })
+    if (this.#entries.length > CAPACITY) this.#entries.shift()
     return record
   }
 
@@ -88,17 +88,11 @@ export class RequestLog {
 
   /** Oldest first. `body` is null if it was too long. */
   list(): (RequestRecord & { body: string | null })[] {
-    const list = []
-    for (let index = Math.max(this.#first, this.#next - CAPACITY); index < this.#next; index += 1) {
-      const entry = this.#entries[index % CAPACITY]
-      if (entry !== undefined) list.push({ ...entry.record, body: entry.body?.toString('utf8') ?? null })
-    }
-    return list
+    return this.#entries.map(({ record, body }) => ({ ...record, body: body?.toString('utf8') ?? null }))
   }
 
   clear(): void {
-    this.#entries.fill(undefined)
-    this.#first = this.#next
+    this.#entries = []
   }
 }
 

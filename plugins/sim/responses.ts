@@ -1,7 +1,14 @@
 /** POST /v1/responses of an engine that stores nothing, generated like chat completions. */
 import { type Choice, makeChoice } from './chat.ts'
 import { simErrors } from './errors.ts'
-import { DONE_EVENT, type Generation, type Setting, type StreamEvent, usageOf } from './generation.ts'
+import {
+  DONE_EVENT,
+  type Generation,
+  generationOf,
+  type Setting,
+  type StreamEvent,
+  usageOf,
+} from './generation.ts'
 import { chatPrompt } from './prompt.ts'
 import { splitTokens } from './tokens.ts'
 import type { ChatMessage, ChatRequest, ResponsesRequest } from './wire.ts'
@@ -15,15 +22,10 @@ export function generateResponse(request: ResponsesRequest, setting: Setting): G
   const prompt = chatPrompt(chat.messages)
   const choice = makeChoice(chat, setting, prompt, 0)
   const answer = new Answer(request, setting, choice, prompt.tokens)
-  return {
-    prompts: [prompt],
-    promptTokens: prompt.tokens,
-    completionTokens: choice.tokens,
-    steps: choice.tokens,
-    cache: setting.cache,
+  return generationOf(setting, [prompt], [choice.tokens], {
     body: () => JSON.stringify(answer.response(answer.status, answer.items())),
     events: () => answer.events(),
-  }
+  })
 }
 
 function toChat({ instructions, input, tools, tool_choice, text, ...rest }: ResponsesRequest): ChatRequest {

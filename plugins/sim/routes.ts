@@ -14,7 +14,7 @@ import type { Engine } from './engine.ts'
 import { loadReport, metricsText, modelInfo, modelList, serverInfo, versionInfo } from './engine-info.ts'
 import { Exchange } from './exchange.ts'
 import { generateNative } from './generate.ts'
-import { FixedResponses, type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
+import { fixedResponses, type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
 import { promptsOf } from './prompt.ts'
 import { RECORDED_HEADERS } from './request-log.ts'
 import { generateResponse } from './responses.ts'
@@ -130,15 +130,15 @@ function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving
   const replies =
     fixed === undefined
       ? null
-      : new FixedResponses(engine.config, (model) =>
+      : fixedResponses(engine.config, (model) =>
           generate({ ...fixed, model }, engine.setting(model, idPrefix, performance.now(), null)),
         )
 
-  const serveFixed = (exchange: Exchange, prepared: FixedResponses) => {
+  const serveFixed = (exchange: Exchange, prepared: (model: string | null) => Generation) => {
     const { ctx } = exchange
     const { model, stream } = ctx.peek()
     const fault = engine.faultFor(ctx, true, null)
-    exchange.run(fault, () => exchange.deliver(prepared.find(model), stream, fault))
+    exchange.run(fault, () => exchange.deliver(prepared(model), stream, fault))
   }
 
   const serve = (exchange: Exchange) => {

@@ -11,6 +11,7 @@ import {
   parsePrometheusText,
   readAnswerObject,
   readEvent,
+  readLoadReport,
   topLevelMembers,
   withMembers,
 } from '#shared'
@@ -28,7 +29,7 @@ import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
 import { groupDated } from '../../plugins/workers/http/discover-models.ts'
 import { headerName } from '../../plugins/workers/http/http1/header-bytes.ts'
 import { readWorkerUrl } from '../../plugins/workers/http/http1/worker-origin.ts'
-import { readGauges, readReport } from '../../plugins/workers/http/load-reports.ts'
+import { readGauges } from '../../plugins/workers/http/load-reports.ts'
 import { listedModels } from '../../plugins/workers/http/worker-queries.ts'
 import { errorMessageIn } from '../../plugins/workers/pairs/errors.ts'
 import { reportsOfRank, toEngineLoad, usedTokens } from '../../plugins/workers/registry/engine-load.ts'
@@ -201,7 +202,7 @@ describe('reports of engines', () => {
         (value) => {
           const info = JSON.parse(JSON.stringify(value)) as never
           listedModels(info)
-          const reports = readReport(info)?.ranks ?? null
+          const reports = readLoadReport(info)?.ranks ?? null
           if (reports !== null) {
             toLoadDetails(reports, '')
             usedTokens(reports)
@@ -219,7 +220,7 @@ describe('reports of engines', () => {
 
   test('300,000 ranks are no more than an engine can have', () => {
     const loads = Array.from({ length: 300_000 }, () => ({ num_used_tokens: 1 }))
-    const reports = readReport({ loads })?.ranks ?? []
+    const reports = readLoadReport({ loads })?.ranks ?? []
     expect(toEngineLoad(reports, 1).usedTokens).toBe(1_024)
     expect(toLoadDetails(reports, '').loads.length).toBe(1_024)
   })

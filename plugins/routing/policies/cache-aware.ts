@@ -4,16 +4,15 @@
  */
 
 import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts } from '#kernel'
+import { BranchPolicy } from './branch-policy.ts'
 import type { CacheAwareConfig } from './config.ts'
 import { fewestInFlight, findLeastLoaded, mostInFlight } from './find-least-loaded.ts'
 import { hashHigh, hashLow, hashText } from './hash64.ts'
 import type { KvBlockIndex } from './kv-index/kv-block-index.ts'
-import type { KvIndexes } from './kv-index/kv-indexes.ts'
-import { branchCounters } from './policy-metrics.ts'
+import type { PolicyState } from './policy-state.ts'
 import { hashPrefixes, prefixEnds } from './prefixes/prefix-hashes.ts'
-import { HOLDERS, type PrefixTable } from './prefixes/prefix-table.ts'
+import { HOLDERS } from './prefixes/prefix-table.ts'
 import { promptBytes, readPrompt } from './prefixes/prompt-bytes.ts'
-import type { WorkerCounters } from './worker-counters.ts'
 
 /**
  * hit: sent to a holder · miss: no worker holds enough · spill: the holder's load outweighs what it holds ·
@@ -40,20 +39,12 @@ const BYTES_PER_TOKEN = 4
 /** Additional requests in flight that a holder may always have, because load varies by this much at random. */
 const SMALL_LEAD = 8
 
-export interface CacheAwareParts extends Pick<PolicyParts, 'metrics' | 'leg'> {
-  readonly table: PrefixTable
-  readonly counters: WorkerCounters
-  readonly kvIndexes: KvIndexes
-  /** Called when the policy is closed. */
-  readonly onClose: () => void
-}
-
-export class CacheAware implements Policy {
+export class CacheAware extends BranchPolicy<Branch> implements Policy {
   readonly name = 'cache_aware'
   readonly needsBody = true
   private readonly config: CacheAwareConfig
-  private readonly parts: CacheAwareParts
-  private readonly branches: Readonly<Record<Branch, CounterHandle>>
+  private readonly state: PolicyState
+  private readonly leg: PolicyParts['leg']
   private readonly matchedBytes: CounterHandle
   private readonly seenBytes: CounterHandle
   /** Cached seed of the last model. */
@@ -61,16 +52,16 @@ export class CacheAware implements Policy {
   private seedLow = 0
   private seedHigh = 0
   /** Result of the last pick, for `explain`. */
-  private branch: Branch = 'no_prompt'
   private matched = 0
   private matchedPrefix = 0
-  private slot = -1
 
-  constructor(config: CacheAwareConfig, parts: CacheAwareParts) {
-    this.config = config
-    this.parts = parts
-    const { metrics } = parts
-    this.branches = branchCounters(metrics, 'weir_cache_aware_policy_branch_total', BRANCHES)
+  /** Prefixes are swept while an instance exists. */
+  constructor(state: PolicyState, { metrics, leg }: PolicyParts) {
+    super(metrics, 'weir_cache_aware_policy_branch_total', BRANCHES)
+    this.config = state.config.cacheAware
+    this.state = state
+    this.leg = leg
+    state.prefixSweep.open()
     this.matchedBytes = metrics
       .counter({
         name: 'weir_cache_aware_policy_matched_bytes_total',
@@ -86,16 +77,16 @@ export class CacheAware implements Policy {
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
-    const { table, counters } = this.parts
+    const { prefixes: table, counters } = this.state
     this.matched = 0
     const leastLoaded = findLeastLoaded(candidates, counters)
     // A single worker needs no lookup.
-    if (candidates.members.length === 1) return this.send(candidates, leastLoaded, 'single')
+    if (candidates.members.length === 1) return this.chosen(candidates, leastLoaded, 'single')
     const isImbalanced =
       this.isUneven(mostInFlight) || (readsKvUsage(this.config) && this.isKvImbalanced(candidates))
     const { tokenIds } = request
     if (!isImbalanced && tokenIds !== null) {
-      const blocks = this.parts.kvIndexes.find(request.model)
+      const blocks = this.state.kvIndexes.find(request.model)
       if (blocks !== null) return this.pickByEvents(candidates, blocks, tokenIds, leastLoaded)
     }
     this.seed(request.model)
@@ -113,24 +104,22 @@ export class CacheAware implements Policy {
     }
     if (branch === 'hit') this.matchedBytes.inc(prefixEnds[this.matchedPrefix])
     if (count > 0) table.insert(count, counters.nameOf(candidates.worker(index)))
-    return this.send(candidates, index, branch)
+    return this.chosen(candidates, index, branch)
   }
 
-  explain(): string {
+  override explain(): string {
     if (this.branch === 'hit') return `prefix ${this.matched.toFixed(2)} on slot ${this.slot}`
     if (this.branch === 'event_hit') return `${this.matched} cached blocks on slot ${this.slot}`
     return `${this.branch}: least loaded is slot ${this.slot}`
   }
 
   close(): void {
-    this.parts.onClose()
+    this.state.prefixSweep.close()
   }
 
-  private send(candidates: CandidateView, index: number, branch: Branch): number {
-    this.branch = branch
-    this.slot = candidates.slot(index)
-    this.parts.counters.addProcessed(this.slot)
-    this.branches[branch].inc()
+  protected override chosen(candidates: CandidateView, index: number, branch: Branch): number {
+    super.chosen(candidates, index, branch)
+    this.state.counters.addProcessed(this.slot)
     return index
   }
 
@@ -159,7 +148,7 @@ export class CacheAware implements Policy {
    * prompts again when they return.
    */
   private findHolder(candidates: CandidateView, count: number): number {
-    const { table, counters } = this.parts
+    const { prefixes: table, counters } = this.state
     const least = this.config.cacheThreshold * promptBytes
     for (let prefix = count - 1; prefix >= 0 && prefixEnds[prefix] > least; prefix--) {
       let best = -1
@@ -212,15 +201,15 @@ export class CacheAware implements Policy {
       best = at
       bestBlocks = blocks
     }
-    if (best < 0) return this.send(candidates, leastLoaded, 'event_miss')
+    if (best < 0) return this.chosen(candidates, leastLoaded, 'event_miss')
     this.matched = bestBlocks
-    return this.send(candidates, best, 'event_hit')
+    return this.chosen(candidates, best, 'event_hit')
   }
 
   /** Separates models and the legs of a pair; aliases are already resolved. */
   private seed(model: string): void {
     if (model === this.seededModel) return
-    hashText(model, 0, this.parts.leg.length)
+    hashText(model, 0, this.leg.length)
     this.seededModel = model
     this.seedLow = hashLow
     this.seedHigh = hashHigh

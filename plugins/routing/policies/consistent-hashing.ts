@@ -2,9 +2,9 @@
  * consistent_hashing: picks by a session key on a hash ring; few keys move when workers are added or removed.
  * @hot
  */
-import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
+import type { CandidateView, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
+import { BranchPolicy } from './branch-policy.ts'
 import { hashHigh, hashText } from './hash64.ts'
-import { branchCounters } from './policy-metrics.ts'
 import { HashRings } from './sessions/hash-ring.ts'
 import { implicitKey, routingKey, targetWorker } from './sessions/routing-headers.ts'
 
@@ -17,20 +17,17 @@ const BRANCHES = [
 ] as const
 type Branch = (typeof BRANCHES)[number]
 
-export class ConsistentHashing implements Policy {
+export class ConsistentHashing extends BranchPolicy<Branch> implements Policy {
   readonly name = 'consistent_hashing'
   readonly isSticky = true
   readonly needsBody = false
   private readonly random: RandomSource
   private readonly rings: HashRings
-  private readonly branches: Readonly<Record<Branch, CounterHandle>>
-  private branch: Branch = 'random_fallback'
-  private slot = -1
 
   constructor(virtualNodes: number, { random, metrics }: Pick<PolicyParts, 'random' | 'metrics'>) {
+    super(metrics, 'weir_consistent_hashing_policy_branch_total', BRANCHES)
     this.random = random
     this.rings = new HashRings(virtualNodes)
-    this.branches = branchCounters(metrics, 'weir_consistent_hashing_policy_branch_total', BRANCHES)
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
@@ -41,10 +38,6 @@ export class ConsistentHashing implements Policy {
     const implicit = implicitKey(request)
     if (implicit !== '') return this.pickByKey(candidates, implicit, 'implicit_key_hit')
     return this.chosen(candidates, Math.floor(this.random() * candidates.length), 'random_fallback')
-  }
-
-  explain(): string {
-    return this.slot < 0 ? this.branch : `${this.branch}: slot ${this.slot}`
   }
 
   /** `target` is the 0-based number in order of registration; there is no fallback if that worker is unavailable. */
@@ -60,13 +53,6 @@ export class ConsistentHashing implements Policy {
     hashText(key)
     const index = ring.find(hashHigh, candidates)
     return this.chosen(candidates, index, branch)
-  }
-
-  private chosen(candidates: CandidateView, index: number, branch: Branch): number {
-    this.branch = branch
-    this.slot = index < 0 ? -1 : candidates.slot(index)
-    this.branches[branch].inc()
-    return index
   }
 }
 

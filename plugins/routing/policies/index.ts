@@ -4,7 +4,6 @@ import { applyReload, policiesConfig, RELOADS } from './config.ts'
 import { policiesFlags } from './flags.ts'
 import { KvEventMonitor } from './kv-index/kv-event-monitor.ts'
 import { openNoteExchanges, openNoteRings } from './notes/shared-notes.ts'
-import { declareRoutingKeyGauge } from './policy-metrics.ts'
 import { PolicyState } from './policy-state.ts'
 import { POLICY_NAMES, registerPolicies } from './register-policies.ts'
 
@@ -33,12 +32,7 @@ export default definePlugin({
     })
     const exchanges = host.isControl ? openNoteExchanges(host, rings, state) : null
     registerPolicies(host, config, state)
-    if (host.isControl)
-      declareRoutingKeyGauge(
-        metrics,
-        () => balance.workers,
-        (worker) => state.routingKeys(worker),
-      )
+    if (host.isControl) state.declareRoutingKeyGauge(metrics, () => balance.workers)
 
     let monitor: KvEventMonitor | null = null
     return {

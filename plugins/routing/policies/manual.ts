@@ -3,10 +3,11 @@
  * @hot
  */
 
-import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
+import type { CandidateView, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
+import { BranchPolicy } from './branch-policy.ts'
 import type { ManualConfig } from './config.ts'
 import { hashHigh, hashLow, hashText, mix } from './hash64.ts'
-import { branchCounters } from './policy-metrics.ts'
+import type { PolicyState } from './policy-state.ts'
 import { routingKey } from './sessions/routing-headers.ts'
 import type { StickySessions } from './sessions/sticky-sessions.ts'
 import type { WorkerCounters } from './worker-counters.ts'
@@ -14,39 +15,29 @@ import type { WorkerCounters } from './worker-counters.ts'
 const BRANCHES = ['occupied_hit', 'occupied_miss', 'vacant', 'no_routing_id'] as const
 type Branch = (typeof BRANCHES)[number]
 
-/** Read for each new session, because it can be reloaded. */
-type ManualSettings = Pick<ManualConfig, 'assignmentMode'>
-
-export interface ManualParts extends Pick<PolicyParts, 'random' | 'metrics' | 'leg'> {
-  readonly sessions: StickySessions
-  readonly counters: WorkerCounters
-}
-
-export class Manual implements Policy {
+export class Manual extends BranchPolicy<Branch> implements Policy {
   readonly name = 'manual'
   readonly isSticky = true
   readonly needsBody = false
-  private readonly settings: ManualSettings
+  /** Read for each new session, because it can be reloaded. */
+  private readonly settings: ManualConfig
   private readonly sessions: StickySessions
   private readonly counters: WorkerCounters
   private readonly random: RandomSource
   /** A session has separate workers for prefill and decode. */
   private readonly keyPrefix: string
-  private readonly branches: Readonly<Record<Branch, CounterHandle>>
   private seededModel: string | null = null
   private seedLow = 0
   private seedHigh = 0
-  private branch: Branch = 'no_routing_id'
-  private slot = -1
 
-  constructor(settings: ManualSettings, parts: ManualParts) {
-    this.settings = settings
-    this.sessions = parts.sessions
-    this.counters = parts.counters
-    this.random = parts.random
-    this.keyPrefix = parts.leg === 'whole' ? '' : `${parts.leg}:`
-    this.branches = branchCounters(parts.metrics, 'weir_manual_policy_branch_total', BRANCHES)
-    this.sessions.sweep.open()
+  constructor({ config, sessions, counters }: PolicyState, { random, metrics, leg }: PolicyParts) {
+    super(metrics, 'weir_manual_policy_branch_total', BRANCHES)
+    this.settings = config.manual
+    this.sessions = sessions
+    this.counters = counters
+    this.random = random
+    this.keyPrefix = leg === 'whole' ? '' : `${leg}:`
+    sessions.sweep.open()
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
@@ -61,10 +52,6 @@ export class Manual implements Policy {
     if (index < 0) return this.pickNew(candidates, low, high)
     this.sessions.touch(entry)
     return this.chosen(candidates, index, 'occupied_hit')
-  }
-
-  explain(): string {
-    return `${this.branch}: slot ${this.slot}`
   }
 
   close(): void {
@@ -137,13 +124,6 @@ export class Manual implements Policy {
   private sessionsOf(candidates: CandidateView, index: number): number {
     this.counters.tagOf(candidates.worker(index))
     return this.counters.sessions(candidates.slot(index))
-  }
-
-  private chosen(candidates: CandidateView, index: number, branch: Branch): number {
-    this.branch = branch
-    this.slot = candidates.slot(index)
-    this.branches[branch].inc()
-    return index
   }
 
   private seed(model: string): void {

@@ -24,7 +24,7 @@ async function runThreads(
   const gate = new SharedArrayBuffer(4)
   const threads = Array.from({ length: THREADS }, () => {
     const workerData = { blocks: memory.blocks, settings, gate, threads: THREADS, ...work }
-    return new Worker(new URL('./fixtures/policy-thread.ts', import.meta.url), { workerData })
+    return new Worker(new URL('../../../test/support/policy-thread.ts', import.meta.url), { workerData })
   })
   return Promise.all(threads.map(async (thread) => (await once(thread, 'message'))[0] as Answers))
 }

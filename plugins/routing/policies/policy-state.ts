@@ -1,8 +1,7 @@
 /** State of the policies on one thread: views of the memory that all threads share, and the sweeps over it. */
 import type { Metrics, PolicyParts, WorkerEntry } from '#kernel'
-import type { CacheAwareParts } from './cache-aware.ts'
 import type { PoliciesConfig } from './config.ts'
-import { KvIndexes } from './kv-index/kv-indexes.ts'
+import { KvIndexes } from './kv-index/kv-block-index.ts'
 import type { NoteRings } from './notes/note-ring.ts'
 import { NotingPrefixTable, NotingSessions } from './notes/noting-tables.ts'
 import { beginPrefixSweep } from './prefixes/prefix-sweep.ts'
@@ -28,7 +27,8 @@ export class PolicyState {
   readonly prefixes: PrefixTable
   readonly sessions: StickySessions
   readonly kvIndexes = new KvIndexes()
-  private readonly prefixSweep: SlicedSweep
+  /** Open while a cache_aware instance exists. */
+  readonly prefixSweep: SlicedSweep
 
   constructor({ config, shared, metrics, maxWorkers, rings }: PolicyStateOptions) {
     const { maxBytes, evictionIntervalSecs } = config.cacheAware
@@ -56,16 +56,26 @@ export class PolicyState {
     )
   }
 
-  /** Sticky sessions of the worker. `tagOf` resets the count if another worker had the slot before. */
-  routingKeys(worker: WorkerEntry): number {
-    this.counters.tagOf(worker)
-    return this.counters.sessions(worker.slot)
-  }
-
-  /** Parts of one cache_aware instance; sweeps run while an instance exists. */
-  cacheAwareParts({ metrics, leg }: PolicyParts): CacheAwareParts {
-    this.prefixSweep.open()
-    const { prefixes: table, counters, kvIndexes } = this
-    return { metrics, leg, table, counters, kvIndexes, onClose: () => this.prefixSweep.close() }
+  /** Declares the gauge of sessions per worker; call on control only. Series of removed workers are deleted. */
+  declareRoutingKeyGauge(metrics: Metrics, workers: () => readonly WorkerEntry[]): void {
+    const { counters } = this
+    const family = metrics.gauge({
+      name: 'weir_worker_routing_keys_active',
+      help: 'Sticky sessions assigned to the worker.',
+      labels: ['worker'],
+    })
+    let shown = new Set<string>()
+    metrics.onCollect(() => {
+      const listed = workers()
+      const urls = new Set(listed.map(({ url }) => url))
+      for (const url of shown) if (!urls.has(url)) family.remove(url)
+      for (const url of urls) family.labels(url).value = 0
+      for (const worker of listed) {
+        // Resets the count if another worker had the slot before.
+        counters.tagOf(worker)
+        family.labels(worker.url).value += counters.sessions(worker.slot)
+      }
+      shown = urls
+    })
   }
 }

@@ -3,11 +3,12 @@
  * @hot
  */
 
-import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts } from '#kernel'
+import type { CandidateView, PickRequest, Policy, PolicyParts } from '#kernel'
+import { BranchPolicy } from './branch-policy.ts'
 import type { PrefixHashConfig } from './config.ts'
 import { findLeastLoaded } from './find-least-loaded.ts'
 import { finish, hashHigh, hashLow, hashWords } from './hash64.ts'
-import { branchCounters } from './policy-metrics.ts'
+import type { PolicyState } from './policy-state.ts'
 import { promptWords, readPrompt } from './prefixes/prompt-bytes.ts'
 import { HashRings } from './sessions/hash-ring.ts'
 import type { WorkerCounters } from './worker-counters.ts'
@@ -15,30 +16,22 @@ import type { WorkerCounters } from './worker-counters.ts'
 const BRANCHES = ['ring_hit', 'load_balance_walk', 'no_tokens', 'fallback_least_load'] as const
 type Branch = (typeof BRANCHES)[number]
 
-export interface PrefixHashParts extends Pick<PolicyParts, 'metrics'> {
-  readonly virtualNodes: number
-  readonly counters: WorkerCounters
-}
-
 /**
  * Picks the least loaded worker for a request without a prompt (`no_tokens`) or without a worker on the ring
  * (`fallback_least_load`).
  */
-export class PrefixHash implements Policy {
+export class PrefixHash extends BranchPolicy<Branch> implements Policy {
   readonly name = 'prefix_hash'
   readonly needsBody = true
   private readonly config: PrefixHashConfig
   private readonly counters: WorkerCounters
   private readonly rings: HashRings
-  private readonly branches: Readonly<Record<Branch, CounterHandle>>
-  private branch: Branch = 'no_tokens'
-  private slot = -1
 
-  constructor(config: PrefixHashConfig, parts: PrefixHashParts) {
-    this.config = config
-    this.counters = parts.counters
-    this.rings = new HashRings(parts.virtualNodes)
-    this.branches = branchCounters(parts.metrics, 'weir_prefix_hash_policy_branch_total', BRANCHES)
+  constructor({ config, counters }: PolicyState, { metrics }: PolicyParts) {
+    super(metrics, 'weir_prefix_hash_policy_branch_total', BRANCHES)
+    this.config = config.prefixHash
+    this.counters = counters
+    this.rings = new HashRings(config.consistentHashing.virtualNodes)
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
@@ -57,10 +50,6 @@ export class PrefixHash implements Policy {
     return this.chosen(candidates, isWithin ? other : index, 'load_balance_walk')
   }
 
-  explain(): string {
-    return `${this.branch}: slot ${this.slot}`
-  }
-
   /** Maximum requests in flight of the picked worker; infinite if no requests are in flight. */
   private bound(candidates: CandidateView): number {
     const { length, slots, inFlightBySlot } = candidates
@@ -74,11 +63,9 @@ export class PrefixHash implements Policy {
     return this.chosen(candidates, findLeastLoaded(candidates, this.counters), branch)
   }
 
-  private chosen(candidates: CandidateView, index: number, branch: Branch): number {
-    this.branch = branch
-    this.slot = candidates.slot(index)
+  protected override chosen(candidates: CandidateView, index: number, branch: Branch): number {
+    super.chosen(candidates, index, branch)
     this.counters.addProcessed(this.slot)
-    this.branches[branch].inc()
     return index
   }
 }

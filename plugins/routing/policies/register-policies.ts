@@ -58,7 +58,7 @@ export function registerPolicies(
 }
 
 function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<PolicyName, Registration> {
-  const { counters, sessions } = state
+  const { counters } = state
   const { virtualNodes } = config.consistentHashing
   return {
     random: { make: ({ random }) => new RandomChoice(random) },
@@ -69,7 +69,7 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
     power_of_two: { make: ({ random }) => new PowerOfTwo(random), options: { readsLoads: true } },
     least_load: { make: () => new LeastLoad(config.leastLoad, counters), options: { readsLoads: true } },
     cache_aware: {
-      make: (parts) => new CacheAware(config.cacheAware, state.cacheAwareParts(parts)),
+      make: (parts) => new CacheAware(state, parts),
       options: {
         isDefault: true,
         // The thresholds can be reloaded.
@@ -80,16 +80,13 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
     },
     bucket: { make: () => new Bucket(config.bucket), options: { instead: { decode: LEG_FALLBACK } } },
     manual: {
-      make: ({ random, metrics, leg }) =>
-        new Manual(config.manual, { random, metrics, leg, sessions, counters }),
+      make: (parts) => new Manual(state, parts),
       options: { headers: ROUTING_KEY_HEADERS },
     },
     consistent_hashing: {
       make: (parts) => new ConsistentHashing(virtualNodes, parts),
       options: { headers: SESSION_HEADERS },
     },
-    prefix_hash: {
-      make: ({ metrics }) => new PrefixHash(config.prefixHash, { metrics, virtualNodes, counters }),
-    },
+    prefix_hash: { make: (parts) => new PrefixHash(state, parts) },
   }
 }

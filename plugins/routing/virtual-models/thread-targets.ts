@@ -1,4 +1,5 @@
 /** The virtual models of one thread: plans of requests, and counters. */
+import { hash } from 'node:crypto'
 import {
   type Metrics,
   type ModelTarget,
@@ -10,7 +11,6 @@ import {
   tenantOf,
   type WorkerEntry,
 } from '#kernel'
-import { chooseByWeight, shareOfKey } from './choose-target.ts'
 import type { TargetConfig, VirtualModelConfig, VirtualModelsConfig } from './config.ts'
 
 /** As the policies read it. */
@@ -141,4 +141,24 @@ function shareOf(ctx: RequestContext, name: string, sticky: VirtualModelConfig['
   if (sticky === 'none') return Math.random()
   const key = sticky === 'tenant' ? tenantOf(ctx) : ctx.header(SESSION_HEADER)
   return key === undefined || key === '' ? Math.random() : shareOfKey(`${name}\n${key}`)
+}
+
+/**
+ * Chooses a target by weight.
+ * @param weights of which one is above 0
+ * @param share 0 up to but not including 1
+ * @returns a position in the list
+ */
+export function chooseByWeight(weights: readonly number[], share: number): number {
+  let rest = share * weights.reduce((sum, weight) => sum + weight, 0)
+  for (const [index, weight] of weights.entries()) {
+    if (rest < weight) return index
+    rest -= weight
+  }
+  return weights.findLastIndex((weight) => weight > 0)
+}
+
+/** The same number for the same key on every thread and instance, uniform from 0 up to but not including 1. */
+export function shareOfKey(key: string): number {
+  return Number.parseInt(hash('sha256', key, 'hex').slice(0, 12), 16) / 2 ** 48
 }

@@ -83,3 +83,8 @@ export function toWorkerResponse(status: number, headers: HeaderList, body: Buff
     json: () => parseBoundedJson(body),
   }
 }
+
+/** Whether a status is 2xx. */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300
+}

@@ -1,6 +1,6 @@
 /** Addresses, networks and URLs in settings. */
 import { BlockList, isIP, isIPv6 } from 'node:net'
-import type { SettingProblem } from '#kernel'
+import type { SettingProblem, WorkerEntry } from '#kernel'
 
 const V4_BITS = 32
 const V6_BITS = 128
@@ -75,4 +75,12 @@ export function trimSlashes(text: string): string {
   let end = text.length
   while (end > 0 && text.charCodeAt(end - 1) === 0x2f) end--
   return text.slice(0, end)
+}
+
+/** URL of a worker's engine, which all of its data-parallel ranks share. */
+export function engineUrl({
+  url,
+  dataParallel,
+}: Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel'>>): string {
+  return dataParallel?.baseUrl ?? url
 }

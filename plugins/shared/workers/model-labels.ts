@@ -12,6 +12,14 @@ const CONTEXT_LABELS = [
   'max_seq_len',
 ]
 
+/** Capabilities of a language model, and of any model whose card lists none. */
+export const DEFAULT_CAPABILITIES: readonly string[] = Object.freeze([
+  'chat',
+  'completions',
+  'responses',
+  'tools',
+])
+
 /** Id of the main model; undefined if no label names it. */
 export function modelIdOf(labels: Labels): string | undefined {
   return MODEL_ID_LABELS.map((name) => labels[name]).find(Boolean)

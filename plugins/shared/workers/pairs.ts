@@ -1,6 +1,8 @@
-/** Prefill/decode pairs: bootstrap server, load report and metrics. */
-import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, PairLoad, WorkerEntry } from '#kernel'
+/** Prefill/decode pairs: bootstrap server, the rooms in which the engines of a pair meet, and metrics. */
+import { randomFillSync } from 'node:crypto'
+import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, WorkerEntry } from '#kernel'
 import { type LabelLimit, modelLabelLimit } from '../metrics/label-limit.ts'
+import { engineUrl } from '../net/addresses.ts'
 
 export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstrapPort' | 'dataParallel'>
 
@@ -11,48 +13,17 @@ export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'boots
 export function bootstrapHostOf({ url, bootstrapHost, dataParallel }: BootstrapServer): string {
   if (bootstrapHost !== null) return bootstrapHost
   // The URL parser handles hosts of http URLs only.
-  const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
+  const base = engineUrl({ url, dataParallel }).replace(/^grpc(s?):/, 'http$1:')
   const host = URL.parse(base)?.hostname ?? 'localhost'
   return host.startsWith('[') ? host.slice(1, -1) : host
 }
 
-const NOT_REPORTED = -1
+const drawn = new BigUint64Array(1)
 
-/** Members of the report, as engines send them over HTTP. */
-export interface DisaggregationReport {
-  readonly mode?: unknown
-  readonly prefill_prealloc_queue_reqs?: unknown
-  readonly prefill_inflight_queue_reqs?: unknown
-  readonly decode_prealloc_queue_reqs?: unknown
-  readonly decode_transfer_queue_reqs?: unknown
-  readonly decode_retracted_queue_reqs?: unknown
-  readonly kv_transfer_speed_gb_s?: unknown
-  readonly kv_transfer_latency_ms?: unknown
-}
-
-/** @returns undefined if the engine is not part of a pair or does not report it */
-export function toPairLoad(report: DisaggregationReport | null | undefined): PairLoad | undefined {
-  const role = report?.mode
-  if (report === null || report === undefined || (role !== 'prefill' && role !== 'decode')) return undefined
-  const queues =
-    role === 'prefill'
-      ? [report.prefill_prealloc_queue_reqs, report.prefill_inflight_queue_reqs]
-      : [
-          report.decode_prealloc_queue_reqs,
-          report.decode_transfer_queue_reqs,
-          report.decode_retracted_queue_reqs,
-        ]
-  const reported = queues.map(toNumber).filter((count) => count !== NOT_REPORTED)
-  return {
-    role,
-    queuedRequests: reported.length === 0 ? NOT_REPORTED : reported.reduce((sum, count) => sum + count, 0),
-    transferMs: toNumber(report.kv_transfer_latency_ms),
-    transferRate: toNumber(report.kv_transfer_speed_gb_s),
-  }
-}
-
-function toNumber(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : NOT_REPORTED
+/** A random number of this many bits, by which the two engines of a request find each other. */
+export function drawRoom(bits: 31 | 63): bigint {
+  randomFillSync(drawn)
+  return BigInt.asUintN(bits, drawn[0])
 }
 
 /** Histograms of one model and engine. */

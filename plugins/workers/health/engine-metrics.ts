@@ -3,7 +3,7 @@
 import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WorkerControl, WorkerControls, WorkerEntry } from '#kernel'
-import { fanOut, printPrometheusText, readPrometheusText, trimSlashes } from '#shared'
+import { engineUrl, fanOut, printPrometheusText, readPrometheusText, trimSlashes } from '#shared'
 import { healthErrors } from './errors.ts'
 import { hasTooManyLabels, mergeMetrics, type WorkerFamilies } from './merge-metrics.ts'
 
@@ -53,7 +53,7 @@ export function scrapeTargets(
 ): ScrapeTarget[] {
   const targets = new Map<string, ScrapeTarget>()
   for (const worker of workers) {
-    const url = trimSlashes(worker.dataParallel?.baseUrl ?? worker.url)
+    const url = trimSlashes(engineUrl(worker))
     const control = controls.controlOf(worker.connectionMode)
     if (control?.metricsText !== undefined && !targets.has(url)) targets.set(url, { url, worker, control })
   }

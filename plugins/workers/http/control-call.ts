@@ -11,7 +11,7 @@ import {
   type WorkerResponse,
   type WorkerTarget,
 } from '#kernel'
-import { toWorkerResponse, trimSlashes } from '#shared'
+import { engineUrl, isSuccess, toWorkerResponse, trimSlashes } from '#shared'
 import type { HttpTransport } from './http-transport.ts'
 import { keyHeaders } from './vendor-headers.ts'
 
@@ -111,8 +111,10 @@ export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<Wor
  * data-parallel ranks at their engine.
  */
 export function outsideApi(call: CallWorker): CallWorker {
-  return ({ url, apiKey, provider, dataParallel }, options) =>
-    call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey, provider }, options)
+  return (worker, options) => {
+    const { apiKey, provider } = worker
+    return call({ url: withoutVersion(engineUrl(worker)), apiKey, provider }, options)
+  }
 }
 
 function withoutVersion(url: string): string {
@@ -142,12 +144,8 @@ export async function probeWorker(
       timeoutMs: Math.min(Math.ceil(timeoutMs), MAX_TIMER_MS),
       maxBodyBytes: MAX_HEALTH_BYTES,
     })
-    return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`
+    return isSuccess(reply.status) ? null : `GET ${path} answered ${reply.status}`
   } catch (error) {
     return isLocalExhaustion(error) ? undefined : messageOf(error)
   }
-}
-
-export function isGoodStatus(status: number): boolean {
-  return status >= 200 && status < 300
 }

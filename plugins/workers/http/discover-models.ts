@@ -1,30 +1,8 @@
 /** Reads labels, model cards and data-parallel ranks from what engines and cloud services report. */
 import type { ModelCard, RuntimeType } from '#kernel'
-import { contextLengthOf, isEmbeddingModel, modelIdOf, positiveCount } from '#shared'
+import { contextLengthOf, DEFAULT_CAPABILITIES, isEmbeddingModel, modelIdOf, positiveCount } from '#shared'
 import { httpWorkerErrors } from './errors.ts'
 import { type Info, listedModels, type WorkerQueries } from './worker-queries.ts'
-
-/** Capabilities of a model. */
-type Capability =
-  | 'chat'
-  | 'completions'
-  | 'responses'
-  | 'embeddings'
-  | 'rerank'
-  | 'vision'
-  | 'tools'
-  | 'reasoning'
-  | 'image_gen'
-  | 'audio'
-  | 'moderation'
-
-/** Capabilities of a language model. */
-const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
-  'chat',
-  'completions',
-  'responses',
-  'tools',
-])
 
 export interface Discovered {
   readonly labels: Readonly<Record<string, string>>
@@ -160,20 +138,20 @@ function withoutGaps(card: { readonly id: string } & Info): ModelCard {
   return { ...Object.fromEntries(members), id: card.id }
 }
 
-function capabilities(labels: Readonly<Record<string, string>>): readonly Capability[] {
+function capabilities(labels: Readonly<Record<string, string>>): readonly string[] {
   if (isEmbeddingModel(labels)) return ['embeddings']
   return [
     ...DEFAULT_CAPABILITIES,
-    ...(labels.has_image_understanding === 'true' ? (['vision'] as const) : []),
-    ...(labels.has_audio_understanding === 'true' ? (['audio'] as const) : []),
-    ...(labels.reasoning_parser === undefined ? [] : (['reasoning'] as const)),
+    ...(labels.has_image_understanding === 'true' ? ['vision'] : []),
+    ...(labels.has_audio_understanding === 'true' ? ['audio'] : []),
+    ...(labels.reasoning_parser === undefined ? [] : ['reasoning']),
   ]
 }
 
 const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/
 
 /** Capabilities by model name; the first match wins. */
-const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: readonly Capability[]])[] = [
+const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: readonly string[]])[] = [
   [/embed/, ['embeddings']],
   [/rerank/, ['rerank']],
   [/moderation/, ['moderation']],
@@ -210,7 +188,7 @@ export function groupDated(ids: readonly string[]): readonly ModelCard[] {
   })
 }
 
-function capabilitiesOf(id: string): readonly Capability[] {
+function capabilitiesOf(id: string): readonly string[] {
   return CAPABILITIES_OF_NAME.find(([pattern]) => pattern.test(id))?.[1] ?? DEFAULT_CAPABILITIES
 }
 

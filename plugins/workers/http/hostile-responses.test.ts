@@ -5,10 +5,11 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type DescribeTools, UpstreamFailure, type WorkerCall, type WorkerResponse } from '#kernel'
+import { readLoadReport } from '#shared'
 import { CONTROL_POOL, callWorker } from './control-call.ts'
 import { discover } from './discover-models.ts'
 import { HttpTransport } from './http-transport.ts'
-import { readGauges, readReport } from './load-reports.ts'
+import { readGauges } from './load-reports.ts'
 import { WorkerQueries } from './worker-queries.ts'
 
 const MAX_BODY_BYTES = 65_536
@@ -191,7 +192,7 @@ describe('content', () => {
         const { labels, models } = await discover(queries(body), 'vllm', {}, null)
         for (const label of Object.values(labels)) expect(typeof label).toBe('string')
         for (const { id } of models) expect(typeof id).toBe('string')
-        for (const { rank } of readReport(json)?.ranks ?? []) expect(Number.isInteger(rank)).toBe(true)
+        for (const { rank } of readLoadReport(json)?.ranks ?? []) expect(Number.isInteger(rank)).toBe(true)
       }),
       { numRuns: 60 },
     )

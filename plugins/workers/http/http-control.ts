@@ -1,7 +1,8 @@
 /** The worker control of HTTP workers. */
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
 import { messageOf } from '#kernel'
-import { type CallWorker, callWorker, isGoodStatus, outsideApi, probeWorker } from './control-call.ts'
+import { isSuccess } from '#shared'
+import { type CallWorker, callWorker, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
@@ -79,7 +80,7 @@ async function performAction(
       timeoutMs,
       maxBodyBytes: MAX_RESPONSE_BYTES,
     })
-    return isGoodStatus(reply.status) ? null : `the worker answered ${reply.status}`
+    return isSuccess(reply.status) ? null : `the worker answered ${reply.status}`
   } catch (error) {
     return messageOf(error)
   }
@@ -101,7 +102,7 @@ async function readEngineInfo(
   const path = PATH_OF[about]
   const reply = await call(worker, { method: 'GET', path, timeoutMs, maxBodyBytes: MAX_INFO_BYTES })
   if (NO_SUCH_ROUTE.has(reply.status)) return { kind: 'none' }
-  if (!isGoodStatus(reply.status)) return { kind: 'reply', reply }
+  if (!isSuccess(reply.status)) return { kind: 'reply', reply }
   const members = toInfo(reply.body)
   // Other JSON values are not shown: they could hold secret settings in a shape that is not filtered.
   return members === null ? { kind: 'none' } : { kind: 'members', members }

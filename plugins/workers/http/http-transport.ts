@@ -11,9 +11,8 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
-import { failedExchange, withMembers } from '#shared'
+import { Deadlines, engineUrl, failedExchange, withMembers } from '#shared'
 import { ConnectionPool, type PoolOwner, type PoolSettings } from './http1/connection-pool.ts'
-import { Deadlines } from './http1/deadlines.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
 import { type HeadTemplate, writeRequestHead } from './http1/request-head.ts'
 import { readWorkerUrl, type WorkerUrl } from './http1/worker-origin.ts'
@@ -150,7 +149,7 @@ export class HttpTransport implements Transport {
 
   /** Null if the worker has no http or https URL. */
   #route(worker: Destination): { key: string; settings: PoolSettings; workerUrl: WorkerUrl } | null {
-    const workerUrl = readWorkerUrl(worker.dataParallel?.baseUrl ?? worker.url)
+    const workerUrl = readWorkerUrl(engineUrl(worker))
     if (workerUrl === null) return null
     const { httpPool } = worker
     const maxIdlePerWorker = httpPool?.maxIdle ?? this.#options.maxIdlePerWorker

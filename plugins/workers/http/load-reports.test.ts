@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { UpstreamFailure, type WorkerResponse } from '#kernel'
-import { LoadSources, readGauges, readReport } from './load-reports.ts'
+import { readLoadReport } from '#shared'
+import { LoadSources, readGauges } from './load-reports.ts'
 
 const UNKNOWN = {
   runningRequests: -1,
@@ -19,7 +20,7 @@ const UNKNOWN = {
 test('a report keeps its numbers and its time, and missing values are -1, not 0', () => {
   const timestamp = '2026-01-01T00:00:00Z'
   const loads = [{ dp_rank: 1, num_used_tokens: 300, max_total_num_tokens: 3_000, extra: 1 }, null]
-  expect(readReport({ timestamp, dp_rank_count: 2, loads })).toEqual({
+  expect(readLoadReport({ timestamp, dp_rank_count: 2, loads })).toEqual({
     timestamp,
     ranks: [
       { ...UNKNOWN, rank: 1, usedTokens: 300, maxTokens: 3_000, kvUsage: 0.1 },
@@ -30,7 +31,7 @@ test('a report keeps its numbers and its time, and missing values are -1, not 0'
 
 test('a response without ranks is not a report', () => {
   for (const answer of [null, 1, 'x', [], {}, { loads: [] }, { loads: {} }])
-    expect(readReport(answer)).toBe(null)
+    expect(readLoadReport(answer)).toBe(null)
 })
 
 test('any JSON is accepted: every number is finite and in its range', () => {
@@ -43,7 +44,7 @@ test('any JSON is accepted: every number is finite and in its range', () => {
     fc.property(
       fc.oneof(fc.jsonValue(), fc.record({ loads: fc.array(fc.oneof(rank, fc.constant(null))) })),
       (value) => {
-        for (const load of readReport(value)?.ranks ?? []) {
+        for (const load of readLoadReport(value)?.ranks ?? []) {
           expect(load.kvUsage === -1 || (load.kvUsage >= 0 && load.kvUsage <= 1)).toBe(true)
           expect(load.rank).toBeLessThan(1_024)
           for (const count of Object.values(load)) expect(Number.isFinite(count)).toBe(true)

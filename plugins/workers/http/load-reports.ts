@@ -1,13 +1,10 @@
 /** Reads the load of an engine, from its load route or from the gauges of its metrics page. */
 import type { EngineReport, RankLoad, RuntimeType, WorkerResponse, WorkerTarget } from '#kernel'
-import { type DisaggregationReport, type PrometheusFamily, parsePrometheusText, toPairLoad } from '#shared'
-import { type CallWorker, isGoodStatus } from './control-call.ts'
+import { isSuccess, type PrometheusFamily, parsePrometheusText, readLoadReport } from '#shared'
+import type { CallWorker } from './control-call.ts'
 
 /** Value of what an engine does not report. */
 const UNKNOWN = -1
-/** Bounds the cost of an invalid report. */
-const MAX_RANKS = 1_024
-const MAX_TIMESTAMP_LENGTH = 64
 
 const UNKNOWN_LOAD: RankLoad = Object.freeze({
   rank: 0,
@@ -22,51 +19,6 @@ const UNKNOWN_LOAD: RankLoad = Object.freeze({
   cacheHitRate: UNKNOWN,
   utilization: UNKNOWN,
 })
-
-/**
- * Reads a `/v1/loads` response.
- * @returns null if it lists no rank
- */
-export function readReport(answer: unknown): EngineReport | null {
-  const { loads, timestamp } = (answer ?? {}) as { loads?: unknown; timestamp?: unknown }
-  if (!Array.isArray(loads) || loads.length === 0) return null
-  const isTime = typeof timestamp === 'string' && timestamp.length <= MAX_TIMESTAMP_LENGTH
-  return {
-    timestamp: isTime ? timestamp : null,
-    ranks: loads.slice(0, MAX_RANKS).map((entry, place) => toRankLoad(entry ?? {}, place)),
-  }
-}
-
-function toRankLoad(entry: Readonly<Record<string, unknown>>, place: number): RankLoad {
-  const rank = entry.dp_rank
-  const pair = toPairLoad(entry.disaggregation as DisaggregationReport | null | undefined)
-  return {
-    rank: Number.isInteger(rank) && Number(rank) >= 0 && Number(rank) < MAX_RANKS ? Number(rank) : place,
-    runningRequests: knownNumber(entry.num_running_reqs),
-    waitingRequests: knownNumber(entry.num_waiting_reqs),
-    maxRequests: knownNumber(entry.max_running_requests),
-    queuedTokens: knownNumber(entry.num_waiting_uncached_tokens),
-    usedTokens: knownNumber(entry.num_used_tokens),
-    maxTokens: knownNumber(entry.max_total_num_tokens),
-    kvUsage: usageOf(entry),
-    tokensPerSecond: Math.max(0, knownNumber(entry.gen_throughput)),
-    cacheHitRate: knownNumber(entry.cache_hit_rate),
-    utilization: knownNumber(entry.utilization),
-    ...(pair !== undefined && { pair }),
-  }
-}
-
-/** The reported ratio, or the ratio of the reported counts. */
-function usageOf(entry: Readonly<Record<string, unknown>>): number {
-  const ratio = knownNumber(entry.token_usage)
-  if (ratio !== UNKNOWN) return Math.min(1, ratio)
-  const [used, capacity] = [knownNumber(entry.num_used_tokens), knownNumber(entry.max_total_num_tokens)]
-  return used === UNKNOWN || capacity <= 0 ? UNKNOWN : Math.min(1, used / capacity)
-}
-
-function knownNumber(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : UNKNOWN
-}
 
 /** Values of all series, by metric name. */
 type SeriesValues = ReadonlyMap<string, readonly number[]>
@@ -206,7 +158,7 @@ export class LoadSources {
         // The engine is unreachable, also by another route.
         return null
       }
-      const report = isGoodStatus(reply.status) ? readResponse(source, reply) : null
+      const report = isSuccess(reply.status) ? readResponse(source, reply) : null
       if (report !== null) {
         this.#absences.delete(source)
         return report
@@ -226,7 +178,7 @@ export class LoadSources {
 /** Null if the response is not a load report. */
 function readResponse(source: Source, reply: WorkerResponse): EngineReport | null {
   try {
-    if (source === 'loads') return readReport(reply.json())
+    if (source === 'loads') return readLoadReport(reply.json())
     const load = readGauges(reply.body.toString())
     return load === null ? null : { timestamp: null, ranks: [load] }
   } catch {

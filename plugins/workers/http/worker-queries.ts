@@ -1,8 +1,8 @@
 /** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
 import type { DescribeTools, WorkerTarget } from '#kernel'
 import { isObject, messageOf } from '#kernel'
-import { parseBoundedJson } from '#shared'
-import { type CallWorker, isGoodStatus } from './control-call.ts'
+import { isSuccess, parseBoundedJson } from '#shared'
+import type { CallWorker } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
 
 const MAX_ATTEMPTS = 3
@@ -37,7 +37,8 @@ export class WorkerQueries {
   readonly #job: RegistrationJob
   readonly #options: QueryOptions
   readonly #results = new Map<string, Promise<Info | null>>()
-  #refusal: string | null = null
+  /** The first response with status 401 or 403; null if there was none. */
+  refusal: string | null = null
   /** Why the worker is unreachable; it gets no further queries then. */
   #outage: string | null = null
 
@@ -46,11 +47,6 @@ export class WorkerQueries {
     this.#target = target
     this.#job = job
     this.#options = options
-  }
-
-  /** The first response with status 401 or 403; null if there was none. */
-  get refusal(): string | null {
-    return this.#refusal
   }
 
   /**
@@ -94,10 +90,10 @@ export class WorkerQueries {
       const isRefused = reply.status === 401 || reply.status === 403
       if (reply.status >= 500 || isRefused) {
         const problem = `GET ${path} answered ${reply.status}`
-        if (isRefused) this.#refusal ??= problem
+        if (isRefused) this.refusal ??= problem
         return { info: null, problem }
       }
-      return { info: isGoodStatus(reply.status) ? toInfo(reply.body) : null, problem: null }
+      return { info: isSuccess(reply.status) ? toInfo(reply.body) : null, problem: null }
     } catch (error) {
       return { info: null, problem: messageOf(error), isOutage: true }
     }

@@ -1,14 +1,13 @@
 /** Reconciles pods and workers after each change of a pod, and at regular intervals. */
-import type { Host, Metrics, WorkerRegistryService } from '#kernel'
+import type { Host, WorkerRegistryService } from '#kernel'
 import type { KubernetesConfig } from './config.ts'
 import { commonSelector, podWorkers } from './pod.ts'
 import type { PodWatch } from './pod-watch.ts'
-import { type ReconcileListener, Reconciler } from './reconcile.ts'
+import { Reconciler } from './reconcile.ts'
 
 export class Discovery {
   readonly #host: Host
   readonly #config: KubernetesConfig
-  readonly #metrics: ReturnType<typeof discoveryMetrics>
   readonly #reconciler: Reconciler
   #watch: PodWatch | null = null
   #changeTimer: NodeJS.Timeout | null = null
@@ -17,8 +16,7 @@ export class Discovery {
   constructor(host: Host, config: KubernetesConfig, registry: WorkerRegistryService) {
     this.#host = host
     this.#config = config
-    this.#metrics = discoveryMetrics(host.metrics)
-    this.#reconciler = new Reconciler(registry, host.log, this.#metrics)
+    this.#reconciler = new Reconciler(registry, host.log, host.metrics)
   }
 
   /** @throws Error if the cluster is not configured */
@@ -58,46 +56,7 @@ export class Discovery {
     const watch = this.#watch
     if (watch === null || !watch.isSynced) return
     const startedAtMs = performance.now()
-    const count = this.#reconciler.run(watch.pods().flatMap((pod) => podWorkers(pod, this.#config)))
-    this.#metrics.synced(count, (performance.now() - startedAtMs) / 1_000)
-  }
-}
-
-const SOURCE = 'kubernetes'
-
-function discoveryMetrics(metrics: Metrics): ReconcileListener & {
-  synced(workers: number, seconds: number): void
-} {
-  const registrations = metrics.counter({
-    name: 'weir_discovery_registrations_total',
-    help: 'Workers registered by discovery.',
-    labels: ['source', 'result'],
-  })
-  const deregistrations = metrics.counter({
-    name: 'weir_discovery_deregistrations_total',
-    help: 'Workers removed by discovery.',
-    labels: ['source', 'reason'],
-  })
-  const duration = metrics
-    .histogram({
-      name: 'weir_discovery_sync_duration_seconds',
-      help: 'Duration of one comparison of pods and workers.',
-      labels: ['source'],
-    })
-    .labels(SOURCE)
-  const discovered = metrics
-    .gauge({
-      name: 'weir_discovery_workers_discovered',
-      help: 'Workers managed by discovery.',
-      labels: ['source'],
-    })
-    .labels(SOURCE)
-  return {
-    registered: (result) => registrations.labels(SOURCE, result).inc(),
-    deregistered: (reason) => deregistrations.labels(SOURCE, reason).inc(),
-    synced: (workers, seconds) => {
-      discovered.value = workers
-      duration.observe(seconds)
-    },
+    this.#reconciler.run(watch.pods().flatMap((pod) => podWorkers(pod, this.#config)))
+    this.#reconciler.duration.observe((performance.now() - startedAtMs) / 1_000)
   }
 }

@@ -1,31 +1,54 @@
 /** Registers and removes workers so that they match the pods. Each run continues where the last one stopped. */
-import type { KnownWorker, Logger, WorkerRegistryService } from '#kernel'
+import type {
+  CounterHandle,
+  GaugeHandle,
+  HistogramHandle,
+  KnownWorker,
+  Logger,
+  MetricFamily,
+  Metrics,
+  WorkerRegistryService,
+} from '#kernel'
 import { POD_UID_LABEL, type PodWorker } from './pod.ts'
 
-/** Receives changes, for metrics. */
-export interface ReconcileListener {
-  registered(result: 'success' | 'failure'): void
-  deregistered(reason: 'pod_gone' | 'pod_replaced'): void
-}
+const SOURCE = 'kubernetes'
 
 export class Reconciler {
+  /** Of one comparison, seconds. */
+  readonly duration: HistogramHandle
   readonly #registry: WorkerRegistryService
   readonly #log: Logger
-  readonly #listener: ReconcileListener
+  readonly #registrations: MetricFamily<CounterHandle>
+  readonly #removals: MetricFamily<CounterHandle>
+  readonly #managed: GaugeHandle
   /** Ids of our registrations that may not be listed yet, by URL. */
   readonly #begun = new Map<string, string>()
 
-  constructor(registry: WorkerRegistryService, log: Logger, listener: ReconcileListener) {
+  constructor(registry: WorkerRegistryService, log: Logger, metrics: Metrics) {
     this.#registry = registry
     this.#log = log
-    this.#listener = listener
+    this.#registrations = metrics.counter({
+      name: 'weir_discovery_registrations_total',
+      help: 'Workers registered by discovery.',
+      labels: ['source', 'result'],
+    })
+    this.#removals = metrics.counter({
+      name: 'weir_discovery_deregistrations_total',
+      help: 'Workers removed by discovery.',
+      labels: ['source', 'reason'],
+    })
+    const labels = ['source']
+    const durationHelp = 'Duration of one comparison of pods and workers.'
+    this.duration = metrics
+      .histogram({ name: 'weir_discovery_sync_duration_seconds', help: durationHelp, labels })
+      .labels(SOURCE)
+    this.#managed = metrics
+      .gauge({ name: 'weir_discovery_workers_discovered', help: 'Workers managed by discovery.', labels })
+      .labels(SOURCE)
   }
 
-  /**
-   * Changes only workers with the label of a pod, never those registered by other means.
-   * @returns the number of workers with a pod, including those being registered
-   */
-  run(podWorkers: readonly PodWorker[]): number {
+  /** Changes only workers with the label of a pod, never those registered by other means. */
+  run(podWorkers: readonly PodWorker[]): void {
     const podWorkersByUrl = new Map(podWorkers.map((worker) => [worker.url, worker]))
     const ours = this.#ourWorkers()
     for (const [url, worker] of ours) {
@@ -40,7 +63,7 @@ export class Reconciler {
       if (known !== undefined && known.status !== 'failed') count++
       else if (podWorker.mayBeAdded && this.#register(podWorker)) count++
     }
-    return count
+    this.#managed.value = count
   }
 
   #ourWorkers(): Map<string, KnownWorker> {
@@ -60,12 +83,12 @@ export class Reconciler {
       const { id } = this.#registry.register(podWorker.body)
       this.#begun.set(podWorker.url, id)
       this.#log.info({ worker: podWorker.url, pod_uid: podWorker.podUid }, 'pod registered as worker')
-      this.#listener.registered('success')
+      this.#registrations.labels(SOURCE, 'success').inc()
       return true
     } catch (err) {
       // Retried at the next run: the queue was full, or a worker with this URL exists.
       this.#log.warn({ err, worker: podWorker.url }, 'pod registration failed')
-      this.#listener.registered('failure')
+      this.#registrations.labels(SOURCE, 'failure').inc()
       return false
     }
   }
@@ -76,7 +99,7 @@ export class Reconciler {
       this.#registry.remove(worker.id)
       this.#begun.delete(worker.url)
       this.#log.info({ worker: worker.url, reason }, 'removing worker of pod')
-      this.#listener.deregistered(reason)
+      this.#removals.labels(SOURCE, reason).inc()
     } catch (err) {
       this.#log.warn({ err, worker: worker.url }, 'removal of worker of pod failed')
     }

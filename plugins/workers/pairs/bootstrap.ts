@@ -3,9 +3,15 @@
  * server, and a room for each engine request, by which the two engines find each other.
  */
 
-import { randomFillSync } from 'node:crypto'
 import type { PairCall, PairRequests, UpstreamRequest } from '#kernel'
-import { arrayShape, type BootstrapServer, bootstrapHostOf, topLevelMembers, withMembers } from '#shared'
+import {
+  arrayShape,
+  type BootstrapServer,
+  bootstrapHostOf,
+  drawRoom,
+  topLevelMembers,
+  withMembers,
+} from '#shared'
 import { pairErrors } from './errors.ts'
 
 /** Maximum rooms of one request: the client decides their number, and each costs bytes in both bodies. */
@@ -19,14 +25,14 @@ const PROMPT_MEMBERS: ReadonlySet<string> = new Set(['prompt', 'text', 'input_id
 /**
  * The bootstrap members of both bodies, as JSON text by name.
  *
- * @param drawRoom a random number below 2^63
+ * @param draw a random number below 2^63
  * @returns null if the body is not a JSON object
  * @throws pd_batch_too_large (400)
  */
 export function bootstrapMembers(
   body: Buffer,
   prefill: BootstrapServer,
-  drawRoom: () => bigint = randomRoom,
+  draw: () => bigint = () => drawRoom(63),
 ): Map<string, string> | null {
   const size = batchSize(body)
   if (size === null) return null
@@ -37,11 +43,11 @@ export function bootstrapMembers(
     return new Map([
       ['bootstrap_host', host],
       ['bootstrap_port', port],
-      ['bootstrap_room', String(drawRoom())],
+      ['bootstrap_room', String(draw())],
     ])
   }
   const rooms = new Set<bigint>()
-  while (rooms.size < size) rooms.add(drawRoom())
+  while (rooms.size < size) rooms.add(draw())
   return new Map([
     ['bootstrap_host', toArray(Array<string>(size).fill(host))],
     ['bootstrap_port', toArray(Array<string>(size).fill(port))],
@@ -87,14 +93,6 @@ function copiesIn(samplingParams: Buffer): number {
 
 function toArray(texts: readonly string[]): string {
   return `[${texts.join(',')}]`
-}
-
-const roomBytes = new BigUint64Array(1)
-const LARGEST_ROOM = 2n ** 63n - 1n
-
-function randomRoom(): bigint {
-  randomFillSync(roomBytes)
-  return roomBytes[0] & LARGEST_ROOM
 }
 
 const NO_BODY = Buffer.alloc(0)

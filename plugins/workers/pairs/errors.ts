@@ -46,22 +46,17 @@ export const pairErrors = defineErrors('pairs', {
   decode_error: { ...worker, kind: 'internal', text: answered('decode') },
 })
 
-const BY_STATUS: Readonly<Record<PairLeg, ReadonlyMap<number, ErrorMaker<Answer>>>> = {
-  prefill: new Map([
-    [400, pairErrors.prefill_bad_request],
-    [404, pairErrors.prefill_not_found],
-    [500, pairErrors.prefill_internal_error],
-    [502, pairErrors.prefill_bad_gateway],
-    [503, pairErrors.prefill_unavailable],
-  ]),
-  decode: new Map([
-    [400, pairErrors.decode_bad_request],
-    [404, pairErrors.decode_not_found],
-    [500, pairErrors.decode_internal_error],
-    [502, pairErrors.decode_bad_gateway],
-    [503, pairErrors.decode_unavailable],
-  ]),
-}
+/** Name of the error within those of a leg; any other status is `error`. */
+const NAME_OF_STATUS: ReadonlyMap<
+  number,
+  'bad_request' | 'not_found' | 'internal_error' | 'bad_gateway' | 'unavailable'
+> = new Map([
+  [400, 'bad_request'],
+  [404, 'not_found'],
+  [500, 'internal_error'],
+  [502, 'bad_gateway'],
+  [503, 'unavailable'],
+])
 
 interface Refusal {
   readonly status: number
@@ -72,10 +67,10 @@ interface Refusal {
 
 /** The error for a worker's error response, with its Retry-After. */
 export function toLegError(leg: PairLeg, { status, headers, message }: Refusal): GatewayError {
-  const other = leg === 'prefill' ? pairErrors.prefill_error : pairErrors.decode_error
+  const make: ErrorMaker<Answer> = pairErrors[`${leg}_${NAME_OF_STATUS.get(status) ?? 'error'}`]
   const retryAfter = headerOf(headers, 'retry-after')
   const options = retryAfter === undefined ? {} : { headers: ['retry-after', retryAfter] }
-  return (BY_STATUS[leg].get(status) ?? other).with(options, status, message)
+  return make.with(options, status, message)
 }
 
 /** Longest part of a worker's error message that is shown to the client, characters. */

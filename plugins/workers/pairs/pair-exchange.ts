@@ -14,14 +14,22 @@ import {
   UpstreamFailure,
   type UpstreamHandler,
 } from '#kernel'
-import { BodyExcerpt, type PairTimes } from '#shared'
+import { BodyExcerpt, isSuccess, type PairTimes } from '#shared'
 import { wantsPromptLogprobs } from './bootstrap.ts'
 import { errorMessageIn, pairErrors, toLegError } from './errors.ts'
 import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
-import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
 
 /** Longest JSON response that is held for merging. */
 const MAX_HELD_BYTES = 67_108_864
+/** Longest part of an error response that is read for its message. */
+const MAX_REFUSAL_BYTES = 65_536
+/** Limit of the prefill response, which is retained if log probabilities are requested. */
+const MAX_PREFILL_BYTES = 67_108_864
+
+interface PrefillAnswer {
+  readonly headers: HeaderList
+  readonly body: Buffer
+}
 
 interface Head {
   readonly status: number
@@ -29,7 +37,7 @@ interface Head {
   readonly contentLength: number
 }
 
-export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
+export class PairExchange implements Exchange, UpstreamHandler {
   readonly #pair: PairCall
   readonly #handler: PairHandler
   readonly #times: PairTimes
@@ -38,7 +46,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   #decode: Exchange | null = null
   #isOver = false
   #isPrefillDone = false
-  #prefillAnswer: { headers: HeaderList; body: Buffer } | null = null
+  #prefillAnswer: PrefillAnswer | null = null
   /** Head of the decode response; null until it arrives. */
   #head: Head | null = null
   /** Decode response data that arrived too early; null once the response is forwarded. */
@@ -86,13 +94,15 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     this.#decode?.abort()
   }
 
-  onPrefillDone(answer: { headers: HeaderList; body: Buffer } | null): void {
+  /** @param answer null unless log probabilities are requested */
+  onPrefillDone(answer: PrefillAnswer | null): void {
     this.#times.prefill.observe((performance.now() - this.#startedAtMs) / 1000)
     this.#isPrefillDone = true
     this.#prefillAnswer = answer
     if (this.#head !== null) this.#startDecodeResponse(this.#head)
   }
 
+  /** The status is an error; its message may follow. */
   onPrefillRefusing(): void {
     this.#decode?.abort()
   }
@@ -212,5 +222,67 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     if (this.#isOver) return
     this.abort()
     this.#handler.onLegFailed(fault)
+  }
+}
+
+/** The prefill side: reads the whole response, of which only failures and log probabilities are used. */
+class PrefillLeg implements UpstreamHandler {
+  readonly #pair: PairCall
+  readonly #owner: PairExchange
+  readonly #keepsResponse: boolean
+  #status = 0
+  #headers: HeaderList = []
+  #excerpt: BodyExcerpt
+  #byteCount = 0
+
+  /** @param keepsResponse whether the owner needs the response */
+  constructor(pair: PairCall, owner: PairExchange, keepsResponse: boolean) {
+    this.#pair = pair
+    this.#owner = owner
+    this.#keepsResponse = keepsResponse
+    this.#excerpt = new BodyExcerpt(MAX_PREFILL_BYTES)
+  }
+
+  get #isRefusal(): boolean {
+    return this.#status !== 0 && !isSuccess(this.#status)
+  }
+
+  onResponseStart(status: number, headers: HeaderList): void {
+    this.#status = status
+    this.#headers = headers
+    this.#pair.prefillAnswered(status)
+    if (isSuccess(status)) return
+    this.#excerpt = new BodyExcerpt(MAX_REFUSAL_BYTES)
+    this.#owner.onPrefillRefusing()
+  }
+
+  onResponseData(chunk: Buffer): void {
+    this.#byteCount += chunk.length
+    if (this.#keepsResponse || this.#isRefusal) this.#excerpt.push(chunk)
+    if (this.#isRefusal && this.#excerpt.isFull) this.#legRefused()
+    else if (this.#byteCount > MAX_PREFILL_BYTES)
+      this.#owner.onPrefillBroken(
+        new UpstreamFailure('protocol', 'the prefill response exceeds its size limit', true),
+      )
+  }
+
+  onResponseEnd(): void {
+    if (this.#isRefusal) {
+      this.#legRefused()
+      return
+    }
+    this.#pair.prefillSucceeded()
+    const answer = this.#keepsResponse ? { headers: this.#headers, body: this.#excerpt.bytes() } : null
+    this.#owner.onPrefillDone(answer)
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    // The status is known, only its message is lost.
+    if (this.#isRefusal) this.#legRefused()
+    else this.#owner.onPrefillBroken(failure)
+  }
+
+  #legRefused(): void {
+    this.#owner.onPrefillRefused(this.#status, this.#headers, this.#excerpt.bytes())
   }
 }

@@ -7,22 +7,42 @@ import {
   type RequestContext,
   type RouteDefinition,
   type Static,
+  type TSchema,
   Type,
   type WorkerControls,
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { askEngines } from './ask-engines.ts'
+import { engineUrl, fanOut } from '#shared'
 import { optional } from './wire.ts'
 import { workerKey } from './worker-url.ts'
 
+const MAX_PARALLEL = 32
+
+/**
+ * Calls every engine once, for all of its data-parallel ranks.
+ * @param ask called with the first worker of each engine
+ * @returns the answer of its engine, by worker
+ */
+export async function askEngines<Answer>(
+  workers: readonly WorkerEntry[],
+  ask: (first: WorkerEntry) => Promise<Answer>,
+): Promise<ReadonlyMap<WorkerEntry, Answer>> {
+  const engines = [...Map.groupBy(workers, engineUrl).values()]
+  const answers = await fanOut(engines, MAX_PARALLEL, ([first]) => ask(first))
+  return new Map(engines.flatMap((ranks, place) => ranks.map((worker) => [worker, answers[place]] as const)))
+}
+
 const FailedCallSchema = Type.Object({ worker: Type.String(), error: Type.String() })
 
-interface EngineCallReport {
-  /** URLs of workers whose engine accepted the call. */
-  readonly successful: string[]
-  readonly failed: Static<typeof FailedCallSchema>[]
-}
+/** Report of a call that some or all engines did not accept. */
+const partly = <Counts extends Record<string, TSchema>>(counts: Counts) =>
+  Type.Object({
+    status: Type.Literal('partial_success'),
+    ...counts,
+    successful: Type.Array(Type.String({ description: 'Worker URL.' })),
+    failed: Type.Array(FailedCallSchema),
+  })
 
 /** Workers whose connection mode supports the action. */
 function supporting(
@@ -36,13 +56,13 @@ function supporting(
   })
 }
 
-/** @param workers whose connection mode supports the action @returns their URLs, in order */
+/** @param workers whose connection mode supports the action @returns their URLs, in order, by outcome */
 async function callEngines(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
   action: EngineAction,
   timeoutMs: number,
-): Promise<EngineCallReport> {
+) {
   const problems = await askEngines(workers, async (first) =>
     controls.controlOf(first.connectionMode)?.perform?.(first, action, timeoutMs),
   )
@@ -54,6 +74,17 @@ async function callEngines(
     else failed.push({ worker: worker.url, error })
   }
   return { successful, failed }
+}
+
+/** Sends the report of calls: 200 if all engines accepted them, else 206 with the workers. */
+function sendReport(
+  ctx: RequestContext,
+  { successful, failed }: Awaited<ReturnType<typeof callEngines>>,
+  totals: object,
+  messages: { readonly whole: string; readonly partial: string },
+): void {
+  if (failed.length === 0) ctx.json(200, { status: 'success', message: messages.whole, ...totals })
+  else ctx.json(206, { status: 'partial_success', message: messages.partial, ...totals, successful, failed })
 }
 
 const FLUSH_TIMEOUT_MS = 45_000
@@ -71,35 +102,7 @@ const flushCounts = {
 }
 
 const FlushedSchema = Type.Object({ status: Type.Literal('success'), ...flushCounts })
-const PartlyFlushedSchema = Type.Object({
-  status: Type.Literal('partial_success'),
-  ...flushCounts,
-  successful: Type.Array(Type.String({ description: 'Worker URL.' })),
-  failed: Type.Array(FailedCallSchema),
-})
-
-/** Response body; status 206 if it is partial. */
-type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
-
-/** @param workers all registered workers, healthy or not */
-async function flushCaches(controls: WorkerControls, workers: readonly WorkerEntry[]): Promise<FlushReport> {
-  const targets = supporting(controls, workers, 'flush_cache')
-  const action = { kind: 'flush_cache' } as const
-  const { successful, failed } = await callEngines(controls, targets, action, FLUSH_TIMEOUT_MS)
-  const overGrpc = targets.filter(({ connectionMode }) => connectionMode === 'grpc').length
-  const totals = {
-    workers_flushed: successful.length,
-    total_http_workers: targets.length - overGrpc,
-    ...(overGrpc > 0 && { total_grpc_workers: overGrpc }),
-    total_workers: workers.length,
-  }
-  if (successful.length === targets.length) {
-    const message = targets.length === 0 ? 'no workers to flush' : 'flushed all workers that support the call'
-    return { status: 'success', message, ...totals }
-  }
-  const message = `failed to flush ${failed.length} of ${targets.length} workers`
-  return { status: 'partial_success', message, ...totals, successful, failed }
-}
+const PartlyFlushedSchema = partly(flushCounts)
 
 export function flushCacheRoute(host: Host): RouteDefinition {
   return {
@@ -109,8 +112,21 @@ export function flushCacheRoute(host: Host): RouteDefinition {
     errors: adminErrorFormat,
     readsBody: false,
     handler: async (ctx) => {
-      const report = await flushCaches(workerControls(host.upstream), host.balance.workers)
-      ctx.json(report.status === 'success' ? 200 : 206, report)
+      const controls = workerControls(host.upstream)
+      const { workers } = host.balance
+      const targets = supporting(controls, workers, 'flush_cache')
+      const outcome = await callEngines(controls, targets, { kind: 'flush_cache' }, FLUSH_TIMEOUT_MS)
+      const overGrpc = targets.filter(({ connectionMode }) => connectionMode === 'grpc').length
+      const totals = {
+        workers_flushed: outcome.successful.length,
+        total_http_workers: targets.length - overGrpc,
+        ...(overGrpc > 0 && { total_grpc_workers: overGrpc }),
+        total_workers: workers.length,
+      }
+      sendReport(ctx, outcome, totals, {
+        whole: targets.length === 0 ? 'no workers to flush' : 'flushed all workers that support the call',
+        partial: `failed to flush ${outcome.failed.length} of ${targets.length} workers`,
+      })
     },
     docs: {
       summary: 'Flush the KV cache of all workers',
@@ -131,11 +147,12 @@ const PROFILE_TIMEOUT_MS = 630_000
 
 const Whole = Type.Integer({ minimum: 0 })
 
+const url = optional(Type.String(), {
+  description: 'URL of the one worker to profile. Default: all workers that support it.',
+})
 /** Members other than `url` are passed to the engines unchanged. */
 const StartProfileSchema = Type.Object({
-  url: optional(Type.String(), {
-    description: 'URL of the one worker to profile. Default: all workers that support it.',
-  }),
+  url,
   output_dir: optional(Type.String(), { description: 'Directory on the machine of the engine.' }),
   start_step: optional(Whole),
   num_steps: optional(Whole),
@@ -144,11 +161,7 @@ const StartProfileSchema = Type.Object({
   record_shapes: optional(Type.Boolean()),
   profile_by_stage: optional(Type.Boolean()),
 })
-const StopProfileSchema = Type.Object({
-  url: optional(Type.String(), {
-    description: 'URL of the one worker to profile. Default: all workers that support it.',
-  }),
-})
+const StopProfileSchema = Type.Object({ url })
 
 const profileCounts = {
   message: Type.String(),
@@ -156,93 +169,63 @@ const profileCounts = {
   total_workers: Type.Integer({ description: 'Workers that the request selected.' }),
 }
 const ProfiledSchema = Type.Object({ status: Type.Literal('success'), ...profileCounts })
-const PartlyProfiledSchema = Type.Object({
-  status: Type.Literal('partial_success'),
-  ...profileCounts,
-  successful: Type.Array(Type.String({ description: 'Worker URL.' })),
-  failed: Type.Array(FailedCallSchema),
-})
+const PartlyProfiledSchema = partly(profileCounts)
 const NothingToProfileSchema = Type.Object({ status: Type.Literal('error'), ...profileCounts })
 
-/** Response body; status 206 if it is partial, 404 if no worker was selected. */
-type ProfileReport =
-  | Static<typeof ProfiledSchema>
-  | Static<typeof PartlyProfiledSchema>
-  | Static<typeof NothingToProfileSchema>
-
-type ProfileKind = 'start_profile' | 'stop_profile'
-type ProfileBody = Static<typeof StartProfileSchema>
-
-/** @param workers all registered workers, healthy or not */
-async function profileEngines(
-  controls: WorkerControls,
-  workers: readonly WorkerEntry[],
-  kind: ProfileKind,
-  { url: given, ...options }: ProfileBody,
-): Promise<ProfileReport> {
-  const url = given ?? undefined
-  const targets = supporting(controls, workers, kind).filter((worker) => isSelected(worker, url))
-  if (targets.length === 0) {
-    const message =
-      url === undefined ? 'no workers to profile' : `no worker that can be profiled has the url ${url}`
-    return { status: 'error', message, workers_profiled: 0, total_workers: 0 }
-  }
-  const action = kind === 'start_profile' ? { kind, options } : { kind }
-  const { successful, failed } = await callEngines(controls, targets, action, PROFILE_TIMEOUT_MS)
-  const totals = { workers_profiled: successful.length, total_workers: targets.length }
-  if (failed.length === 0)
-    return { status: 'success', message: `${kind} succeeded on all workers`, ...totals }
-  const message = `${kind} failed on ${failed.length} of ${targets.length} workers`
-  return { status: 'partial_success', message, ...totals, successful, failed }
-}
-
 /** A data-parallel rank is selected by its own URL and by that of its engine. */
-function isSelected({ url, dataParallel }: WorkerEntry, requestedUrl: string | undefined): boolean {
-  if (requestedUrl === undefined || requestedUrl === url) return true
-  return workerKey(requestedUrl) === workerKey(dataParallel?.baseUrl ?? url)
+function isSelected(worker: WorkerEntry, requestedUrl: string): boolean {
+  return requestedUrl === worker.url || workerKey(requestedUrl) === workerKey(engineUrl(worker))
 }
 
-const STATUS_OF = { success: 200, partial_success: 206, error: 404 } as const
-
-const startValidator = defineValidator(StartProfileSchema)
-const stopValidator = defineValidator(StopProfileSchema)
+const PROFILE_CALLS = [
+  { kind: 'start_profile', schema: StartProfileSchema, summary: 'Start the profilers of the engines' },
+  { kind: 'stop_profile', schema: StopProfileSchema, summary: 'Stop the profilers of the engines' },
+] as const
 
 export function profileRoutes(host: Host): readonly RouteDefinition[] {
-  const handle = async (ctx: RequestContext, kind: ProfileKind, body: ProfileBody) => {
-    const report = await profileEngines(workerControls(host.upstream), host.balance.workers, kind, body)
-    ctx.json(STATUS_OF[report.status], report)
-  }
-  const base = { method: 'POST', access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
-  const responses = {
-    200: { description: 'Every selected worker accepted the call.', schema: ProfiledSchema },
-    206: { description: 'Some or all workers did not accept the call.', schema: PartlyProfiledSchema },
-    400: { description: 'Invalid body.' },
-    404: { description: 'No worker is selected.', schema: NothingToProfileSchema },
-  }
-  return [
-    {
-      ...base,
-      path: '/start_profile',
-      handler: (ctx) => handle(ctx, 'start_profile', startValidator.parse(optionalJson(ctx))),
-      docs: {
-        summary: 'Start the profilers of the engines',
-        tag: 'Workers',
-        body: Type.Optional(StartProfileSchema),
-        responses,
+  return PROFILE_CALLS.map(({ kind, schema, summary }) => {
+    const validator = defineValidator(schema)
+    return {
+      method: 'POST',
+      path: `/${kind}`,
+      access: 'admin',
+      errors: adminErrorFormat,
+      endpoint: 'workers',
+      handler: async (ctx) => {
+        const controls = workerControls(host.upstream)
+        const { url = null, ...options } = validator.parse(optionalJson(ctx))
+        const all = supporting(controls, host.balance.workers, kind)
+        const targets = url === null ? all : all.filter((worker) => isSelected(worker, url))
+        if (targets.length === 0) {
+          const message =
+            url === null ? 'no workers to profile' : `no worker that can be profiled has the url ${url}`
+          ctx.json(404, { status: 'error', message, workers_profiled: 0, total_workers: 0 })
+          return
+        }
+        const action = kind === 'start_profile' ? { kind, options } : { kind }
+        const outcome = await callEngines(controls, targets, action, PROFILE_TIMEOUT_MS)
+        const totals = { workers_profiled: outcome.successful.length, total_workers: targets.length }
+        sendReport(ctx, outcome, totals, {
+          whole: `${kind} succeeded on all workers`,
+          partial: `${kind} failed on ${outcome.failed.length} of ${targets.length} workers`,
+        })
       },
-    },
-    {
-      ...base,
-      path: '/stop_profile',
-      handler: (ctx) => handle(ctx, 'stop_profile', stopValidator.parse(optionalJson(ctx))),
       docs: {
-        summary: 'Stop the profilers of the engines',
+        summary,
         tag: 'Workers',
-        body: Type.Optional(StopProfileSchema),
-        responses,
+        body: Type.Optional(schema),
+        responses: {
+          200: { description: 'Every selected worker accepted the call.', schema: ProfiledSchema },
+          206: {
+            description: 'Some or all workers did not accept the call.',
+            schema: PartlyProfiledSchema,
+          },
+          400: { description: 'Invalid body.' },
+          404: { description: 'No worker is selected.', schema: NothingToProfileSchema },
+        },
       },
-    },
-  ]
+    }
+  })
 }
 
 /** An empty body counts as an empty object. @throws json_parse_error (400) */

@@ -11,7 +11,7 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { askEngines } from './ask-engines.ts'
+import { askEngines } from './engine-calls.ts'
 import { usedTokens } from './engine-load.ts'
 
 const RankDetailsSchema = Type.Object({

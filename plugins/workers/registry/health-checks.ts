@@ -7,6 +7,7 @@ import {
   type WorkerBalance,
   type WorkerStatus,
 } from '#kernel'
+import { Limiter } from '#shared'
 import type { Worker } from './worker.ts'
 
 const MAX_CONCURRENT_PROBES = 128
@@ -43,8 +44,7 @@ interface Watch {
 export class HealthChecks {
   readonly #parts: HealthChecksParts
   readonly #watches = new Map<string, Watch>()
-  readonly #due: Watch[] = []
-  #running = 0
+  readonly #limiter = new Limiter(MAX_CONCURRENT_PROBES)
 
   constructor(parts: HealthChecksParts) {
     this.#parts = parts
@@ -84,29 +84,18 @@ export class HealthChecks {
   }
 
   #enqueue(watch: Watch): void {
-    this.#due.push(watch)
-    this.#probeNext()
-  }
-
-  #probeNext(): void {
-    while (this.#running < MAX_CONCURRENT_PROBES) {
-      const watch = this.#due.shift()
-      if (watch === undefined) return
-      if (this.#isCurrent(watch)) void this.#probe(watch)
-    }
+    void this.#limiter.run(async () => {
+      if (this.#isCurrent(watch)) await this.#probe(watch)
+    })
   }
 
   async #probe(watch: Watch): Promise<void> {
-    this.#running += 1
     const problem = await this.#parts.probe(watch.worker)
-    this.#running -= 1
     const result = problem === undefined ? 'skipped' : problem === null ? 'success' : 'failure'
     this.#parts.counter.labels(watch.worker.spec.workerType, result).inc()
-    if (this.#isCurrent(watch)) {
-      if (problem === undefined) this.#wait(watch, watch.view)
-      else this.#apply(watch, problem)
-    }
-    this.#probeNext()
+    if (!this.#isCurrent(watch)) return
+    if (problem === undefined) this.#wait(watch, watch.view)
+    else this.#apply(watch, problem)
   }
 
   #apply(watch: Watch, problem: string | null): void {

@@ -106,26 +106,18 @@ export class JobRunner {
    */
   submit(options: JobOptions, work: (context: JobContext) => Promise<void>): void {
     if (options.isExempt !== true) this.requireRoom()
-    const status: JobStatus = {
-      kind: options.kind,
-      url: options.url,
-      state: 'pending',
-      message: null,
-      atSec: nowSec(),
-    }
+    const { kind, url } = options
     const job: Job = {
       options,
       work,
       controller: new AbortController(),
-      status,
+      status: { kind, url, state: 'pending', message: null, atSec: nowSec() },
       hasSlot: false,
       notedUntilMs: 0,
       notePauseMs: FIRST_NOTE_PAUSE_MS,
     }
-    this.#newest.set(options.url, job)
-    const others = this.#unfinished.get(options.url)
-    if (others === undefined) this.#unfinished.set(options.url, new Set([job]))
-    else others.add(job)
+    this.#newest.set(url, job)
+    this.#unfinished.set(url, (this.#unfinished.get(url) ?? new Set()).add(job))
     this.#queue.push(job)
     this.#startNext()
   }
@@ -279,19 +271,13 @@ function nowSec(): number {
 
 /** Resolves after `waitMs` milliseconds; rejects with the signal's reason as soon as it aborts. */
 function pause(waitMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const onAbort = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(
-      () => {
-        signal.removeEventListener('abort', onAbort)
-        resolve()
-      },
-      Math.min(waitMs, MAX_TIMER_MS),
-    )
-    signal.addEventListener('abort', onAbort, { once: true })
+  signal.throwIfAborted()
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const onAbort = () => reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  const timer = setTimeout(resolve, Math.min(waitMs, MAX_TIMER_MS))
+  return promise.finally(() => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
   })
 }

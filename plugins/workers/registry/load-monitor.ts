@@ -8,6 +8,7 @@ import type {
   WorkerControl,
   WorkerEntry,
 } from '#kernel'
+import { Limiter } from '#shared'
 import type { OverloadLimits } from './config.ts'
 import { type EngineMetrics, isOverloaded, reportsOfRank, toEngineLoad } from './engine-load.ts'
 import { Publisher } from './publisher.ts'
@@ -251,26 +252,4 @@ export class LoadMonitor {
 /** Workers with the same key share the shortest of their intervals. */
 function groupOf({ entry }: Worker): string {
   return JSON.stringify([entry.models[0]?.id ?? 'unknown', entry.workerType, entry.connectionMode])
-}
-
-/** Limits how many tasks run at once; the others wait in order. */
-class Limiter {
-  readonly #waiting: (() => void)[] = []
-  #free: number
-
-  constructor(maxRunning: number) {
-    this.#free = maxRunning
-  }
-
-  async run<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#free > 0) this.#free -= 1
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    try {
-      return await work()
-    } finally {
-      const next = this.#waiting.shift()
-      if (next === undefined) this.#free += 1
-      else next()
-    }
-  }
 }

@@ -1,5 +1,6 @@
 /** Normal form of model cards: no empty members, and always a list of capabilities. */
 import type { ModelCard } from '#kernel'
+import { DEFAULT_CAPABILITIES } from '#shared'
 import type { ModelCardWire } from './wire.ts'
 
 /** Capabilities; the index of each is its bit in the numeric form. */
@@ -16,17 +17,7 @@ const CAPABILITIES = [
   'image_gen',
   'audio',
   'moderation',
-] as const
-
-export type Capability = (typeof CAPABILITIES)[number]
-
-/** Capabilities of a model whose card lists none. */
-export const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
-  'chat',
-  'completions',
-  'responses',
-  'tools',
-])
+]
 
 /** Drops empty members, expands a numeric `model_type`, and adds the default one. */
 export function normalizeCard(card: ModelCardWire): ModelCard {

@@ -27,17 +27,8 @@ import type { Worker } from './worker.ts'
 import { workerKey } from './worker-url.ts'
 import { readSpec } from './worker-validation.ts'
 
-export interface OpenedManager {
-  readonly manager: WorkerManager
-  readonly configured: ConfiguredWorkers
-  /** Null if this gateway does not share its workers. */
-  readonly shared: SharedWorkers | null
-  /** For other plugins. */
-  readonly service: WorkerRegistryService
-}
-
-/** Nothing runs before `start`. */
-export function openManager(host: Host, config: WorkersConfig): OpenedManager {
+/** Nothing runs before `start`. @returns `shared` is null if this gateway does not share its workers */
+export function openManager(host: Host, config: WorkersConfig) {
   const { balance, log } = host
   const controls = workerControls(host.upstream)
   const mesh = host.find(Mesh)

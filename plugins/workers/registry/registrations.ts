@@ -1,6 +1,5 @@
 /** Registers workers in the background: describes the engine, adds it to the table, saves it and makes it ready. */
-import type { DescribeTools, Logger, WorkerControls } from '#kernel'
-import { messageOf } from '#kernel'
+import { type DescribeTools, messageOf } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
@@ -180,12 +179,6 @@ export class Registrations {
   }
 }
 
-interface DescribeParts {
-  readonly controls: WorkerControls
-  readonly config: WorkersConfig
-  readonly log: Logger
-}
-
 /**
  * Waits `startupDelaySecs`, then lets the connection mode of the worker describe it.
  *
@@ -195,7 +188,7 @@ async function describeWorker(
   spec: WorkerSpec,
   origin: Origin,
   job: JobContext,
-  { controls, config, log }: DescribeParts,
+  { controls, config, log }: Pick<ControlParts, 'controls' | 'config' | 'log'>,
 ): Promise<Findings> {
   if (config.startupDelaySecs > 0) await job.wait(config.startupDelaySecs * 1000)
   const control = requireControl(controls, spec.url)
@@ -220,16 +213,11 @@ async function describeWorker(
 /** Labels that should have the same value on the prefill and decode workers of a model. */
 const SHARED_LABELS = ['tp_size', 'dp_size', 'load_balance_method'] as const
 
-export interface PairDisagreement {
-  readonly label: string
-  readonly value: string
-  /** URL of the first worker with another value. */
-  readonly peer: string
-  readonly peerValue: string
-}
-
-/** Labels in which a worker and its possible partners differ, each once; a missing label counts as equal. */
-export function pairDisagreements(worker: Worker, all: readonly Worker[]): readonly PairDisagreement[] {
+/**
+ * Labels in which a worker and its possible partners differ, each once with the URL of the first such partner. A missing label
+ * counts as equal.
+ */
+export function pairDisagreements(worker: Worker, all: readonly Worker[]) {
   const { workerType } = worker.entry
   if (workerType === 'regular') return []
   const partnerType = workerType === 'prefill' ? 'decode' : 'prefill'

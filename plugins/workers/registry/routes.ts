@@ -3,6 +3,7 @@ import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition,
 import { isUuid } from '#shared'
 import { workerErrors } from './errors.ts'
 import {
+  type AcceptedChange,
   GetWorker,
   ListWorkers,
   PatchWorker,
@@ -88,9 +89,9 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'PATCH',
       path: '/workers/:worker_id',
-      handler: async (ctx) => {
-        const id = workerId(ctx)
-        accept(ctx, (await host.command(PatchWorker, { id, body: ctx.bodyJson() })).id, 'update accepted')
+      handler: (ctx) => {
+        const change = host.command(PatchWorker, { id: workerId(ctx), body: ctx.bodyJson() })
+        return accept(ctx, change, 'update accepted')
       },
       docs: {
         summary: 'Change single members of a worker',
@@ -104,13 +105,9 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'PUT',
       path: '/workers/:worker_id',
-      handler: async (ctx) => {
-        const id = workerId(ctx)
-        accept(
-          ctx,
-          (await host.command(ReplaceWorker, { id, body: ctx.bodyJson() })).id,
-          'replacement accepted',
-        )
+      handler: (ctx) => {
+        const change = host.command(ReplaceWorker, { id: workerId(ctx), body: ctx.bodyJson() })
+        return accept(ctx, change, 'replacement accepted')
       },
       docs: {
         summary: 'Replace a worker of the same URL, including discovery',
@@ -124,9 +121,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'DELETE',
       path: '/workers/:worker_id',
-      handler: async (ctx) => {
-        accept(ctx, (await host.command(RemoveWorker, workerId(ctx))).id, 'removal accepted')
-      },
+      handler: (ctx) => accept(ctx, host.command(RemoveWorker, workerId(ctx)), 'removal accepted'),
       docs: {
         summary: 'Remove a worker; running requests finish',
         tag,
@@ -144,10 +139,7 @@ function workerId(ctx: RequestContext): string {
   return id.toLowerCase()
 }
 
-function accept(ctx: RequestContext, id: string, message: string): void {
-  ctx.json(202, {
-    status: 'accepted',
-    worker_id: id,
-    message: `${message}; GET the worker for its status`,
-  })
+async function accept(ctx: RequestContext, change: Promise<AcceptedChange>, what: string): Promise<void> {
+  const { id } = await change
+  ctx.json(202, { status: 'accepted', worker_id: id, message: `${what}; GET the worker for its status` })
 }

@@ -1,5 +1,6 @@
 /** Stores workers that were registered through the API, so that a restart restores them. */
 import { type Change, type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
+import { SerialByKey } from '#shared'
 import { workerErrors } from './errors.ts'
 import type { Findings, Worker } from './worker.ts'
 import type { WorkerSpec } from './worker-spec.ts'
@@ -17,8 +18,8 @@ export interface SavedWorker {
 export class SavedWorkers {
   readonly #store: StoreService | undefined
   readonly #collection: Collection<SavedWorker> | undefined
-  /** Last write by engine: writes are serialized, so that the last change wins. */
-  readonly #lastWrites = new Map<string, Promise<unknown>>()
+  /** By engine, so that the last change wins. */
+  readonly #writes = new SerialByKey()
 
   /** @param store undefined disables saving */
   constructor(store: StoreService | undefined) {
@@ -60,16 +61,10 @@ export class SavedWorkers {
       toChange(worker, { collection: collection.name, tenant: GATEWAY_TENANT, id: worker.id }),
     )
     const { url } = workers[0].spec
-    const key = workerKey(url)
-    const before = this.#lastWrites.get(key) ?? Promise.resolve()
-    const done = before.catch(() => undefined).then(() => store.write(changes, { durability: 'synced' }))
-    this.#lastWrites.set(key, done)
     try {
-      await done
+      await this.#writes.run(workerKey(url), () => store.write(changes, { durability: 'synced' }))
     } catch (cause) {
       throw workerErrors.worker_not_saved.with({ cause }, url, (cause as Error).message)
-    } finally {
-      if (this.#lastWrites.get(key) === done) this.#lastWrites.delete(key)
     }
   }
 }

@@ -1,5 +1,6 @@
 /** Changes the specification of registered workers in the background, without describing their engines again. */
 import { isDeepStrictEqual } from 'node:util'
+import { SerialByKey } from '#shared'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import { respecifyWorker, type Worker } from './worker.ts'
@@ -8,8 +9,8 @@ import { workerKey } from './worker-url.ts'
 
 export class Updates {
   readonly #parts: ControlParts
-  /** Last change by engine. */
-  readonly #lastChanges = new Map<string, Promise<void>>()
+  /** Each change of an engine starts from the result of the previous one. */
+  readonly #changes = new SerialByKey()
 
   constructor(parts: ControlParts) {
     this.#parts = parts
@@ -24,19 +25,7 @@ export class Updates {
   begin({ id, spec }: Worker, change: (spec: WorkerSpec) => WorkerSpec, isExempt = false): void {
     const url = workerKey(spec.url)
     const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS, isExempt } as const
-    this.#parts.jobs.submit(options, () => this.#serialize(url, () => this.#apply(id, change)))
-  }
-
-  /** Runs changes of one engine one after the other, so that each starts from the result of the previous one. */
-  async #serialize(engine: string, change: () => Promise<void>): Promise<void> {
-    const before = this.#lastChanges.get(engine) ?? Promise.resolve()
-    const run = before.then(change, change)
-    this.#lastChanges.set(engine, run)
-    try {
-      await run
-    } finally {
-      if (this.#lastChanges.get(engine) === run) this.#lastChanges.delete(engine)
-    }
+    this.#parts.jobs.submit(options, () => this.#changes.run(url, () => this.#apply(id, change)))
   }
 
   async #apply(id: string, change: (spec: WorkerSpec) => WorkerSpec): Promise<void> {

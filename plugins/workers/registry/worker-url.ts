@@ -1,5 +1,4 @@
 /** Validation and normal form of worker URLs. */
-import type { WorkerEntry } from '#kernel'
 import { trimSlashes } from '#shared'
 import { workerErrors } from './errors.ts'
 
@@ -56,9 +55,4 @@ function withoutVersion(path: string): string {
 
 function invalid(problem: string) {
   return workerErrors.invalid_worker_url.with({ param: 'url' }, problem)
-}
-
-/** URL of a worker's engine, which all of its data-parallel ranks share. */
-export function engineUrl({ url, dataParallel }: Pick<WorkerEntry, 'url' | 'dataParallel'>): string {
-  return dataParallel?.baseUrl ?? url
 }

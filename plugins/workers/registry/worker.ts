@@ -51,15 +51,11 @@ export function buildWorker(
   revision: number,
   config: WorkersConfig,
 ): Worker {
-  const { id, spec, findings, origin, rank } = parts
+  const { id, spec, findings } = parts
   const dataParallel = toDataParallel(parts)
   const isExternal = findings.isExternal ?? false
   return {
-    id,
-    spec,
-    findings,
-    origin,
-    rank,
+    ...parts,
     health: effectiveHealth(spec.health, config, isExternal),
     entry: {
       slot,

@@ -3,8 +3,9 @@
  * hash of the prompt up to its end.
  * @hot
  */
-import type { KvBlock, KvEvent } from '#kernel'
+import type { KvBlock, KvEvent, WorkerEntry } from '#kernel'
 import { finish, hashHigh, hashLow, hashWords } from '../hash64.ts'
+import { runSliced } from '../sliced-sweep.ts'
 import { BlockTable } from './block-table.ts'
 
 /** Tokens per block until an engine reports it. */
@@ -213,5 +214,36 @@ export class KvBlockIndex {
     this.byHolder.push(worker)
     this.bySlot.set(slot, worker)
     return worker
+  }
+}
+
+/** Model of workers that list none. */
+const UNKNOWN_MODEL = 'unknown'
+
+/** Block indexes of one thread by model; written by `kv-event-monitor.ts`, read by cache_aware. */
+export class KvIndexes {
+  private readonly byModel = new Map<string, KvBlockIndex>()
+
+  /** The index of a model; null if no engine has reported a block. */
+  find(model: string): KvBlockIndex | null {
+    const index = this.byModel.get(model)
+    return index === undefined || index.size === 0 ? null : index
+  }
+
+  /** The index of the worker's model, created if missing. Uses the first model name, because an engine runs one model. */
+  of(worker: WorkerEntry): KvBlockIndex {
+    const model = worker.models[0]?.id ?? UNKNOWN_MODEL
+    let index = this.byModel.get(model)
+    if (index === undefined) {
+      index = new KvBlockIndex(runSliced)
+      this.byModel.set(model, index)
+    }
+    return index
+  }
+
+  /** Deletes the indexes of models that no worker has. */
+  keep(workers: readonly WorkerEntry[]): void {
+    const served = new Set(workers.map((worker) => worker.models[0]?.id ?? UNKNOWN_MODEL))
+    for (const model of this.byModel.keys()) if (!served.has(model)) this.byModel.delete(model)
   }
 }

@@ -8,8 +8,7 @@ import type {
   Metrics,
   WorkerEntry,
 } from '#kernel'
-import type { KvBlockIndex } from './kv-block-index.ts'
-import type { KvIndexes } from './kv-indexes.ts'
+import type { KvBlockIndex, KvIndexes } from './kv-block-index.ts'
 
 const INITIAL_BACK_OFF_MS = 100
 const MAX_BACK_OFF_MS = 30_000

@@ -1,6 +1,7 @@
 /** Converts model and server information of an engine to labels and model cards. */
 import type { ModelCard } from '#kernel'
-import { contextLengthOf, isEmbeddingModel, modelIdOf } from '#shared'
+import { contextLengthOf, DEFAULT_CAPABILITIES, isEmbeddingModel, modelIdOf } from '#shared'
+import { toSnake } from '../runtimes/common-messages.ts'
 
 type Info = Readonly<Record<string, unknown>>
 
@@ -63,7 +64,7 @@ export function toLabels(model: object | null, server: object | null): Record<st
   }
   add(labels, 'shm_namespace_id', schedulerInfo?.shm_namespace_id)
   for (const info of [server, model]) {
-    for (const [name, value] of Object.entries(info ?? {})) add(labels, snake(name), value)
+    for (const [name, value] of Object.entries(info ?? {})) add(labels, toSnake(name), value)
   }
   return Object.fromEntries(labels)
 }
@@ -81,10 +82,6 @@ function toText(value: unknown): string {
   if (typeof value === 'number') return value === 0 || !Number.isFinite(value) ? '' : String(value)
   if (typeof value === 'bigint') return value === 0n ? '' : String(value)
   return Array.isArray(value) && value.length > 0 ? JSON.stringify(value) : ''
-}
-
-function snake(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /**
@@ -113,6 +110,6 @@ function completeCard(card: ModelCard, labels: Readonly<Record<string, string>>)
 /** Null for a language model. */
 function kindOf(labels: Readonly<Record<string, string>>): readonly string[] | null {
   if (!isEmbeddingModel(labels))
-    return labels.supports_vision === 'true' ? ['chat', 'completions', 'responses', 'tools', 'vision'] : null
+    return labels.supports_vision === 'true' ? [...DEFAULT_CAPABILITIES, 'vision'] : null
   return RERANK.test(`${labels.architectures ?? ''} ${labels.model_type ?? ''}`) ? ['rerank'] : ['embeddings']
 }

@@ -22,10 +22,9 @@ import {
 } from '../../../../proto/gen/common.ts'
 import { encodeGetLoadsRequest } from '../../../../proto/gen/sglang-scheduler.ts'
 import { grpcErrors } from '../errors.ts'
-import type { Runtime } from '../runtimes/runtime.ts'
+import type { EnginePaths, Runtime } from '../runtimes/runtime.ts'
 import { findRuntime, RUNTIMES } from '../runtimes/runtime-table.ts'
 import type { Channels } from '../wire/channels.ts'
-import { callUnary } from '../wire/engine-call.ts'
 import { GrpcFault, UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { toCards, toLabels } from './engine-labels.ts'
@@ -34,8 +33,6 @@ const EMPTY = Buffer.alloc(0)
 const DETECT_TIMEOUT_MS = 2_000
 const INFO_TIMEOUT_MS = 5_000
 const LOADS_TIMEOUT_MS = 5_000
-const FLUSH_MARGIN_MS = 45_000
-const PROFILE_TIMEOUT_MS = 630_000
 /** Time that an engine waits for running requests before it flushes its cache, seconds. */
 const FLUSH_WAIT_SEC = 0
 const LOAD_SECTIONS = ['core', 'disagg', 'queues', 'memory']
@@ -66,22 +63,16 @@ export class GrpcControl implements WorkerControl {
   }
 
   async probe(target: WorkerTarget, _path: string, timeoutMs: number): Promise<string | null> {
-    try {
-      const runtime = this.#runtimeByUrl.get(target.url)
-      if (runtime !== undefined) return await this.#health(runtime, target, timeoutMs)
-      const { problem } = await this.#detect(target, timeoutMs)
-      return problem
-    } catch (error) {
-      return messageOf(error)
-    }
+    const known = this.#runtimeByUrl.get(target.url)
+    return (await this.#detect(target, timeoutMs, known)).problem
   }
 
   async describe(worker: WorkerRegistration, tools: DescribeTools): Promise<WorkerDescription> {
     const target = { url: worker.url, apiKey: worker.apiKey }
     const runtime = await this.#waitUntilUp(worker, target, tools)
     const [model, server] = await Promise.all([
-      this.#read(target, runtime.paths.modelInfo, runtime.readModelInfo, INFO_TIMEOUT_MS, tools.signal),
-      this.#read(target, runtime.paths.serverInfo, runtime.readServerInfo, INFO_TIMEOUT_MS, tools.signal),
+      this.#read(target, runtime.paths.GetModelInfo, runtime.readModelInfo, INFO_TIMEOUT_MS, tools.signal),
+      this.#read(target, runtime.paths.GetServerInfo, runtime.readServerInfo, INFO_TIMEOUT_MS, tools.signal),
     ])
     tools.signal.throwIfAborted()
     const found = toLabels(model, server)
@@ -100,12 +91,11 @@ export class GrpcControl implements WorkerControl {
 
   async loads(worker: WorkerEntry): Promise<EngineReport | null> {
     const runtime = findRuntime(worker.runtimeType)
-    const { paths, readLoads } = runtime ?? {}
-    if (paths?.loads === undefined || readLoads === undefined || this.#withoutLoads.has(worker)) return null
+    const path = runtime?.paths.GetLoads
+    if (path === undefined || runtime?.readLoads === undefined || this.#withoutLoads.has(worker)) return null
     const body = encodeGetLoadsRequest({ include: LOAD_SECTIONS, dpRank: worker.dataParallel?.rank })
     try {
-      const report = readLoads(await this.#call(worker, paths.loads, body, LOADS_TIMEOUT_MS))
-      return report.ranks.length === 0 ? null : report
+      return runtime.readLoads(await this.#call(worker, path, body, LOADS_TIMEOUT_MS))
     } catch (error) {
       if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#withoutLoads.add(worker)
       return null
@@ -123,8 +113,8 @@ export class GrpcControl implements WorkerControl {
     const { paths } = runtime
     const members =
       about === 'model'
-        ? toLabels(await this.#read(worker, paths.modelInfo, runtime.readModelInfo, timeoutMs), null)
-        : toLabels(null, await this.#read(worker, paths.serverInfo, runtime.readServerInfo, timeoutMs))
+        ? toLabels(await this.#read(worker, paths.GetModelInfo, runtime.readModelInfo, timeoutMs), null)
+        : toLabels(null, await this.#read(worker, paths.GetServerInfo, runtime.readServerInfo, timeoutMs))
     return Object.keys(members).length === 0 ? { kind: 'none' } : { kind: 'members', members }
   }
 
@@ -132,36 +122,15 @@ export class GrpcControl implements WorkerControl {
     try {
       const runtime = this.#runtimeByUrl.get(target.url) ?? (await this.#detect(target, timeoutMs)).runtime
       if (runtime === null) return 'the engine could not be detected'
-      return await this.#perform(runtime, target, action, timeoutMs)
+      const path = runtime.paths[METHOD_OF[action.kind]]
+      if (path === undefined) return `${runtime.name} engines do not support this call over gRPC`
+      const answer = await this.#call(target, path, messageOfAction(action), timeoutMs)
+      const decode = action.kind === 'flush_cache' ? decodeFlushCacheResponse : decodeProfileResponse
+      const { success, message } = decode(answer)
+      return success ? null : message || 'the engine rejected the call'
     } catch (error) {
       return messageOf(error)
     }
-  }
-
-  async #perform(
-    { name, paths }: Runtime,
-    target: WorkerTarget,
-    action: EngineAction,
-    timeoutMs: number,
-  ): Promise<string | null> {
-    const unsupported = `${name} engines do not support this call over gRPC`
-    if (action.kind === 'flush_cache') {
-      if (paths.flushCache === undefined) return unsupported
-      const body = encodeFlushCacheRequest({ timeoutS: FLUSH_WAIT_SEC })
-      const limitMs = Math.max(timeoutMs, FLUSH_MARGIN_MS)
-      const { success, message } = decodeFlushCacheResponse(
-        await this.#call(target, paths.flushCache, body, limitMs),
-      )
-      return success ? null : message || 'the engine rejected the call'
-    }
-    const path = action.kind === 'start_profile' ? paths.startProfile : paths.stopProfile
-    if (path === undefined) return unsupported
-    const body =
-      action.kind === 'start_profile' ? encodeStartProfileRequest(toProfile(action.options)) : EMPTY
-    const { success, message } = decodeProfileResponse(
-      await this.#call(target, path, body, Math.max(timeoutMs, PROFILE_TIMEOUT_MS)),
-    )
-    return success ? null : message || 'the engine rejected the call'
   }
 
   /** @throws engine_unreachable; the signal's reason */
@@ -173,20 +142,14 @@ export class GrpcControl implements WorkerControl {
     const { signal, health, startupTimeoutMs, checkIntervalMs } = tools
     const timeoutMs = health?.timeoutMs ?? DETECT_TIMEOUT_MS
     const named = worker.runtimeType === 'unspecified' ? undefined : findRuntime(worker.runtimeType)
+    if (named !== undefined && health === null) {
+      this.#runtimeByUrl.set(worker.url, named)
+      return named
+    }
     for (const endsAtMs = performance.now() + startupTimeoutMs; ; ) {
       signal.throwIfAborted()
-      let problem: string | null = null
-      if (named !== undefined) {
-        problem = health === null ? null : await this.#health(named, target, timeoutMs).catch(messageOf)
-        if (problem === null) {
-          this.#runtimeByUrl.set(worker.url, named)
-          return named
-        }
-      } else {
-        const found = await this.#detect(target, timeoutMs)
-        if (found.runtime !== null && (health === null || found.problem === null)) return found.runtime
-        problem = found.problem
-      }
+      const { runtime, problem } = await this.#detect(target, timeoutMs, named)
+      if (runtime !== null && (health === null || problem === null)) return runtime
       const reason = problem ?? 'unhealthy'
       tools.note(reason)
       if (performance.now() >= endsAtMs) throw grpcErrors.engine_unreachable(worker.url, reason)
@@ -194,17 +157,19 @@ export class GrpcControl implements WorkerControl {
     }
   }
 
-  /** Detects the engine by the first health method that is implemented. */
+  /** Reads the health of a known engine, or detects the engine by the first health method that is implemented. */
   async #detect(
     target: WorkerTarget,
     timeoutMs: number,
+    known?: Runtime,
   ): Promise<{ runtime: Runtime | null; problem: string | null }> {
-    let problem: string | null = 'no engine responds'
-    for (const runtime of RUNTIMES) {
+    let problem = 'no engine responds'
+    for (const runtime of known === undefined ? RUNTIMES : [known]) {
       try {
-        const said = await this.#health(runtime, target, timeoutMs)
+        const answer = await this.#call(target, runtime.paths.HealthCheck, EMPTY, timeoutMs)
+        const found = { runtime, problem: runtime.readHealth(answer) }
         this.#runtimeByUrl.set(target.url, runtime)
-        return { runtime, problem: said }
+        return found
       } catch (error) {
         problem = messageOf(error)
         // Any other error would also occur with the other methods.
@@ -212,10 +177,6 @@ export class GrpcControl implements WorkerControl {
       }
     }
     return { runtime: null, problem }
-  }
-
-  async #health(runtime: Runtime, target: WorkerTarget, timeoutMs: number): Promise<string | null> {
-    return runtime.readHealth(await this.#call(target, runtime.paths.health, EMPTY, timeoutMs))
   }
 
   /** Null if the call fails. */
@@ -244,7 +205,7 @@ export class GrpcControl implements WorkerControl {
     timeoutMs: number,
     signal?: AbortSignal,
   ): Promise<Buffer> {
-    return callUnary({ channel: this.#parts.channels.of(target), path, body, timeoutMs, target }, signal)
+    return this.#parts.channels.unary({ target, path, body, timeoutMs }, signal)
   }
 
   /**
@@ -265,6 +226,17 @@ export class GrpcControl implements WorkerControl {
       })
     }
   }
+}
+
+const METHOD_OF = {
+  flush_cache: 'FlushCache',
+  start_profile: 'StartProfile',
+  stop_profile: 'StopProfile',
+} as const satisfies Record<EngineAction['kind'], keyof EnginePaths>
+
+function messageOfAction(action: EngineAction): Buffer {
+  if (action.kind === 'flush_cache') return encodeFlushCacheRequest({ timeoutS: FLUSH_WAIT_SEC })
+  return action.kind === 'start_profile' ? encodeStartProfileRequest(toProfile(action.options)) : EMPTY
 }
 
 /** @throws engine_ranks_unknown */

@@ -17,8 +17,7 @@ import {
   type KvEventBatch as WireBatch,
 } from '../../../../proto/gen/common.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
-import type { Channels } from '../wire/channels.ts'
-import { type RunningCall, startCall } from '../wire/engine-call.ts'
+import type { Channels, RunningCall } from '../wire/channels.ts'
 import { UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 
@@ -91,7 +90,8 @@ export class GrpcKvEvents implements KvEventFeed {
 
   covers(worker: WorkerEntry): boolean {
     return (
-      worker.connectionMode === GRPC_MODE && findRuntime(worker.runtimeType)?.paths.kvEvents !== undefined
+      worker.connectionMode === GRPC_MODE &&
+      findRuntime(worker.runtimeType)?.paths.SubscribeKvEvents !== undefined
     )
   }
 
@@ -104,12 +104,11 @@ export class GrpcKvEvents implements KvEventFeed {
       listener.onEnd(reason)
     }
     const request = { startSequenceNumber: BigInt(fromSequence), loadRecordsBeforeFirstBatch: true }
-    const call: RunningCall = startCall({
-      channel: this.#channels.of(worker),
-      path: findRuntime(worker.runtimeType)?.paths.kvEvents ?? '',
+    const call: RunningCall = this.#channels.start({
+      target: worker,
+      path: findRuntime(worker.runtimeType)?.paths.SubscribeKvEvents ?? '',
       body: encodeSubscribeKvEventsRequest(request),
       timeoutMs: Number.POSITIVE_INFINITY,
-      target: worker,
       onMessage(message) {
         if (isClosed) return
         try {

@@ -4,8 +4,7 @@ import { open } from 'node:fs/promises'
 import type { BundleLimits, BundleSource, WorkerEntry } from '#kernel'
 import { decodeGetTokenizerChunk } from '../../../../proto/gen/common.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
-import type { Channels } from '../wire/channels.ts'
-import { type RunningCall, startCall } from '../wire/engine-call.ts'
+import type { Channels, RunningCall } from '../wire/channels.ts'
 import { GrpcFault } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 
@@ -48,12 +47,11 @@ export class GrpcTokenizerBundles implements BundleSource {
   #stream(worker: WorkerEntry, timeoutMs: number, take: (message: Buffer) => Promise<void>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     let taken = Promise.resolve()
-    const call: RunningCall = startCall({
-      channel: this.#channels.of(worker),
-      path: findRuntime(worker.runtimeType)?.paths.tokenizer ?? '',
+    const call: RunningCall = this.#channels.start({
+      target: worker,
+      path: findRuntime(worker.runtimeType)?.paths.GetTokenizer ?? '',
       body: Buffer.alloc(0),
       timeoutMs,
-      target: worker,
       onMessage(message) {
         taken = take(message)
         taken.then(

@@ -1,6 +1,7 @@
 /** Embeds texts on gRPC workers, a few at a time, in the order of the inputs. */
 import {
   type Call,
+  type CallHandler,
   type EmbeddingInput,
   type EmbeddingService,
   type EmbeddingVector,
@@ -10,6 +11,7 @@ import {
   UpstreamFailure,
   type WorkerEntry,
 } from '#kernel'
+import { fanOut } from '#shared'
 import { grpcErrors } from '../errors.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
@@ -17,8 +19,12 @@ import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import type { SentRequests } from '../wire/sent-requests.ts'
 import type { PromptBuilder } from './prompt.ts'
 
-export interface EmbedInput {
-  readonly ctx: Call['ctx']
+interface EmbedParts {
+  readonly upstream: Pick<Upstream, 'open' | 'headersFor'>
+  readonly calls: SentRequests
+}
+
+interface EmbedInput extends Pick<Call, 'ctx'> {
   readonly model: string
   readonly tokenIds: Uint32Array
   readonly text: string
@@ -26,12 +32,7 @@ export interface EmbedInput {
   readonly id: string
 }
 
-export interface EmbedParts {
-  readonly upstream: Pick<Upstream, 'open' | 'headersFor'>
-  readonly calls: SentRequests
-}
-
-class EmbedCall implements Call {
+class EmbedCall implements Call, CallHandler {
   readonly ctx: Call['ctx']
   readonly model: string
   readonly stream = false
@@ -39,13 +40,13 @@ class EmbedCall implements Call {
   readonly tokenIds: Uint32Array
   readonly promptBytes = null
   readonly accepts = (worker: WorkerEntry) => worker.connectionMode === GRPC_MODE
-  readonly result: Promise<EmbeddingVector>
   readonly #input: EmbedInput
   readonly #parts: EmbedParts
   readonly #open: OpenCall
-  #worker: WorkerEntry | null = null
+  readonly #settle = Promise.withResolvers<EmbeddingVector>()
+  /** Of the current attempt. */
+  #served: { readonly worker: WorkerEntry; readonly embed: NonNullable<Runtime['embed']> } | null = null
   #message: Buffer | null = null
-  readonly #settle: PromiseWithResolvers<EmbeddingVector>
 
   constructor(input: EmbedInput, parts: EmbedParts) {
     this.ctx = input.ctx
@@ -53,55 +54,53 @@ class EmbedCall implements Call {
     this.tokenIds = input.tokenIds
     this.#input = input
     this.#parts = parts
-    this.#settle = Promise.withResolvers()
-    this.result = this.#settle.promise
-    this.#open = parts.upstream.open(this, {
-      onHead: () => {
-        this.#message = null
-      },
-      onData: (message) => {
-        this.#message = Buffer.from(message)
-      },
-      onEnd: () => this.#read(),
-      onFailed: (error) => this.#settle.reject(error),
-    })
+    this.#open = parts.upstream.open(this, this)
+  }
+
+  get result(): Promise<EmbeddingVector> {
+    return this.#settle.promise
   }
 
   requestFor(worker: WorkerEntry, _model: string, attempt: number) {
     const runtime = findRuntime(worker.runtimeType)
-    if (runtime?.encodeEmbed === undefined || runtime.paths.embed === undefined)
+    if (runtime?.embed === undefined || runtime.paths.Embed === undefined)
       throw grpcErrors.unsupported_backend(worker.runtimeType)
-    this.#worker = worker
+    this.#served = { worker, embed: runtime.embed }
     const id = `${this.#input.id}-${attempt}`
-    const body = runtime.encodeEmbed(id, this.#input.tokenIds, this.#input.text)
-    this.#parts.calls.note(body, { path: runtime.paths.abort, body: runtime.encodeAbort(id) })
+    const body = runtime.embed.encode(id, this.tokenIds, this.#input.text)
+    this.#parts.calls.note(body, runtime, id, null)
     const headers = this.#parts.upstream.headersFor(this.ctx, worker)
-    return { method: 'POST', path: runtime.paths.embed, body, headers }
+    return { method: 'POST', path: runtime.paths.Embed, body, headers }
   }
 
   abort(): void {
     this.#open.abort()
-    this.#settle.reject(new UpstreamFailure('reset', 'the request was cancelled', false))
+    this.#settle.reject(cancelled())
   }
 
-  #read(): void {
+  onHead(): void {
+    this.#message = null
+  }
+
+  onData(message: Buffer): void {
+    this.#message = Buffer.from(message)
+  }
+
+  onEnd(): void {
     try {
-      this.#settle.resolve(this.#vector(this.#worker as WorkerEntry))
+      if (this.#served === null || this.#message === null) throw new Error('the engine sent no message')
+      const { worker, embed } = this.#served
+      const read = embed.read(this.#message)
+      const promptTokens = read.promptTokens || this.tokenIds.length
+      this.#open.used({ input: promptTokens, output: 0, cached: 0, reasoning: 0 })
+      this.#settle.resolve({ values: read.values, promptTokens, worker })
     } catch (error) {
-      this.#settle.reject(
-        grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message),
-      )
+      this.onFailed(grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message))
     }
   }
 
-  #vector(worker: WorkerEntry): EmbeddingVector {
-    const runtime = findRuntime(worker.runtimeType) as Runtime
-    if (this.#message === null) throw new Error('the engine sent no message')
-    const read = runtime.readEmbed?.(this.#message)
-    if (read === undefined) throw new Error('the engine does not support embeddings')
-    const promptTokens = read.promptTokens || this.tokenIds.length
-    this.#open.used({ input: promptTokens, output: 0, cached: 0, reasoning: 0 })
-    return { values: read.values, promptTokens, worker }
+  onFailed(error: unknown): void {
+    this.#settle.reject(error)
   }
 }
 
@@ -123,45 +122,37 @@ export class Embedder implements EmbeddingService {
   ): Promise<readonly EmbeddingVector[]> {
     const tokenizer = await this.#prompts.tokenizerOf(model)
     this.#prompts.checkTakesText(model, tokenizer, 'embeddings')
-    const vectors: EmbeddingVector[] = new Array(inputs.length)
     const running = new Set<EmbedCall>()
-    let next = 0
     let isOver = false
     const stop = () => {
       isOver = true
       for (const call of running) call.abort()
     }
     ctx.onCancel(stop)
-    const work = async () => {
-      while (!isOver && next < inputs.length) {
-        const at = next++
-        const input = inputs[at]
-        const text = typeof input === 'string' ? input : ''
-        // Embedding models expect special tokens.
-        const tokenIds =
-          typeof input === 'string' ? await tokenizer.encode(input, { addSpecialTokens: true }) : input
-        if (isOver) return
-        const embedInput = {
-          ctx: ctx as Call['ctx'],
-          model,
-          tokenIds,
-          text,
-          id: `embed-${ctx.requestId}-${at}`,
-        }
-        const call = new EmbedCall(embedInput, this.#parts)
-        running.add(call)
-        try {
-          vectors[at] = await call.result
-        } finally {
-          running.delete(call)
-        }
+    const embedOne = async (input: EmbeddingInput, place: number): Promise<EmbeddingVector> => {
+      if (isOver) throw cancelled()
+      const text = typeof input === 'string' ? input : ''
+      // Embedding models expect special tokens.
+      const tokenIds =
+        typeof input === 'string' ? await tokenizer.encode(input, { addSpecialTokens: true }) : input
+      if (isOver) throw cancelled()
+      const id = `embed-${ctx.requestId}-${place}`
+      const call = new EmbedCall({ ctx: ctx as Call['ctx'], model, tokenIds, text, id }, this.#parts)
+      running.add(call)
+      try {
+        return await call.result
+      } finally {
+        running.delete(call)
       }
     }
     try {
-      await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL, inputs.length) }, work))
+      return await fanOut(inputs, MAX_PARALLEL, embedOne)
     } finally {
       stop()
     }
-    return vectors
   }
+}
+
+function cancelled(): UpstreamFailure {
+  return new UpstreamFailure('reset', 'the request was cancelled', false)
 }

@@ -50,9 +50,8 @@ export class GrpcEngine implements EngineAdapter {
     const sent = this.#engineRequest(attempt, runtime)
     this.#sent.set(attempt, sent)
     const body = runtime.encodeGenerate(sent.engineRequest)
-    const abortCall = { path: runtime.paths.abort, body: runtime.encodeAbort(sent.engineRequest.id) }
-    this.#parts.calls.note(body, abortCall, { runtime, engineRequest: sent.engineRequest })
-    return { method: 'POST', path: runtime.paths.generate, body }
+    this.#parts.calls.note(body, runtime, sent.engineRequest.id, sent.engineRequest)
+    return { method: 'POST', path: runtime.paths.Generate, body }
   }
 
   read(attempt: EngineAttempt, sink: EngineSink): EngineReader {

@@ -29,7 +29,7 @@ export interface PairSteps {
   readonly awaited: EngineRequest['prefilled']
 }
 
-export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner {
+export class GrpcPairExchange implements Exchange, UpstreamHandler {
   readonly #pair: PairCall
   readonly #steps: PairSteps
   readonly #handler: PairHandler
@@ -53,9 +53,9 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   }
 
   start(): void {
-    const { runtime, prefill, decode, awaited } = this.#steps
+    const { prefill, decode, awaited } = this.#steps
     this.#isHeld = awaited !== null
-    this.#prefill = this.#pair.open('prefill', prefill, new PrefillLeg(this.#pair, runtime, this))
+    this.#prefill = this.#pair.open('prefill', prefill, this.#prefillHandler())
     if (typeof decode !== 'function') this.#openDecode(decode)
   }
 
@@ -64,7 +64,28 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
     if (this.#isPaused || this.#isHeld) this.#decode.pause()
   }
 
-  onPrefillDone({ transferJson, promptLogprobs }: PrefillResult): void {
+  #prefillHandler(): UpstreamHandler {
+    const result: PrefillResult = { transferJson: null, promptLogprobs: null }
+    return {
+      onResponseStart: (status) => this.#pair.prefillAnswered(status),
+      onResponseData: (message) => {
+        try {
+          const { transferJson, promptLogprobs } = this.#steps.runtime.readResponse(message)
+          result.transferJson = transferJson ?? result.transferJson
+          result.promptLogprobs = promptLogprobs ?? result.promptLogprobs
+        } catch {
+          // Without transfer parameters, the decode engine computes the prompt itself.
+        }
+      },
+      onResponseEnd: () => {
+        this.#pair.prefillSucceeded()
+        this.#prefillDone(result)
+      },
+      onResponseError: (failure) => this.#prefillBroken(failure),
+    }
+  }
+
+  #prefillDone({ transferJson, promptLogprobs }: PrefillResult): void {
     this.#isPrefillOver = true
     const endedAtMs = performance.now()
     this.#times.prefill.observe((endedAtMs - this.#startedAtMs) / 1000)
@@ -83,7 +104,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   }
 
   /** Ignored once the decode engine has started to respond. */
-  onPrefillBroken(failure: UpstreamFailure): void {
+  #prefillBroken(failure: UpstreamFailure): void {
     this.#isPrefillOver = true
     if (this.#isOver || this.#hasStarted) return
     this.abort()
@@ -134,50 +155,9 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
 }
 
 /** Result of the prefill response; null for absent values. */
-export interface PrefillResult {
+interface PrefillResult {
   transferJson: string | null
   promptLogprobs: readonly PromptLogprob[] | null
-}
-
-export interface PrefillOwner {
-  onPrefillDone(prefilled: PrefillResult): void
-  onPrefillBroken(failure: UpstreamFailure): void
-}
-
-export class PrefillLeg implements UpstreamHandler {
-  readonly #pair: PairCall
-  readonly #runtime: Runtime
-  readonly #owner: PrefillOwner
-  readonly #prefilled: PrefillResult = { transferJson: null, promptLogprobs: null }
-
-  constructor(pair: PairCall, runtime: Runtime, owner: PrefillOwner) {
-    this.#pair = pair
-    this.#runtime = runtime
-    this.#owner = owner
-  }
-
-  onResponseStart(status: number): void {
-    this.#pair.prefillAnswered(status)
-  }
-
-  onResponseData(message: Buffer): void {
-    try {
-      const { transferJson, promptLogprobs } = this.#runtime.readResponse(message)
-      if (transferJson !== null) this.#prefilled.transferJson = transferJson
-      if (promptLogprobs !== null) this.#prefilled.promptLogprobs = promptLogprobs
-    } catch {
-      // Without transfer parameters, the decode engine computes the prompt itself.
-    }
-  }
-
-  onResponseEnd(): void {
-    this.#pair.prefillSucceeded()
-    this.#owner.onPrefillDone(this.#prefilled)
-  }
-
-  onResponseError(failure: UpstreamFailure): void {
-    this.#owner.onPrefillBroken(failure)
-  }
 }
 
 const failed = (leg: PairLeg) => ({

@@ -1,6 +1,5 @@
 /** Prefill/decode pairs of gRPC workers. */
 
-import { randomFillSync } from 'node:crypto'
 import type {
   Exchange,
   PairCall,
@@ -10,7 +9,7 @@ import type {
   UpstreamRequest,
   WorkerEntry,
 } from '#kernel'
-import { bootstrapHostOf, type ConnectorMode, type PairMetrics, uuidV7 } from '#shared'
+import { bootstrapHostOf, type ConnectorMode, drawRoom, type PairMetrics, uuidV7 } from '#shared'
 import type { EngineRequest, PairParameters, Runtime } from '../runtimes/runtime.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import type { Origin, SentRequests } from '../wire/sent-requests.ts'
@@ -80,8 +79,7 @@ export class GrpcPairs implements PairStrategy {
     engineRequest: EngineRequest,
   ): UpstreamRequest & { readonly body: Buffer } {
     const body = runtime.encodeGenerate(engineRequest)
-    const abortCall = { path: runtime.paths.abort, body: runtime.encodeAbort(engineRequest.id) }
-    this.#calls.note(body, abortCall, { runtime, engineRequest })
+    this.#calls.note(body, runtime, engineRequest.id, engineRequest)
     return { ...request, body }
   }
 }
@@ -100,11 +98,10 @@ interface PairPlan {
 
 /** The engines connect by bootstrap address and room. Rooms of sglang are positive 31-bit numbers, of others 63-bit. */
 function bootstrapPlan(prefill: WorkerEntry, roomBits: 31 | 63): PairPlan {
-  const most = roomBits === 31 ? 2n ** 31n - 1n : 2n ** 63n
   const meeting = {
-    host: bootstrapHostOf(prefill),
-    port: prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT,
-    room: randomBelow(most),
+    bootstrapHost: bootstrapHostOf(prefill),
+    bootstrapPort: prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT,
+    bootstrapRoom: drawRoom(roomBits),
   }
   return { prefill: { meeting }, decode: { meeting }, relaysTransfer: false, connector: 'passthrough' }
 }
@@ -139,7 +136,7 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined): PairP
   if (!engineId || isRankOpen)
     return {
       prefill: { isPrefill: true },
-      decode: { transferFrom: { host, port } },
+      decode: { transferFrom: { remoteHost: host, remotePort: port } },
       relaysTransfer: false,
       connector: 'mooncake',
     }
@@ -163,11 +160,4 @@ function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined): PairP
     relaysTransfer: false,
     connector: 'mooncake',
   }
-}
-
-const drawn = new BigUint64Array(1)
-
-function randomBelow(most: bigint): bigint {
-  randomFillSync(drawn)
-  return drawn[0] % most
 }

@@ -1,38 +1,7 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
-import type { EngineConstraint, EngineReport, RankLoad } from '#kernel'
-import { toPairLoad } from '#shared'
-import type { EngineOutput, EnginePaths, EngineRequest, TopTokens } from './runtime.ts'
-
-/** Methods that all engines have, and those of some. */
-type Service = Readonly<
-  Record<'Generate' | 'Abort' | 'HealthCheck' | 'GetModelInfo' | 'GetServerInfo' | 'GetTokenizer', string>
-> & {
-  readonly [Name in
-    | 'GetLoads'
-    | 'Embed'
-    | 'FlushCache'
-    | 'StartProfile'
-    | 'StopProfile'
-    | 'SubscribeKvEvents']?: string
-}
-
-/** Paths by purpose, of the generated paths of a service. */
-export function enginePaths(service: Service): EnginePaths {
-  return {
-    generate: service.Generate,
-    abort: service.Abort,
-    health: service.HealthCheck,
-    modelInfo: service.GetModelInfo,
-    serverInfo: service.GetServerInfo,
-    tokenizer: service.GetTokenizer,
-    loads: service.GetLoads,
-    embed: service.Embed,
-    flushCache: service.FlushCache,
-    startProfile: service.StartProfile,
-    stopProfile: service.StopProfile,
-    kvEvents: service.SubscribeKvEvents,
-  }
-}
+import { type EngineConstraint, type EngineReport, isObject } from '#kernel'
+import { readLoadReport } from '#shared'
+import type { EngineOutput, EngineRequest, TopTokens } from './runtime.ts'
 
 /** Null if healthy. */
 export function healthProblem(health: {
@@ -118,70 +87,25 @@ export function emptyOutput(): EngineOutput {
   }
 }
 
-interface WireLoad {
-  readonly dpRank: number
-  readonly numRunningReqs: number
-  readonly numWaitingReqs: number
-  readonly numUsedTokens: number
-  readonly numWaitingUncachedTokens: number
-  readonly tokenUsage: number
-  readonly genThroughput: number
-  readonly maxRunningRequests: number
-  readonly maxTotalNumTokens: number
-  readonly cacheHitRate: number
-  readonly utilization: number
-  readonly disaggregation?: WireDisaggregation
-}
-
-interface WireDisaggregation {
-  readonly mode: string
-  readonly prefillPreallocQueueReqs: number
-  readonly prefillInflightQueueReqs: number
-  readonly decodePreallocQueueReqs: number
-  readonly decodeTransferQueueReqs: number
-  readonly decodeRetractedQueueReqs: number
-  readonly kvTransferSpeedGbS: number
-  readonly kvTransferLatencyMs: number
-}
-
-function toRankLoad(load: WireLoad): RankLoad {
-  return {
-    rank: load.dpRank,
-    queuedTokens: load.numWaitingUncachedTokens,
-    usedTokens: load.numUsedTokens,
-    kvUsage: Math.min(1, Math.max(0, load.tokenUsage)),
-    tokensPerSecond: Math.max(0, load.genThroughput),
-    runningRequests: load.numRunningReqs,
-    waitingRequests: load.numWaitingReqs,
-    maxRequests: load.maxRunningRequests,
-    maxTokens: load.maxTotalNumTokens,
-    cacheHitRate: load.cacheHitRate,
-    utilization: load.utilization,
-    ...pairOf(load.disaggregation),
-  }
-}
-
-function pairOf(told: WireDisaggregation | undefined): Pick<RankLoad, 'pair'> {
-  const pair = toPairLoad(
-    told && {
-      mode: told.mode,
-      prefill_prealloc_queue_reqs: told.prefillPreallocQueueReqs,
-      prefill_inflight_queue_reqs: told.prefillInflightQueueReqs,
-      decode_prealloc_queue_reqs: told.decodePreallocQueueReqs,
-      decode_transfer_queue_reqs: told.decodeTransferQueueReqs,
-      decode_retracted_queue_reqs: told.decodeRetractedQueueReqs,
-      kv_transfer_speed_gb_s: told.kvTransferSpeedGbS,
-      kv_transfer_latency_ms: told.kvTransferLatencyMs,
-    },
-  )
-  return pair === undefined ? {} : { pair }
-}
-
-export function toReport(answer: {
+/** Reads a load report, whose fields have the names of the HTTP route in camel case. */
+export function readLoads(report: {
   readonly timestamp: string
-  readonly loads: readonly WireLoad[]
-}): EngineReport {
-  return { timestamp: answer.timestamp || null, ranks: answer.loads.map(toRankLoad) }
+  readonly loads: readonly object[]
+}): EngineReport | null {
+  return readLoadReport({ timestamp: report.timestamp || null, loads: report.loads.map(snakeKeys) })
+}
+
+function snakeKeys(fields: object): Record<string, unknown> {
+  const entries = Object.entries(fields).map(([name, value]) => [
+    toSnake(name),
+    isObject(value) ? snakeKeys(value) : value,
+  ])
+  return Object.fromEntries(entries)
+}
+
+/** The name of a field in snake case. */
+export function toSnake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** Settings of the schedulers of SGLang and TokenSpeed. Sets every field, since absent ones read as 0 or as a default. */
@@ -236,4 +160,10 @@ export function constraintText(constraint: EngineConstraint | null, name: string
 export const MAX_INT32 = 2_147_483_647
 
 /** Most alternatives per token that an engine accepts, by kind of request. */
-export const MAX_TOP_LOGPROBS: Readonly<Record<EngineRequest['kind'], number>> = { chat: 20, text: 5 }
+const MAX_TOP_LOGPROBS: Readonly<Record<EngineRequest['kind'], number>> = { chat: 20, text: 5 }
+
+/** Alternatives per token within the limits of an engine; undefined disables log probabilities. */
+export function topLogprobsOf({ topLogprobs, kind }: EngineRequest, fewest: 0 | 1): number | undefined {
+  if (topLogprobs === null) return undefined
+  return Math.min(Math.max(topLogprobs, fewest), MAX_TOP_LOGPROBS[kind])
+}

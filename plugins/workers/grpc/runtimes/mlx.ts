@@ -1,29 +1,20 @@
 /** MLX over gRPC: one choice, token ids as stops, no constraints. */
-import {
-  decodeGenerateResponse,
-  decodeGetModelInfoResponse,
-  decodeGetServerInfoResponse,
-  decodeHealthCheckResponse,
-  encodeAbortRequest,
-  encodeGenerateRequest,
-  MlxEngine as paths,
-} from '../../../../proto/gen/mlx-engine.ts'
+import * as wire from '../../../../proto/gen/mlx-engine.ts'
 import {
   chunkOutput,
   completeResponse,
   emptyOutput,
-  enginePaths,
   healthProblem,
   MAX_INT32,
-  MAX_TOP_LOGPROBS,
   seedWithin,
   topKFromZero,
+  topLogprobsOf,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const mlx: Runtime = {
   name: 'mlx',
-  paths: enginePaths(paths),
+  paths: wire.MlxEngine,
   stopStrings: 'unsupported',
   maxChoices: 1,
   pairing: null,
@@ -32,7 +23,7 @@ export const mlx: Runtime = {
   hasDefaults: false,
   unsupportedParameter: ({ sampling }) => (sampling.minTokens ? 'min_tokens' : null),
   encodeGenerate: (request) =>
-    encodeGenerateRequest(
+    wire.encodeGenerateRequest(
       {
         requestId: request.id,
         tokenized: { originalText: request.text, inputIds: request.tokenIds },
@@ -41,21 +32,22 @@ export const mlx: Runtime = {
       },
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
-  encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
+  encodeAbort: (id) => wire.encodeAbortRequest({ requestIds: [id] }),
   readResponse(message) {
-    const { chunk, complete } = decodeGenerateResponse(message)
+    const { chunk, complete } = wire.decodeGenerateResponse(message)
     if (chunk !== undefined) return chunkOutput(chunk)
     if (complete === undefined) return emptyOutput()
     const reply = completeResponse(complete)
     reply.matchedStop = complete.matchedStopTokenId ?? null
     return reply
   },
-  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: decodeGetModelInfoResponse,
-  readServerInfo: decodeGetServerInfoResponse,
+  readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
+  readModelInfo: wire.decodeGetModelInfoResponse,
+  readServerInfo: wire.decodeGetServerInfoResponse,
 }
 
-function toSampling({ sampling, ...request }: EngineRequest) {
+function toSampling(request: EngineRequest) {
+  const { sampling } = request
   return {
     temperature: sampling.temperature,
     topP: sampling.topP ?? 1,
@@ -68,10 +60,7 @@ function toSampling({ sampling, ...request }: EngineRequest) {
     maxTokens: sampling.maxTokens,
     stopTokenIds: request.stopTokenIds,
     ignoreEos: sampling.ignoreEos ?? false,
-    logprobs:
-      request.topLogprobs === null
-        ? undefined
-        : Math.min(request.topLogprobs || 1, MAX_TOP_LOGPROBS[request.kind]),
+    logprobs: topLogprobsOf(request, 1),
     seed: seedWithin(sampling.seed, MAX_INT32),
   }
 }

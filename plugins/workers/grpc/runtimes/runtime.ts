@@ -33,11 +33,15 @@ export interface EngineRequest {
 
 export interface PairParameters {
   /** Bootstrap address and room. */
-  readonly meeting?: { readonly host: string; readonly port: number; readonly room: bigint }
+  readonly meeting?: {
+    readonly bootstrapHost: string
+    readonly bootstrapPort: number
+    readonly bootstrapRoom: bigint
+  }
   /** Transfer parameters in the format of the connector. */
   readonly transferJson?: string
   /** Address from which a connector without transfer parameters fetches. */
-  readonly transferFrom?: { readonly host: string; readonly port: number }
+  readonly transferFrom?: { readonly remoteHost: string; readonly remotePort: number }
   /** Generates a single token. */
   readonly isPrefill?: boolean
 }
@@ -71,24 +75,17 @@ export interface EngineOutput {
   transferJson: string | null
 }
 
-export interface EnginePaths {
-  readonly generate: string
-  readonly abort: string
-  readonly health: string
-  readonly modelInfo: string
-  readonly serverInfo: string
-  readonly tokenizer: string
-  readonly loads: string | undefined
-  readonly embed: string | undefined
-  readonly flushCache: string | undefined
-  readonly startProfile: string | undefined
-  readonly stopProfile: string | undefined
-  readonly kvEvents: string | undefined
-}
-
-export interface Embedding {
-  readonly values: readonly number[]
-  readonly promptTokens: number
+/** Paths of the methods of a generated service: those that all engines have, and those of some. */
+export type EnginePaths = Readonly<
+  Record<'Generate' | 'Abort' | 'HealthCheck' | 'GetModelInfo' | 'GetServerInfo' | 'GetTokenizer', string>
+> & {
+  readonly [Name in
+    | 'GetLoads'
+    | 'Embed'
+    | 'FlushCache'
+    | 'StartProfile'
+    | 'StopProfile'
+    | 'SubscribeKvEvents']?: string
 }
 
 /** Messages and features of one engine. */
@@ -126,7 +123,10 @@ export interface Runtime {
   /** @throws WireError, as the next one */
   readModelInfo(message: Buffer): object
   readServerInfo(message: Buffer): object
-  readLoads?(message: Buffer): EngineReport
-  encodeEmbed?(id: string, tokenIds: Uint32Array, text: string): Buffer
-  readEmbed?(message: Buffer): Embedding
+  readLoads?(message: Buffer): EngineReport | null
+  /** Absent if the engine does not support embeddings. */
+  readonly embed?: {
+    encode(id: string, tokenIds: Uint32Array, text: string): Buffer
+    read(message: Buffer): { readonly values: readonly number[]; readonly promptTokens: number }
+  }
 }

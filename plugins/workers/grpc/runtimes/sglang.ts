@@ -1,33 +1,20 @@
 /** SGLang's scheduler over gRPC. */
 
 import type { PromptLogprob } from '#kernel'
-import {
-  decodeEmbedResponse,
-  decodeGenerateResponse,
-  decodeGetLoadsResponse,
-  decodeGetModelInfoResponse,
-  decodeGetServerInfoResponse,
-  decodeHealthCheckResponse,
-  encodeAbortRequest,
-  encodeEmbedRequest,
-  encodeGenerateRequest,
-  type InputLogProbs,
-  SglangScheduler as paths,
-} from '../../../../proto/gen/sglang-scheduler.ts'
+import * as wire from '../../../../proto/gen/sglang-scheduler.ts'
 import {
   chunkOutput,
   completeResponse,
   emptyOutput,
-  enginePaths,
   healthProblem,
+  readLoads,
   schedulerSampling,
-  toReport,
 } from './common-messages.ts'
 import type { Runtime } from './runtime.ts'
 
 export const sglang: Runtime = {
   name: 'sglang',
-  paths: enginePaths(paths),
+  paths: wire.SglangScheduler,
   stopStrings: 'ids-only',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'bootstrap', roomBits: 31 },
@@ -37,7 +24,7 @@ export const sglang: Runtime = {
   constraintWaits: (thinks) => thinks,
   unsupportedParameter: () => null,
   encodeGenerate: (request) =>
-    encodeGenerateRequest(
+    wire.encodeGenerateRequest(
       {
         requestId: request.id,
         tokenized: { originalText: request.text, inputIds: request.tokenIds },
@@ -49,19 +36,16 @@ export const sglang: Runtime = {
         stream: request.stream,
         requireReasoning: request.thinks,
         dataParallelRank: request.rank ?? undefined,
-        ...(request.pair?.meeting !== undefined && {
-          disaggregatedParams: {
-            bootstrapHost: request.pair.meeting.host,
-            bootstrapPort: request.pair.meeting.port,
-            bootstrapRoom: Number(request.pair.meeting.room),
-          },
-        }),
+        disaggregatedParams: request.pair?.meeting && {
+          ...request.pair.meeting,
+          bootstrapRoom: Number(request.pair.meeting.bootstrapRoom),
+        },
       },
       (request.tokenIds.length + request.logprobsOf.length) * 3 + request.text.length + 512,
     ),
-  encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'client disconnected' }),
+  encodeAbort: (requestId) => wire.encodeAbortRequest({ requestId, reason: 'client disconnected' }),
   readResponse(message) {
-    const { chunk, complete } = decodeGenerateResponse(message)
+    const { chunk, complete } = wire.decodeGenerateResponse(message)
     if (chunk !== undefined) {
       const piece = chunkOutput(chunk)
       piece.named = chunk.outputLogprobs?.tokenIdsLogprobs ?? []
@@ -74,19 +58,24 @@ export const sglang: Runtime = {
     reply.promptLogprobs = promptLogprobsIn(complete)
     return reply
   },
-  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: decodeGetModelInfoResponse,
-  readServerInfo: decodeGetServerInfoResponse,
-  readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
-  encodeEmbed: (requestId, inputIds, originalText) =>
-    encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
-  readEmbed(message) {
-    const { embedding, promptTokens } = decodeEmbedResponse(message)
-    return { values: embedding, promptTokens }
+  readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
+  readModelInfo: wire.decodeGetModelInfoResponse,
+  readServerInfo: wire.decodeGetServerInfoResponse,
+  readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
+  embed: {
+    encode: (requestId, inputIds, originalText) =>
+      wire.encodeEmbedRequest(
+        { requestId, tokenized: { originalText, inputIds } },
+        inputIds.length * 3 + 256,
+      ),
+    read(message) {
+      const { embedding, promptTokens } = wire.decodeEmbedResponse(message)
+      return { values: embedding, promptTokens }
+    },
   },
 }
 
-function promptLogprobsIn({ inputLogprobs }: { readonly inputLogprobs: InputLogProbs | undefined }) {
+function promptLogprobsIn({ inputLogprobs }: { readonly inputLogprobs: wire.InputLogProbs | undefined }) {
   if (inputLogprobs === undefined) return null
   const { tokenIds, tokenLogprobs } = inputLogprobs
   return tokenIds.map((id, at): PromptLogprob => [tokenLogprobs[at]?.value ?? null, id])

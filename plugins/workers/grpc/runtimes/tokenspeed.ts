@@ -1,28 +1,18 @@
 /** TokenSpeed's scheduler over gRPC. */
-import {
-  decodeGenerateResponse,
-  decodeGetLoadsResponse,
-  decodeGetModelInfoResponse,
-  decodeGetServerInfoResponse,
-  decodeHealthCheckResponse,
-  encodeAbortRequest,
-  encodeGenerateRequest,
-  TokenSpeedScheduler as paths,
-} from '../../../../proto/gen/tokenspeed-scheduler.ts'
+import * as wire from '../../../../proto/gen/tokenspeed-scheduler.ts'
 import {
   chunkOutput,
   completeResponse,
   emptyOutput,
-  enginePaths,
   healthProblem,
+  readLoads,
   schedulerSampling,
-  toReport,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const tokenspeed: Runtime = {
   name: 'tokenspeed',
-  paths: enginePaths(paths),
+  paths: wire.TokenSpeedScheduler,
   stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'bootstrap', roomBits: 63 },
@@ -31,7 +21,7 @@ export const tokenspeed: Runtime = {
   hasDefaults: true,
   unsupportedParameter: () => null,
   encodeGenerate: (request) =>
-    encodeGenerateRequest(
+    wire.encodeGenerateRequest(
       {
         requestId: request.id,
         tokenized: { originalText: request.text, inputIds: request.tokenIds },
@@ -41,26 +31,20 @@ export const tokenspeed: Runtime = {
         topLogprobsNum: request.topLogprobs ?? 0,
         stream: request.stream,
         dataParallelRank: request.rank ?? undefined,
-        ...(request.pair?.meeting !== undefined && {
-          kvBootstrapInfo: {
-            bootstrapHost: request.pair.meeting.host,
-            bootstrapPort: request.pair.meeting.port,
-            bootstrapRoom: request.pair.meeting.room,
-          },
-        }),
+        kvBootstrapInfo: request.pair?.meeting,
       },
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
-  encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'client disconnected' }),
+  encodeAbort: (requestId) => wire.encodeAbortRequest({ requestId, reason: 'client disconnected' }),
   readResponse(message) {
-    const { chunk, complete } = decodeGenerateResponse(message)
+    const { chunk, complete } = wire.decodeGenerateResponse(message)
     if (chunk !== undefined) return chunkOutput(chunk)
     return complete === undefined ? emptyOutput() : completeResponse(complete)
   },
-  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: decodeGetModelInfoResponse,
-  readServerInfo: decodeGetServerInfoResponse,
-  readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
+  readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
+  readModelInfo: wire.decodeGetModelInfoResponse,
+  readServerInfo: wire.decodeGetServerInfoResponse,
+  readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
 }
 
 function toSampling(request: EngineRequest) {

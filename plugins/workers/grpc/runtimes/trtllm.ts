@@ -1,16 +1,6 @@
 /** TensorRT-LLM over gRPC. */
-import {
-  decodeGenerateResponse,
-  decodeGetModelInfoResponse,
-  decodeGetServerInfoResponse,
-  decodeHealthCheckResponse,
-  encodeAbortRequest,
-  encodeGenerateRequest,
-  GuidedDecodingParamsGuideType,
-  TrtllmService as paths,
-  type TokenLogprob,
-} from '../../../../proto/gen/trtllm-service.ts'
-import { emptyOutput, enginePaths, MAX_TOP_LOGPROBS } from './common-messages.ts'
+import * as wire from '../../../../proto/gen/trtllm-service.ts'
+import { emptyOutput, topLogprobsOf } from './common-messages.ts'
 import type { EngineOutput, EngineRequest, Runtime } from './runtime.ts'
 
 /** Default of the required field. */
@@ -18,7 +8,7 @@ const MAX_TOKENS = { chat: 2_048, text: 16 }
 
 export const trtllm: Runtime = {
   name: 'trtllm',
-  paths: enginePaths(paths),
+  paths: wire.TrtllmService,
   stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: null,
@@ -28,16 +18,13 @@ export const trtllm: Runtime = {
   unsupportedParameter: ({ sampling }) =>
     sampling.logitBias !== undefined && sampling.logitBias.size > 0 ? 'logit_bias' : null,
   encodeGenerate: (request) =>
-    encodeGenerateRequest(
+    wire.encodeGenerateRequest(
       {
         requestId: request.id,
         tokenized: { originalText: request.text, inputTokenIds: request.tokenIds },
         samplingConfig: toSampling(request),
         outputConfig: {
-          logprobs:
-            request.topLogprobs === null
-              ? undefined
-              : Math.min(request.topLogprobs, MAX_TOP_LOGPROBS[request.kind]),
+          logprobs: topLogprobsOf(request, 0),
           excludeInputFromOutput: true,
         },
         maxTokens: request.sampling.maxTokens ?? MAX_TOKENS[request.kind],
@@ -50,9 +37,9 @@ export const trtllm: Runtime = {
       },
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
-  encodeAbort: (requestId) => encodeAbortRequest({ requestId }),
+  encodeAbort: (requestId) => wire.encodeAbortRequest({ requestId }),
   readResponse(message) {
-    const { chunk, complete } = decodeGenerateResponse(message)
+    const { chunk, complete } = wire.decodeGenerateResponse(message)
     if (chunk !== undefined)
       return {
         ...emptyOutput(),
@@ -78,11 +65,11 @@ export const trtllm: Runtime = {
     }
   },
   readHealth(message) {
-    const { status } = decodeHealthCheckResponse(message)
+    const { status } = wire.decodeHealthCheckResponse(message)
     return status.trim().toUpperCase() === 'OK' ? null : status || 'not healthy'
   },
-  readModelInfo: decodeGetModelInfoResponse,
-  readServerInfo: decodeGetServerInfoResponse,
+  readModelInfo: wire.decodeGetModelInfoResponse,
+  readServerInfo: wire.decodeGetServerInfoResponse,
 }
 
 function toSampling({ sampling, choices }: EngineRequest) {
@@ -103,11 +90,11 @@ function toSampling({ sampling, choices }: EngineRequest) {
 
 function toGuide({ constraint }: EngineRequest) {
   if (constraint === null) return undefined
-  const types: ReadonlyMap<string, number> = new Map(Object.entries(GuidedDecodingParamsGuideType))
+  const types: ReadonlyMap<string, number> = new Map(Object.entries(wire.GuidedDecodingParamsGuideType))
   return { guideType: types.get(constraint.name) ?? 0, guide: constraint.text }
 }
 
-function toLogprobs(tokens: readonly TokenLogprob[]): Pick<EngineOutput, 'logprobs' | 'top'> {
+function toLogprobs(tokens: readonly wire.TokenLogprob[]): Pick<EngineOutput, 'logprobs' | 'top'> {
   if (tokens.length === 0) return { logprobs: null, top: [] }
   return {
     logprobs: tokens.map(({ logprob }) => logprob),

@@ -1,34 +1,22 @@
 /** vLLM's engine over gRPC. */
-import {
-  decodeEmbedResponse,
-  decodeGenerateResponse,
-  decodeGetLoadsResponse,
-  decodeGetModelInfoResponse,
-  decodeGetServerInfoResponse,
-  decodeHealthCheckResponse,
-  encodeAbortRequest,
-  encodeEmbedRequest,
-  encodeGenerateRequest,
-  VllmEngine as paths,
-} from '../../../../proto/gen/vllm-engine.ts'
+import * as wire from '../../../../proto/gen/vllm-engine.ts'
 import {
   chunkOutput,
   completeResponse,
   constraintText,
   emptyOutput,
-  enginePaths,
   healthProblem,
   MAX_INT32,
-  MAX_TOP_LOGPROBS,
+  readLoads,
   seedWithin,
   topKFromZero,
-  toReport,
+  topLogprobsOf,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const vllm: Runtime = {
   name: 'vllm',
-  paths: enginePaths(paths),
+  paths: wire.VllmEngine,
   stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'transfer' },
@@ -38,45 +26,46 @@ export const vllm: Runtime = {
   constraintWaits: (_thinks, labels) => labels.constrained_decoding_start === 'after_reasoning',
   unsupportedParameter: () => null,
   encodeGenerate: (request) =>
-    encodeGenerateRequest(
+    wire.encodeGenerateRequest(
       {
         requestId: request.id,
         tokenized: { originalText: request.text, inputIds: request.tokenIds },
         samplingParams: toSampling(request),
         stream: request.pair?.isPrefill === true ? false : request.stream,
         kvTransferParamsJson: request.pair?.transferJson,
-        ...(request.pair?.transferFrom !== undefined && {
-          kvTransferParams: {
-            remoteHost: request.pair.transferFrom.host,
-            remotePort: request.pair.transferFrom.port,
-          },
-        }),
+        kvTransferParams: request.pair?.transferFrom,
         dataParallelRank: request.rank ?? undefined,
       },
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
-  encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
+  encodeAbort: (id) => wire.encodeAbortRequest({ requestIds: [id] }),
   readResponse(message) {
-    const { chunk, complete } = decodeGenerateResponse(message)
+    const { chunk, complete } = wire.decodeGenerateResponse(message)
     if (chunk !== undefined) return chunkOutput(chunk)
     if (complete === undefined) return emptyOutput()
     const reply = completeResponse(complete)
     reply.transferJson = complete.kvTransferParamsJson ?? null
     return reply
   },
-  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
-  readModelInfo: decodeGetModelInfoResponse,
-  readServerInfo: decodeGetServerInfoResponse,
-  readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
-  encodeEmbed: (requestId, inputIds, originalText) =>
-    encodeEmbedRequest({ requestId, tokenized: { originalText, inputIds } }, inputIds.length * 3 + 256),
-  readEmbed(message) {
-    const { embedding, promptTokens } = decodeEmbedResponse(message)
-    return { values: embedding, promptTokens }
+  readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
+  readModelInfo: wire.decodeGetModelInfoResponse,
+  readServerInfo: wire.decodeGetServerInfoResponse,
+  readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
+  embed: {
+    encode: (requestId, inputIds, originalText) =>
+      wire.encodeEmbedRequest(
+        { requestId, tokenized: { originalText, inputIds } },
+        inputIds.length * 3 + 256,
+      ),
+    read(message) {
+      const { embedding, promptTokens } = wire.decodeEmbedResponse(message)
+      return { values: embedding, promptTokens }
+    },
   },
 }
 
-function toSampling({ sampling, constraint, ...request }: EngineRequest) {
+function toSampling(request: EngineRequest) {
+  const { sampling, constraint } = request
   const isPrefill = request.pair?.isPrefill === true
   return {
     temperature: sampling.temperature,
@@ -94,10 +83,7 @@ function toSampling({ sampling, constraint, ...request }: EngineRequest) {
     spacesBetweenSpecialTokens: true,
     ignoreEos: isPrefill || (sampling.ignoreEos ?? false),
     n: isPrefill ? 1 : request.choices,
-    logprobs:
-      request.topLogprobs === null
-        ? undefined
-        : Math.min(request.topLogprobs || 1, MAX_TOP_LOGPROBS[request.kind]),
+    logprobs: topLogprobsOf(request, 1),
     seed: seedWithin(sampling.seed, MAX_INT32),
     includeStopStrInOutput: sampling.includesStop ?? false,
     logitBias: sampling.logitBias,

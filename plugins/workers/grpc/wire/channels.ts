@@ -1,11 +1,29 @@
-/** gRPC channels of control calls on one thread, one for each worker address. */
+/** Control calls of one thread, over one gRPC channel for each worker address. */
 import { readFileSync } from 'node:fs'
-import { Channel, type ChannelInterface, type ChannelOptions, credentials } from '@grpc/grpc-js'
+import { Channel, type ChannelInterface, type ChannelOptions, credentials, Metadata } from '@grpc/grpc-js'
 import type { WorkerEntry } from '#kernel'
+import { engineUrl } from '#shared'
 import type { GrpcConfig } from '../config.ts'
+import { GrpcFault } from './grpc-status.ts'
 
-/** The target of a channel. */
-export type Destination = Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
+const CANCELLED = 1
+
+export interface ControlCall {
+  readonly target: Pick<WorkerEntry, 'url' | 'apiKey'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
+  /** Path of the method. */
+  readonly path: string
+  readonly body: Buffer
+  /** Infinity for none. */
+  readonly timeoutMs: number
+  onMessage(message: Buffer): void
+  onStatus(code: number, details: string): void
+}
+
+export interface RunningCall {
+  /** Requests the next message. */
+  readNext(): void
+  cancel(reason: string): void
+}
 
 /** Closes channels unused for this long, milliseconds. */
 const UNUSED_MS = 600_000
@@ -25,9 +43,53 @@ export class Channels {
     this.#config = config
   }
 
-  /** @throws TypeError for an invalid URL */
-  of(destination: Destination): ChannelInterface {
-    const url = baseUrlOf(destination)
+  /** Starts a call with the worker's key and requests the first message. @throws TypeError for an invalid URL */
+  start(call: ControlCall): RunningCall {
+    const { target, path, body, timeoutMs } = call
+    const stream = this.#of(engineUrl(target)).createCall(path, Date.now() + timeoutMs, null, null, null)
+    const metadata = new Metadata()
+    if (target.apiKey !== null) metadata.set('authorization', `Bearer ${target.apiKey}`)
+    stream.start(metadata, {
+      onReceiveMetadata() {},
+      onReceiveMessage: (message: Buffer) => call.onMessage(message),
+      onReceiveStatus: ({ code, details }) => call.onStatus(code, details),
+    })
+    stream.sendMessageWithContext({}, body)
+    stream.halfClose()
+    stream.startRead()
+    return {
+      readNext: () => stream.startRead(),
+      cancel: (reason) => stream.cancelWithStatus(CANCELLED, reason),
+    }
+  }
+
+  /** Makes a unary call. @throws GrpcFault if the status is not OK or no message arrives; the signal's reason */
+  unary(call: Omit<ControlCall, 'onMessage' | 'onStatus'>, signal?: AbortSignal): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted === true) return reject(signal.reason as Error)
+      let response: Buffer | null = null
+      const onAbort = () => {
+        running.cancel('cancelled')
+        reject(signal?.reason as Error)
+      }
+      const running = this.start({
+        ...call,
+        onMessage(message) {
+          response = message
+          running.readNext()
+        },
+        onStatus(code, details) {
+          signal?.removeEventListener('abort', onAbort)
+          if (code !== 0) reject(new GrpcFault(code, details))
+          else if (response === null) reject(new GrpcFault(13, 'the engine sent no message'))
+          else resolve(response)
+        },
+      })
+      signal?.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  #of(url: string): ChannelInterface {
     const nowMs = performance.now()
     let entry = this.#byUrl.get(url)
     if (entry === undefined) {
@@ -89,8 +151,4 @@ export class Channels {
       'grpc.primary_user_agent': 'weir',
     }
   }
-}
-
-export function baseUrlOf({ url, dataParallel }: Destination): string {
-  return dataParallel?.baseUrl ?? url
 }

@@ -6,15 +6,15 @@ import {
   type HeaderList,
   messageOf,
   UpstreamFailure,
-  type UpstreamFailureKind,
   type UpstreamHandler,
   type UpstreamLimits,
 } from '#kernel'
+import { type DeadlineKind, TimedExchange } from '#shared'
 import { grpcErrors, toStatusError } from '../errors.ts'
 import { httpProblem, resetStatus, type Status, statusIn, UNAVAILABLE } from './grpc-status.ts'
 import type { H2Connection } from './h2-connections.ts'
 import { FramingError, framed, MessageFramer } from './message-framer.ts'
-import { toRequestHeaders } from './metadata.ts'
+import { toRequestHeaders } from './request-headers.ts'
 import { type AbortCall, sendAbort } from './sent-requests.ts'
 import { type InboxOwner, StreamInbox } from './stream-inbox.ts'
 
@@ -22,11 +22,6 @@ const OK = 0
 const INTERNAL = 13
 const NO_HEADERS: HeaderList = []
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants
-
-type LimitKind = Extract<
-  UpstreamFailureKind,
-  'connect' | 'first_byte_timeout' | 'idle_timeout' | 'request_timeout'
->
 
 export interface CallPlan {
   readonly path: string
@@ -37,7 +32,7 @@ export interface CallPlan {
   readonly maxMessageBytes: number
 }
 
-export class GrpcExchange implements Exchange, InboxOwner {
+export class GrpcExchange extends TimedExchange implements Exchange, InboxOwner {
   readonly #connection: H2Connection
   readonly #plan: CallPlan
   readonly #limits: UpstreamLimits
@@ -46,11 +41,6 @@ export class GrpcExchange implements Exchange, InboxOwner {
   #stream: ClientHttp2Stream | null = null
   readonly #inbox: StreamInbox
   readonly #framer: MessageFramer
-  #phase: LimitKind = 'connect'
-  #phaseTimer: NodeJS.Timeout | null = null
-  #requestTimer: NodeJS.Timeout | null = null
-  /** `performance.now()` of the last message. */
-  #lastMessageAtMs = 0
   #status: Status | null = null
   /** The response is not gRPC; its body is ignored. */
   #isForeign = false
@@ -65,6 +55,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
   #isPaused = false
 
   constructor(connection: H2Connection, plan: CallPlan, limits: UpstreamLimits, handler: UpstreamHandler) {
+    super()
     this.#connection = connection
     this.#plan = plan
     this.#limits = limits
@@ -73,29 +64,31 @@ export class GrpcExchange implements Exchange, InboxOwner {
     this.#inbox = new StreamInbox(connection.streamWindowBytes, this)
   }
 
+  /** @throws the error of http2 if the connection is closed */
   start(): void {
-    const { requestMs, connectMs } = this.#limits
-    if (requestMs > 0) this.#requestTimer = setTimeout(() => this.#timeOut('request_timeout'), requestMs)
-    if (!this.#connection.isConnecting) {
+    if (this.#connection.isConnecting) {
+      this.#enter('connect', this.#limits.connectMs)
+      this.#connection.whenReady((isOpen) => this.#connected(isOpen))
+    } else {
       this.#enter('first_byte_timeout', this.#firstMessageMs)
       this.#open()
+    }
+    this.#connection.deadlines.watch(this, this.#limits.requestMs)
+  }
+
+  #connected(isOpen: boolean): void {
+    if (this.#isOver) return
+    if (!isOpen) {
+      this.#closed()
       return
     }
-    this.#enter('connect', connectMs)
-    this.#connection.whenReady((isOpen) => {
-      if (this.#isOver) return
-      if (!isOpen) {
-        this.#closed()
-        return
-      }
-      this.#enter('first_byte_timeout', this.#isPaused ? 0 : this.#firstMessageMs)
-      try {
-        this.#open()
-      } catch (error) {
-        this.#problem = messageOf(error)
-        this.#closed()
-      }
-    })
+    this.#enter('first_byte_timeout', this.#firstMessageMs)
+    try {
+      this.#open()
+    } catch (error) {
+      this.#problem = messageOf(error)
+      this.#closed()
+    }
   }
 
   /** Limit until the first message, which is the head of the response as well as the beginning of its body. */
@@ -123,28 +116,13 @@ export class GrpcExchange implements Exchange, InboxOwner {
     stream.end(framed(body))
   }
 
-  #enter(phase: LimitKind, limitMs: number): void {
-    this.#phase = phase
-    if (this.#phaseTimer !== null) clearTimeout(this.#phaseTimer)
-    this.#phaseTimer = limitMs === 0 ? null : setTimeout(() => this.#timeOut(this.#phase), limitMs)
-  }
-
-  /** Messages only update a timestamp, since resetting a timer for each would cost more than reading it. */
-  #enterIdle(limitMs: number): void {
-    this.#lastMessageAtMs = performance.now()
-    this.#enter('idle_timeout', 0)
-    if (limitMs > 0) this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), limitMs)
-  }
-
-  #checkIdle(limitMs: number): void {
-    const leftMs = Math.ceil(this.#lastMessageAtMs + limitMs - performance.now())
-    if (leftMs <= 0) this.#timeOut('idle_timeout')
-    else this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), leftMs)
+  #enter(phase: DeadlineKind, limitMs: number): void {
+    this.#connection.deadlines.enterPhase(this, phase, limitMs)
   }
 
   #takeHead(headers: IncomingHttpHeaders): void {
     if (this.#isOver) return
-    if (this.#firstMessageMs === 0) this.#enterIdle(this.#isPaused ? 0 : this.#limits.idleMs)
+    if (this.#firstMessageMs === 0) this.#enter('idle_timeout', this.#limits.idleMs)
     const problem = httpProblem(headers)
     this.#isForeign = problem !== null
     if (!this.#isPaused) this.#inbox.release()
@@ -193,12 +171,12 @@ export class GrpcExchange implements Exchange, InboxOwner {
   #takeMessage(message: Buffer): void {
     if (!this.#hasStarted) {
       this.#hasStarted = true
-      this.#enterIdle(this.#limits.idleMs)
+      this.#enter('idle_timeout', this.#limits.idleMs)
       this.#handler.onResponseStart(200, NO_HEADERS, -1)
       if (this.#isOver) return
     }
     this.#handler.onResponseData(message)
-    this.#lastMessageAtMs = performance.now()
+    this.phaseSinceMs = this.#connection.deadlines.stampMs
   }
 
   #takeStatus(status: Status | null): void {
@@ -241,7 +219,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
   }
 
   #fail({ code, details, isOwn }: Status): void {
-    const kind = !this.#isLost ? 'refused' : this.#phase === 'connect' ? 'connect' : 'reset'
+    const kind = !this.#isLost ? 'refused' : this.phase === 'connect' ? 'connect' : 'reset'
     this.#end()
     const error = toStatusError(code, details, isOwn)
     const what = `gRPC status ${code}: ${details}`
@@ -251,18 +229,16 @@ export class GrpcExchange implements Exchange, InboxOwner {
   pause(): void {
     if (this.#isPaused) return
     this.#isPaused = true
+    this.isResting = true
     this.#inbox.hold()
-    if (this.#phase === 'connect' || this.#phaseTimer === null) return
-    clearTimeout(this.#phaseTimer)
-    this.#phaseTimer = null
   }
 
   resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
+    this.isResting = false
     if (this.#isOver) return
-    if (this.#phase === 'first_byte_timeout') this.#enter(this.#phase, this.#firstMessageMs)
-    else if (this.#phase === 'idle_timeout') this.#enterIdle(this.#limits.idleMs)
+    if (this.phase !== 'connect') this.phaseSinceMs = this.#connection.deadlines.stampMs
     // Not synchronously, since readers may resume inside of a message callback.
     process.nextTick(() => this.#continue())
   }
@@ -281,7 +257,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
     this.#abortCall()
   }
 
-  #timeOut(kind: LimitKind): void {
+  override onDeadline(kind: DeadlineKind): void {
     if (this.#isOver) return
     this.#end()
     this.#abortCall()
@@ -306,7 +282,6 @@ export class GrpcExchange implements Exchange, InboxOwner {
 
   #end(): void {
     this.#isOver = true
-    if (this.#phaseTimer !== null) clearTimeout(this.#phaseTimer)
-    if (this.#requestTimer !== null) clearTimeout(this.#requestTimer)
+    this.#connection.deadlines.unwatch(this)
   }
 }

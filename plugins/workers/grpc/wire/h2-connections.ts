@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import type { WorkerEntry } from '#kernel'
+import { Deadlines, engineUrl } from '#shared'
 import type { GrpcConfig } from '../config.ts'
-import { baseUrlOf, type Destination } from './channels.ts'
 import type { DataConsumer } from './data-frames.ts'
 import { TappedSocket } from './tapped-socket.ts'
 
@@ -31,6 +32,8 @@ function openSocket(url: string, caFile: string | null, onReady: () => void): So
 const CONNECTION_WINDOW_BYTES = 33_554_432
 
 export class H2Connection {
+  /** Timeouts of the calls on all connections of the thread. */
+  readonly deadlines: Deadlines
   readonly #socket: Socket
   readonly #tapped: TappedSocket
   readonly #config: GrpcConfig
@@ -44,7 +47,8 @@ export class H2Connection {
   problem: string | null = null
 
   /** @throws TypeError for an invalid URL, and errors of reading `caFile` */
-  constructor(url: string, config: GrpcConfig) {
+  constructor(url: string, config: GrpcConfig, deadlines: Deadlines) {
+    this.deadlines = deadlines
     this.#config = config
     this.#socket = openSocket(url, config.caFile, () => this.#begin(url))
     this.#tapped = new TappedSocket(this.#socket, CONNECTION_WINDOW_BYTES)
@@ -145,8 +149,11 @@ export class H2Connection {
   }
 }
 
+type Destination = Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
+
 export class H2Connections {
   readonly #byUrl = new Map<string, H2Connection>()
+  readonly #deadlines = new Deadlines()
   readonly #config: GrpcConfig
 
   constructor(config: GrpcConfig) {
@@ -159,10 +166,10 @@ export class H2Connections {
 
   /** An open or connecting connection. @throws as `H2Connection` */
   of(destination: Destination): H2Connection {
-    const url = baseUrlOf(destination)
+    const url = engineUrl(destination)
     let connection = this.#byUrl.get(url)
     if (connection === undefined || !connection.isOpen) {
-      connection = new H2Connection(url, this.#config)
+      connection = new H2Connection(url, this.#config, this.#deadlines)
       this.#byUrl.set(url, connection)
     }
     return connection
@@ -170,7 +177,7 @@ export class H2Connections {
 
   /** Closes connections to other workers; running calls continue. */
   keepOnly(workers: readonly Destination[]): void {
-    const wanted = new Set(workers.map(baseUrlOf))
+    const wanted = new Set(workers.map(engineUrl))
     for (const [url, connection] of this.#byUrl) {
       if (wanted.has(url)) continue
       this.#byUrl.delete(url)

@@ -8,7 +8,7 @@ import type { HeaderList } from '#kernel'
 import type { EngineRequest, Runtime } from '../runtimes/runtime.ts'
 import type { H2Connection } from './h2-connections.ts'
 import { framed } from './message-framer.ts'
-import { toRequestHeaders } from './metadata.ts'
+import { toRequestHeaders } from './request-headers.ts'
 
 export interface AbortCall {
   /** Path of the method. */
@@ -33,8 +33,10 @@ const BYTES_PER_LOGPROB = 32
 export class SentRequests {
   readonly #byBody = new WeakMap<Buffer, { abortCall: AbortCall; origin: Origin | null }>()
 
-  note(body: Buffer, abortCall: AbortCall, origin: Origin | null = null): void {
-    this.#byBody.set(body, { abortCall, origin })
+  /** @param id of the request in the engine @param engineRequest null except for generations */
+  note(body: Buffer, runtime: Runtime, id: string, engineRequest: EngineRequest | null): void {
+    const abortCall = { path: runtime.paths.Abort, body: runtime.encodeAbort(id) }
+    this.#byBody.set(body, { abortCall, origin: engineRequest && { runtime, engineRequest } })
   }
 
   abortOf(body: Buffer | null): AbortCall | null {

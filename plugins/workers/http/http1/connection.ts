@@ -1,15 +1,27 @@
 /** @hot One connection to a worker: writes a request, feeds the parser, and reports a lost connection to its exchange. */
-import type { Socket } from 'node:net'
-import { openSocket, type SocketListener, type SocketSettings } from './open-socket.ts'
+import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 import type { WorkerOrigin } from './worker-origin.ts'
 
 /** Larger bodies are not joined with the head: a second buffer in one write is cheaper than the copy. */
 const MAX_JOINED_BODY_BYTES = 16_384
 
-export interface ConnectionSettings extends SocketSettings {
+const KEEP_ALIVE_PROBE_MS = 30_000
+
+/**
+ * Read buffer of all TCP sockets of the thread. Each read is consumed before the next one starts, so idle connections hold
+ * no read memory.
+ */
+const readBuffer = Buffer.allocUnsafeSlow(65_536)
+
+export interface ConnectionSettings {
   /** Limit of a response's header block, in bytes. */
   readonly maxResponseHeaderBytes: number
+  /** By default Node's own certificate authorities. */
+  readonly tls?: Pick<ConnectionOptions, 'ca' | 'rejectUnauthorized'>
+  /** Default: the resolver of the system. */
+  readonly lookup?: LookupFunction
 }
 
 /** An exchange as its connection sees it. */
@@ -31,7 +43,7 @@ export interface ConnectionOwner {
   onConnectionClosed(connection: Connection): void
 }
 
-export class Connection implements SocketListener {
+export class Connection {
   /** `performance.now()` when the last exchange ended. */
   idleSinceMs = 0
   /** True from the second request on. */
@@ -53,7 +65,39 @@ export class Connection implements SocketListener {
     this.owner = owner
     this.exchange = exchange
     this.parser = new ResponseParser(settings.maxResponseHeaderBytes)
-    this.socket = openSocket(origin, settings, this)
+    this.socket = origin.isTls ? this.connectTls(origin, settings) : this.connectTcp(origin, settings)
+    this.socket.on('error', (error) => this.onLost(error))
+    this.socket.on('end', () => {
+      if (!this.parser.finish()) this.onLost(undefined)
+    })
+    this.socket.on('close', () => this.onLost(undefined))
+  }
+
+  private connectTcp({ host, port }: WorkerOrigin, { lookup }: ConnectionSettings): Socket {
+    const socket = connectTcp({
+      host,
+      port,
+      lookup,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+      onread: {
+        buffer: readBuffer,
+        callback: (length) => {
+          this.onRead(readBuffer, length)
+          return true
+        },
+      },
+    })
+    return socket.on('connect', () => this.onConnected())
+  }
+
+  private connectTls({ host, port, servername }: WorkerOrigin, { tls, lookup }: ConnectionSettings): Socket {
+    const socket = connectTls({ host, port, servername, ALPNProtocols: ['http/1.1'], lookup, ...tls })
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS)
+    socket.on('data', (chunk: Buffer) => this.onRead(chunk, chunk.length))
+    return socket.on('secureConnect', () => this.onConnected())
   }
 
   /** Carries the next exchange. Only on an idle connection. */
@@ -89,7 +133,8 @@ export class Connection implements SocketListener {
     this.owner.onConnectionClosed(this)
   }
 
-  onConnected(): void {
+  /** Writable, after the TLS handshake if any. */
+  private onConnected(): void {
     this.isConnected = true
     if (this.exchange !== null) this.write(this.exchange)
   }
@@ -111,7 +156,8 @@ export class Connection implements SocketListener {
     }
   }
 
-  onRead(buffer: Buffer, length: number): void {
+  /** The bytes from 0 to `length` are valid during the call; the parser may write to them. */
+  private onRead(buffer: Buffer, length: number): void {
     if (this.exchange === null) {
       // Unsolicited bytes would be taken for the next response.
       this.destroy()
@@ -121,11 +167,8 @@ export class Connection implements SocketListener {
     this.parser.push(buffer, length)
   }
 
-  onWorkerEnd(): void {
-    if (!this.parser.finish()) this.onLost(undefined)
-  }
-
-  onLost(cause: Error | undefined): void {
+  /** Broken, refused or closed; may be called more than once. */
+  private onLost(cause: Error | undefined): void {
     const exchange = this.exchange
     this.destroy()
     exchange?.onConnectionLost(this, cause)

@@ -7,9 +7,9 @@ import {
   type UpstreamHandler,
   type UpstreamLimits,
 } from '#kernel'
+import { type DeadlineKind, type Deadlines, TimedExchange } from '#shared'
 import type { Connection } from './connection.ts'
 import type { ConnectionPool, PooledExchange } from './connection-pool.ts'
-import { type DeadlineKind, type Deadlines, TimedExchange } from './deadlines.ts'
 
 const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   connect: 'the connect timeout passed',

@@ -1,5 +1,4 @@
-/** Converts request headers to gRPC metadata. */
-import { Metadata } from '@grpc/grpc-js'
+/** Headers of gRPC requests over HTTP/2. */
 import type { HeaderList } from '#kernel'
 
 /** Headers of the HTTP body or connection. */
@@ -27,14 +26,6 @@ const VALUE = /^[ -~]*$/
 function isForwarded(name: string, value: string): boolean {
   if (HTTP_ONLY.has(name) || name.startsWith('grpc-') || name.endsWith('-bin')) return false
   return NAME.test(name) && VALUE.test(value)
-}
-
-export function toMetadata(headers: HeaderList): Metadata {
-  const metadata = new Metadata()
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    if (isForwarded(headers[at], headers[at + 1])) metadata.add(headers[at], headers[at + 1])
-  }
-  return metadata
 }
 
 /** Headers of an HTTP/2 request for a method. The object has no prototype, since clients choose the names. */

@@ -1,7 +1,7 @@
 /** The choice of a target: shares follow the weights, and keys are stable. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { chooseByWeight, shareOfKey } from './choose-target.ts'
+import { chooseByWeight, shareOfKey } from './thread-targets.ts'
 
 const weights = fc
   .array(fc.nat(1_000), { minLength: 1, maxLength: 8 })
