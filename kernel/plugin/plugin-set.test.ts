@@ -6,6 +6,7 @@ import type { RouteDefinition } from '../contracts/route.ts'
 import { token } from '../contracts/token.ts'
 import { Type } from '../contracts/type.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
+import { ControlLink } from '../threads/control-link.ts'
 import { Declarations } from './declarations.ts'
 import {
   definePlugin,
@@ -50,7 +51,12 @@ function plugin(
 /** Registers plugins with only the parts that registering uses. */
 function open(...plugins: Plugin[]): PluginSet {
   const set = new PluginSet(plugins, STEP_MS, log)
-  const parts = { declarations: new Declarations(), services: new Services([]), log } as unknown as HostParts
+  const parts = {
+    declarations: new Declarations(),
+    services: new Services([]),
+    link: new ControlLink({ log }),
+    log,
+  } as unknown as HostParts
   set.register(parts, () => ({}))
   return set
 }
