@@ -17,8 +17,7 @@ import { StreamUsage } from './stream-usage.ts'
 import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
 import { countStreamUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
-import { usageEdit } from './usage-request.ts'
-import { canonicalBody, toWorkerRequest, withParameters } from './worker-request.ts'
+import { canonicalBody, toWorkerRequest, usageEdit, withParameters } from './worker-request.ts'
 
 /** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
