@@ -106,22 +106,15 @@ export class GatewayThread {
       pending: openReplica(link, PendingWorkersReplica),
       log,
     })
-    this.upstream = new ThreadUpstream({
-      balance: this.balance,
-      config: kernel.upstream,
-      retry: kernel.retry,
-      log,
-    })
+    this.upstream = new ThreadUpstream(this.balance, kernel, log)
     table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
     try {
       this.#registerPlugins()
       const auth = this.#services.lookUp(Auth) ?? null
-      this.upstream.auth = auth
       this.#traffic = this.#services.lookUp(TrafficWatch) ?? null
-      this.upstream.traffic = this.#traffic
       const targets = this.#services.lookUp(ModelTargets) ?? null
-      this.upstream.targets = targets
+      this.upstream.connect(auth, this.#traffic, targets)
       this.balance.targets = targets
       if (this.#traffic !== null) this.balance.watch(this.#traffic)
       this.#requireAuth()
