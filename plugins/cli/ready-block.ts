@@ -1,6 +1,6 @@
 /** Output of `weir serve` when it is ready: addresses, and with `--quick-start` example requests. */
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
-import { isLoopback } from '../../kernel/http/foreign-page.ts'
+import { isLoopback } from '../../kernel/http/cors.ts'
 import type { ServeInfo } from '../../kernel/serve.ts'
 
 export function readyBlock(config: LoadedConfig, info: ServeInfo, version: string): string {
