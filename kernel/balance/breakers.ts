@@ -9,12 +9,23 @@
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { BreakerWatch } from '../contracts/traffic.ts'
 import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
-import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toCell, withRun } from './breaker-cell.ts'
+import {
+  CLOSED,
+  epochOf,
+  HALF_OPEN,
+  hasPassed,
+  MAX_RUN,
+  OPEN,
+  ProbePermits,
+  runOf,
+  stateOf,
+  toCell,
+  withRun,
+} from './breaker-cell.ts'
 import type { Availability, Tier } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { isSuspect } from './outliers.ts'
-import { hasPassed, ProbePermits } from './probe-permits.ts'
 import type { BreakerState, Fault } from './worker-balance.ts'
 
 /** Result of `acquire` if the breaker does not admit the request. */

@@ -14,17 +14,14 @@ import type {
   WorkerTable,
 } from '../contracts/worker.ts'
 import { Breakers } from './breakers.ts'
-import { CompiledTable } from './compiled-table.ts'
+import { CompiledTable, drawsPair } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
-import type { Counters } from './counters.ts'
-import { LastErrors } from './last-errors.ts'
+import { type Counters, SlotAllocator } from './counters.ts'
 import { LatencyWeights, WEIGHT_PERIOD_MS } from './latency-weights.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { Outliers } from './outliers.ts'
-import { drawsPair } from './pairing.ts'
 import { Picker } from './pick.ts'
 import { PolicyRegistry } from './policy-registry.ts'
-import { SlotAllocator } from './slot-allocator.ts'
 import type {
   Attempt,
   BreakerState,
@@ -33,7 +30,7 @@ import type {
   WorkerBalance,
   WorkerFigures,
 } from './worker-balance.ts'
-import { WorkerStatistics } from './worker-statistics.ts'
+import { LastErrors, WorkerStatistics } from './worker-statistics.ts'
 
 /** The worker table of this thread; a `ReplicaView` implements it. */
 export interface TableSource {
