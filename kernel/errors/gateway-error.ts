@@ -1,5 +1,5 @@
 /** The error class of the gateway: code, kind, source and rendering. Created only by error tables. */
-import { isFieldValue, isToken } from '../wire/header-syntax.ts'
+import { isFieldValue, isToken } from '../wire/headers.ts'
 
 /** HTTP status of each kind of failure. */
 export const STATUS_OF_KIND = Object.freeze({

@@ -6,8 +6,7 @@ import type { HttpRequest } from 'uWebSockets.js'
 import { randomFillSync } from 'node:crypto'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { headerOf, removeHeader } from '../wire/header-list.ts'
-import { isFieldValue, isToken } from '../wire/header-syntax.ts'
+import { headerOf, isFieldValue, isToken, removeHeader } from '../wire/headers.ts'
 import { httpErrors } from './http-errors.ts'
 
 /** Actions for a header: keep it for handlers, forward it to the worker, check the framing. */

@@ -5,7 +5,7 @@
  */
 import type { IncomingResponse } from '../contracts/hook.ts'
 import type { WholeResponse } from '../contracts/request.ts'
-import { isToken } from '../wire/header-syntax.ts'
+import { isToken } from '../wire/headers.ts'
 
 /** Framing headers, which only the gateway writes. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([

@@ -2,8 +2,8 @@
  * Runs one request: the `onRequest` hooks, then the handler, at its end observers, metrics and the access line. An exception fails it.
  */
 import type { WholeResponse } from '../contracts/request.ts'
+import { renderError } from '../errors/error-formats.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { renderError } from '../errors/render-error.ts'
 import { checkModel } from '../upstream/key-scope.ts'
 import type { HttpContext } from './context.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 import type { Identity } from '../contracts/auth.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import { type CallFacts, writeAccessLine } from './access-log.ts'
-import { createAccessLogger, createLogger } from './log.ts'
-import { toTerminalLine } from './log-format.ts'
+import { createAccessLogger, createLogger, toTerminalLine } from './log.ts'
 
 function recorder() {
   const lines: string[] = []

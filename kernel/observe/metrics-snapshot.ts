@@ -1,6 +1,6 @@
 /** Merges the metrics of several threads. */
 
-import type { FamilySnapshot, HistogramSeries, MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { FamilySnapshot, HistogramSeries, MetricsSnapshot } from '../contracts/metric.ts'
 
 export function labelKey(values: readonly string[]): string {
   return values.length === 1 ? values[0] : values.join('\u0000')

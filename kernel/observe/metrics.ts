@@ -1,13 +1,15 @@
 /** Metrics of one thread: declares families, counts, and takes snapshots for a scrape. Handles are plain numbers. @hot */
 import type {
   CounterHandle,
+  FamilySnapshot,
   GaugeHandle,
   HistogramHandle,
   MetricFamily,
   MetricOptions,
   Metrics,
+  MetricsSnapshot,
+  MetricType,
 } from '../contracts/metric.ts'
-import type { FamilySnapshot, MetricsSnapshot, MetricType } from '../contracts/metric-snapshot.ts'
 import { labelKey } from './metrics-snapshot.ts'
 
 /** Upper bounds of durations, in seconds. */

@@ -2,11 +2,16 @@
 import type { Logger } from '../contracts/log.ts'
 import type { TaskPool } from '../contracts/task-pool.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import type { ReplicaCell, ThreadLink } from './link.ts'
-import type { LinkDownMessage, LinkUpMessage, ReplicaState, SendDown } from './messages.ts'
+import { type ReplicaCell, ReplicaCells, type ThreadLink } from './link.ts'
+import {
+  type LinkDownMessage,
+  type LinkUpMessage,
+  type ReplicaState,
+  type SendDown,
+  threadErrors,
+  toFailure,
+} from './messages.ts'
 import { ProcessPools } from './process-pools.ts'
-import { ReplicaCells } from './replica-cells.ts'
-import { threadErrors, toFailure } from './thread-errors.ts'
 
 export interface ControlLinkOptions {
   readonly log: Logger

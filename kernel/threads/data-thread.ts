@@ -1,7 +1,7 @@
 /** Life cycle of a data thread: reports to control, follows its orders, and ends the thread alone on an uncaught error. */
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric.ts'
 import { messageOf } from '../errors/message-of.ts'
 import { DataLink } from './data-link.ts'
 import type { ThreadSeed, ThreadWorkerData } from './messages.ts'

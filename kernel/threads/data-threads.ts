@@ -1,6 +1,6 @@
 /** Control's view of the data threads: starts them, replaces those that die, and collects their metrics. */
 import type { Logger } from '../contracts/log.ts'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric.ts'
 import { mergeSnapshots, withoutGauges } from '../observe/metrics-snapshot.ts'
 import type { ControlLink } from './control-link.ts'
 import { findFreePort } from './ports.ts'

@@ -4,7 +4,7 @@ import { MAX_TIMER_MS } from '../config/number-settings.ts'
 import type { RandomSource } from '../contracts/policy.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
-import { headerOf } from '../wire/header-list.ts'
+import { headerOf } from '../wire/headers.ts'
 
 /** Retry settings of the kernel, or of a worker that overrides some of them. */
 export type RetrySettings = Omit<KernelConfig['retry'], 'statuses'> & {
