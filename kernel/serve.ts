@@ -7,7 +7,6 @@ import type { ConfigSource } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
 import type { MetricsSnapshot } from './contracts/metric.ts'
 import type { ReloadPlan, ReloadReport } from './contracts/reload.ts'
-import { type ControlError, guardControl } from './control-guard.ts'
 import { messageOf } from './errors/message-of.ts'
 import { checkServerBinary } from './http/server-binary.ts'
 import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
@@ -26,7 +25,7 @@ import {
   reloadErrors,
   type ShutdownDemand,
 } from './plugin/kernel-commands.ts'
-import { ShutdownRequest } from './shutdown-request.ts'
+import { type ControlError, guardControl, ShutdownRequest } from './shutdown.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'

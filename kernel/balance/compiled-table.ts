@@ -1,7 +1,6 @@
 /** Compiles the published worker table for picks: the workers of each model and leg in tiers. Runs once per publication. */
-import type { PickLeg, RandomSource } from '../contracts/policy.ts'
+import type { PickLeg } from '../contracts/policy.ts'
 import type { WorkerEntry, WorkerTable, WorkerType } from '../contracts/worker.ts'
-import type { Breakers } from './breakers.ts'
 
 /** Model id of requests without a model; any worker may serve them. */
 export const UNKNOWN_MODEL = 'unknown'
@@ -79,7 +78,7 @@ export interface ModelRoute {
 }
 
 /** False for the route of models that only wildcard workers serve. */
-function isListed(route: ModelRoute): boolean {
+export function isListed(route: ModelRoute): boolean {
   return route.key !== WILDCARD_KEY
 }
 
@@ -224,42 +223,4 @@ function largestTier(routes: LegRoutes): number {
     for (const tier of route.tiers) largest = Math.max(largest, tier.slots.length)
   }
   return largest
-}
-
-/**
- * Draws in proportion to the number of workers of each side. A side that lists the model is preferred to one of wildcard
- * workers, and a side without an available worker is not used if the other has one.
- *
- * @param model canonical id
- */
-export function drawsPair(
-  table: CompiledTable,
-  model: string,
-  { breakers, random }: { breakers: Breakers; random: RandomSource },
-): boolean {
-  if (!table.hasPairs) return false
-  const prefill = table.routeOf(model, 'prefill')
-  const decode = table.routeOf(model, 'decode')
-  if (prefill === null || decode === null) return false
-  const whole = table.routeOf(model, 'whole')
-  if (whole === null) return true
-  const takesPair = drawn(whole, prefill, decode, random)
-  const isPairUp = hasAvailable(prefill, breakers) && hasAvailable(decode, breakers)
-  if (takesPair) return isPairUp || !hasAvailable(whole, breakers)
-  return isPairUp && !hasAvailable(whole, breakers)
-}
-
-function drawn(whole: ModelRoute, prefill: ModelRoute, decode: ModelRoute, random: RandomSource): boolean {
-  const isPairListed = isListed(prefill) && isListed(decode)
-  if (isListed(whole) !== isPairListed) return isPairListed
-  const pairWorkers = prefill.holderCount + decode.holderCount
-  return random() * (whole.holderCount + pairWorkers) < pairWorkers
-}
-
-function hasAvailable({ tiers }: ModelRoute, breakers: Breakers): boolean {
-  for (let i = 0; i < tiers.length; i++) {
-    const { workers } = tiers[i]
-    for (let at = 0; at < workers.length; at++) if (breakers.isAvailable(workers[at])) return true
-  }
-  return false
 }

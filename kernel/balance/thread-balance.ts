@@ -14,7 +14,7 @@ import type {
   WorkerTable,
 } from '../contracts/worker.ts'
 import { Breakers } from './breakers.ts'
-import { CompiledTable, drawsPair } from './compiled-table.ts'
+import { CompiledTable } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import { type Counters, SlotAllocator } from './counters.ts'
 import { LatencyWeights, WEIGHT_PERIOD_MS } from './latency-weights.ts'
@@ -77,13 +77,11 @@ export class ThreadBalance implements WorkerBalance {
   readonly #policies: ModelPolicies
   readonly #slots: SlotAllocator
   readonly #picker: Picker
-  readonly #random: RandomSource
   #table: CompiledTable
 
   constructor(options: ThreadBalanceOptions) {
     const { counters, metrics, shared, random = Math.random, now = Date.now } = options
     this.#counters = counters
-    this.#random = random
     this.#breakers = new Breakers(counters, options.breaker, now)
     this.#now = now
     this.#outliers = new Outliers(counters, options.breaker, now)
@@ -109,6 +107,7 @@ export class ThreadBalance implements WorkerBalance {
       policies: this.#policies,
       loads: options.loads,
       pending: options.pending,
+      random,
       now,
     })
     options.table.onChange((next) => this.#swapTable(next))
@@ -142,10 +141,7 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   usesPair(model: string): boolean {
-    const table = this.#table
-    const breakers = this.#breakers
-    const random = this.#random
-    return drawsPair(table, table.canonicalModel(model), { breakers, random })
+    return this.#picker.usesPair(model)
   }
 
   canonicalModel(model: string): string {

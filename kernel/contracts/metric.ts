@@ -41,7 +41,7 @@ export interface Metrics {
   onCollect(refresh: () => void): void
 }
 
-/** Metrics as plain data, which survives `structuredClone`. */
+// Metrics as plain data, which survives `structuredClone`.
 
 export type MetricType = 'counter' | 'gauge' | 'histogram'
 

@@ -1,7 +1,7 @@
 /** Routes and socket routes with hook chains, access check and metrics resolved at boot. */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'

@@ -16,8 +16,7 @@ import { RequestBody } from './request-body.ts'
 import { assertHeader, type CopiedHeaders, changeHeader } from './request-headers.ts'
 import { assertHeaders } from './response-check.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
-import { finishRequest } from './run-request.ts'
-import type { ServedRequest, ServerParts } from './server-parts.ts'
+import { finishRequest, type ServedRequest, type ServerParts } from './server-parts.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
 
 const EMPTY = Buffer.alloc(0)

@@ -1,7 +1,7 @@
 /** Opens a separate listener for a plugin. */
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
 import { compileRoute, NO_HOOKS, unmatchedRoute } from './compiled-route.ts'
 import { createCors } from './cors.ts'
 import { headerRules } from './request-headers.ts'

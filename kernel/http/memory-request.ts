@@ -4,7 +4,7 @@
  */
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedOutcome, DetachedWork } from '../contracts/detached.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
 import type { ResponseReceiver } from '../contracts/socket.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { HttpContext } from './context.ts'

@@ -1,13 +1,10 @@
-/**
- * Runs one request: the `onRequest` hooks, then the handler, at its end observers, metrics and the access line. An exception fails it.
- */
+/** Runs one request: the `onRequest` hooks, then the handler. An exception of either fails the request. */
 import type { WholeResponse } from '../contracts/request.ts'
 import { renderError } from '../errors/error-formats.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { checkModel } from '../upstream/key-scope.ts'
 import type { HttpContext } from './context.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'
-import type { ServedRequest } from './server-parts.ts'
 
 /** After the access check, with the body read. */
 export function runRequest(ctx: HttpContext): void {
@@ -86,26 +83,4 @@ function inFormat(ctx: HttpContext, response: CheckedResponse): CheckedResponse 
   const filled = renderError(error, format, ctx)
   add('content-type', filled.contentType)
   return { status, headers, body: filled.body }
-}
-
-/** Called exactly once per request. */
-export function finishRequest(ctx: ServedRequest): void {
-  const { server, compiled, hooks } = ctx
-  server.requestEnded(ctx)
-  const { onDone } = hooks
-  if (onDone !== null) {
-    const onThrow = (error: unknown) =>
-      server.log.error({ err: error, request_id: ctx.requestId }, 'onDone hook failed')
-    try {
-      const pending = onDone(ctx)
-      if (pending instanceof Promise) pending.catch(onThrow)
-    } catch (error) {
-      onThrow(error)
-    }
-  }
-  ctx.recycleBody()
-  if (compiled.metrics === null && server.access === null) return
-  const durationMs = performance.now() - ctx.startedAtMs
-  compiled.metrics?.onDone(ctx.status, ctx.errorCode, durationMs / 1000)
-  server.access?.(ctx, durationMs)
 }

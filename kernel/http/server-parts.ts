@@ -1,4 +1,4 @@
-/** What all requests of a listener share. */
+/** What all requests of a listener share, and what follows the end of each. */
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
@@ -54,4 +54,26 @@ export interface ServerParts {
   /** Counts the request as open. */
   requestBegan(request: ServedRequest): void
   requestEnded(request: ServedRequest): void
+}
+
+/** Ends a request: observers, metrics and the access line, once each. */
+export function finishRequest(ctx: ServedRequest): void {
+  const { server, compiled, hooks } = ctx
+  server.requestEnded(ctx)
+  const { onDone } = hooks
+  if (onDone !== null) {
+    const onThrow = (error: unknown) =>
+      server.log.error({ err: error, request_id: ctx.requestId }, 'onDone hook failed')
+    try {
+      const pending = onDone(ctx)
+      if (pending instanceof Promise) pending.catch(onThrow)
+    } catch (error) {
+      onThrow(error)
+    }
+  }
+  ctx.recycleBody()
+  if (compiled.metrics === null && server.access === null) return
+  const durationMs = performance.now() - ctx.startedAtMs
+  compiled.metrics?.onDone(ctx.status, ctx.errorCode, durationMs / 1000)
+  server.access?.(ctx, durationMs)
 }

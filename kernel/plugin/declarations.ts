@@ -1,13 +1,15 @@
-/** Routes, hooks and slots that the plugins of one thread declare in `register`. */
+/**
+ * Routes, hooks and slots that the plugins of one thread declare in `register`, and the mistakes in them.
+ */
 import type { Access } from '../contracts/auth.ts'
 import type { ErrorFormat } from '../contracts/error-format.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
-import type { Method } from '../contracts/route-facts.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
+import type { Method } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import { BootError } from '../errors/boot-error.ts'
+import { messageOf } from '../errors/message-of.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
-import type { PluginMistake } from './plugin-errors.ts'
 
 export interface DeclaredRoute {
   readonly plugin: string
@@ -145,4 +147,24 @@ function routeKey({ method, path }: RouteDefinition): string {
 /** Two paths of one pattern match the same requests, whatever their parameters are called. */
 function patternOf(path: string): string {
   return path.replace(/:[^/]+/g, ':')
+}
+
+interface PluginMistake {
+  readonly plugin: string
+  /** A sentence that names the plugin. */
+  readonly text: string
+}
+
+/** All problems found while the plugins of one thread register; its message has a line for each. */
+export class PluginMistakes extends BootError {
+  readonly mistakes: readonly PluginMistake[]
+
+  constructor(mistakes: readonly PluginMistake[], cause?: unknown) {
+    super(mistakes.map(({ text }) => text).join('\n'), cause)
+    this.mistakes = mistakes
+  }
+}
+
+export function pluginFailure(plugin: string, step: string, cause: unknown): BootError {
+  return new BootError(`plugin ${plugin} failed in ${step}: ${messageOf(cause)}`, cause)
 }

@@ -2,8 +2,8 @@
 import type { Logger } from '../contracts/log.ts'
 import { BootError } from '../errors/boot-error.ts'
 import { settlesWithin } from '../threads/settles-within.ts'
+import { PluginMistakes, pluginFailure } from './declarations.ts'
 import type { Host, Plugin, PluginLifecycle } from './define-plugin.ts'
-import { PluginMistakes, pluginFailure } from './plugin-errors.ts'
 import { type HostParts, openHost } from './plugin-host.ts'
 
 interface Registered {

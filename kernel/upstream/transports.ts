@@ -1,10 +1,10 @@
 /** Transports, pair strategies and control operations of one thread, by connection mode. */
-import type { ModeControl } from '../contracts/mode-control.ts'
+
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import type { WorkerControl, WorkerControls } from '../contracts/worker-control.ts'
+import type { ModeControl, WorkerControl, WorkerControls } from '../contracts/worker-control.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
 export class Transports {
