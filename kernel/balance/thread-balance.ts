@@ -197,10 +197,7 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   breakerRuns(slot: number): { failures: number; successes: number } {
-    return {
-      failures: this.#breakers.consecutiveFailures(slot),
-      successes: this.#breakers.consecutiveSuccesses(slot),
-    }
+    return this.#breakers.runs(slot)
   }
 
   figures(slot: number): WorkerFigures {

@@ -1,17 +1,7 @@
 /** @hot Writes one access log line per request. */
 
-import type { WorkerErrorText } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { RequestContext } from '../contracts/request.ts'
-
-/** Fields of a request that calls to workers set. */
-export interface CallFacts {
-  /** URL of the worker picked last; null without a pick. */
-  readonly workerUrl: string | null
-  readonly attempts: number
-  readonly virtualModel: string | null
-  readonly workerError: WorkerErrorText | null
-}
+import type { RelayContext } from '../contracts/relay-context.ts'
 
 /** Longest logged model name, characters; clients choose it. */
 const MAX_MODEL = 128
@@ -23,7 +13,7 @@ const MAX_MODEL = 128
  *
  * @param durationMs from arrival to the last byte of the response
  */
-export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, durationMs: number): void {
+export function writeAccessLine(log: Logger, ctx: RelayContext, durationMs: number): void {
   const status = ctx.status
   const fields = {
     request_id: ctx.requestId,

@@ -13,12 +13,13 @@ import type { CallWatch } from '../contracts/traffic.ts'
 import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { headerOf } from '../wire/headers.ts'
 import { isContextOverflow, isContextOverflowBody } from '../wire/worker-message.ts'
 import type { AttemptNotes, PairAttempt } from './attempts.ts'
 import { CallFaults } from './call-faults.ts'
 import type { CallParts } from './call-parts.ts'
 import type { CallTarget } from './call-target.ts'
-import { nextAttemptDelayMs } from './retry.ts'
+import { backOffMs, retryAfterMs } from './retry.ts'
 import { logExhaustion, toLocalFailure, toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 const BAD_REQUEST = 400
@@ -260,17 +261,10 @@ export class AttemptFailures {
 
   /** Schedules an attempt at the same target, if the retry rules allow one. */
   #retry(failed: Attempt | null, headers: HeaderList | null, leg: PairLeg | undefined): boolean {
-    const { call, parts, endpoint, startedAtMs, attemptNumber: number } = this.#call
+    const { call, parts, endpoint, attemptNumber: number } = this.#call
     if (call.worker !== null) return false
     const worker = failed === null ? null : failed.worker
-    const delayMs = nextAttemptDelayMs(parts.retry, {
-      resilience: worker === null ? null : worker.resilience,
-      headers,
-      number,
-      usedMs: performance.now() - startedAtMs,
-      totalMs: parts.limits.totalMs(worker),
-      hasAnother: () => failed !== null && this.#hasAnother(failed, leg),
-    })
+    const delayMs = this.#delayMs(failed, headers, leg)
     const workerType = worker === null ? 'regular' : worker.workerType
     if (delayMs === null) {
       if (number > 1) parts.traffic?.exhausted(workerType, endpoint)
@@ -285,6 +279,25 @@ export class AttemptFailures {
       this.#call.tryAgain()
     }, delayMs)
     return true
+  }
+
+  /**
+   * @returns delay before the next attempt in milliseconds; null for none: attempts or time are used up, or the worker asks
+   *   for a longer delay than `maxWaitMs` and there is no other worker
+   */
+  #delayMs(failed: Attempt | null, headers: HeaderList | null, leg: PairLeg | undefined): number | null {
+    const { parts, startedAtMs, attemptNumber } = this.#call
+    const worker = failed === null ? null : failed.worker
+    // Of the kernel if no worker could be picked.
+    const settings = parts.retry.of(worker === null ? null : worker.resilience)
+    if (attemptNumber >= settings.maxAttempts) return null
+    // Set by workers that know that the same request would fail again.
+    if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return null
+    const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
+    if (askedMs > settings.maxWaitMs) return failed !== null && this.#hasAnother(failed, leg) ? 0 : null
+    const delayMs = backOffMs(settings, attemptNumber, askedMs, Math.random)
+    const totalMs = parts.limits.totalMs(worker)
+    return totalMs === 0 || performance.now() - startedAtMs + delayMs < totalMs ? delayMs : null
   }
 
   /** True if a worker that this call has not tried could take it now. */
