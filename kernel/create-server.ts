@@ -1,8 +1,8 @@
 /** Builds the HTTP server of a data thread from the configuration and the declarations of its plugins. */
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { AuthService } from './contracts/auth.ts'
-import type { ClientAddressing } from './contracts/client-address.ts'
 import type { Logger } from './contracts/log.ts'
+import type { ClientAddressing } from './contracts/request-facts.ts'
 import type { TrafficWatch } from './contracts/traffic.ts'
 import {
   type CompiledRoute,

@@ -1,9 +1,9 @@
 /** The uWebSockets.js server: matches routes, creates request contexts and knows the open ones. @hot */
 
 import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js'
-import type { ClientAddressing } from '../contracts/client-address.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
+import type { ClientAddressing } from '../contracts/request-facts.ts'
 import type { Method } from '../contracts/route.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import type { HeaderList } from '../contracts/transport.ts'

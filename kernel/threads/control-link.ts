@@ -11,7 +11,7 @@ import {
   threadErrors,
   toFailure,
 } from './messages.ts'
-import { ProcessPools } from './process-pools.ts'
+import { type DataPort, ProcessPools } from './process-pools.ts'
 
 export interface ControlLinkOptions {
   readonly log: Logger
@@ -34,10 +34,6 @@ interface Publication {
 }
 
 type CommandMessage = Extract<LinkUpMessage, { type: 'command' }>
-
-interface DataPort {
-  readonly send: SendDown
-}
 
 export class ControlLink implements ThreadLink {
   readonly isControl = true

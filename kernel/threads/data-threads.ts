@@ -146,8 +146,8 @@ export class DataThreads {
   }
 
   #spawn(index: number): ThreadHandle {
-    const { entry, execArgv, link, count, counters, shared, config } = this.#options
-    const seed = { index, count, port: this.#port, counters, config: config() }
+    const { entry, execArgv, link, counters, shared, config } = this.#options
+    const seed = { index, port: this.#port, counters, config: config() }
     const thread = new ThreadHandle({ entry, execArgv, link, shared, seed })
     this.#threads.set(index, thread)
     void thread.ended.then((end) => this.#onEnd(thread, end))

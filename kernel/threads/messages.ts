@@ -69,8 +69,6 @@ export type DownMessage = LinkDownMessage | LifeDownMessage
 export interface ThreadSeed {
   /** 1-based; also the thread's column in the shared counters. */
   readonly index: number
-  /** How many data threads there are. */
-  readonly count: number
   /** Port to listen on, shared with the other threads; never 0. */
   readonly port: number
   readonly counters: SharedArrayBuffer

@@ -5,14 +5,15 @@ import type { SendDown, TaskDownMessage, TaskUpMessage } from './messages.ts'
 /** Tasks of a dead thread may run this long: they delay others, but stopping one ends its pool thread. */
 const ORPHAN_LIMIT_MS = 1_000
 
-export interface TaskSender {
+/** A data thread, as control sees it. */
+export interface DataPort {
   readonly send: SendDown
 }
 
 /** Control's end: the open pools, and the tasks of other threads that run in them. */
 export class ProcessPools {
   readonly #pools = new Map<string, TaskPool>()
-  readonly #running = new Map<TaskSender, Map<number, TaskStop>>()
+  readonly #running = new Map<DataPort, Map<number, TaskStop>>()
 
   /** @throws Error if the name is taken */
   add(name: string, pool: TaskPool): TaskPool {
@@ -33,13 +34,13 @@ export class ProcessPools {
     }
   }
 
-  receive(from: TaskSender, message: TaskUpMessage): void {
+  receive(from: DataPort, message: TaskUpMessage): void {
     if (message.type === 'task') void this.#run(from, message.id, message.pool, message.task)
     else this.#running.get(from)?.get(message.id)?.stop()
   }
 
   /** The sender has ended. */
-  remove(sender: TaskSender): void {
+  remove(sender: DataPort): void {
     const orphans = this.#running.get(sender)
     this.#running.delete(sender)
     if (orphans === undefined || orphans.size === 0) return
@@ -49,7 +50,7 @@ export class ProcessPools {
   }
 
   /** Never rejects: failures are sent to the thread. */
-  async #run(from: TaskSender, id: number, name: string, task: unknown): Promise<void> {
+  async #run(from: DataPort, id: number, name: string, task: unknown): Promise<void> {
     const stop = new TaskStop()
     const stops = this.#running.get(from) ?? new Map<number, TaskStop>()
     this.#running.set(from, stops)
