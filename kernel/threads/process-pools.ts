@@ -88,10 +88,6 @@ function buffersOf(value: unknown): ArrayBuffer[] {
 
 type Post = (message: TaskUpMessage, transfer?: readonly ArrayBuffer[]) => void
 
-interface RemoteTask extends PromiseWithResolvers<unknown> {
-  readonly id: number
-}
-
 /** A data thread's end: its unfinished tasks, over all pools. */
 export class RemoteTasks {
   readonly #post: Post
@@ -103,74 +99,53 @@ export class RemoteTasks {
   }
 
   pool(name: string, threads: number): TaskPool {
-    return new RemoteTaskPool(this, name, threads)
+    const open = new Set<number>()
+    let isClosed = false
+    return {
+      threads,
+      get open() {
+        return open.size
+      },
+      run: async <R>(task: unknown, { transfer = [], stop }: TaskRun) => {
+        if (isClosed) throw new TaskFailure('closed', 'the task pool is closed')
+        if (stop.aborted) throw new TaskFailure('stopped', 'the task was stopped before it began')
+        const id = this.#send(name, task, transfer)
+        const pending = Promise.withResolvers<unknown>()
+        this.#pending.set(id, pending)
+        open.add(id)
+        stop.once('abort', () => this.#post({ type: 'task_stop', id }))
+        try {
+          return (await pending.promise) as R
+        } finally {
+          stop.removeListener()
+          open.delete(id)
+          this.#pending.delete(id)
+        }
+      },
+      close: async () => {
+        isClosed = true
+        for (const id of open) {
+          this.#post({ type: 'task_stop', id })
+          this.#pending.get(id)?.reject(new TaskFailure('closed', 'the task pool was closed'))
+        }
+      },
+    }
   }
 
-  receive(message: TaskDownMessage): void {
-    const pending = this.#pending.get(message.id)
-    if (message.type === 'task_done') pending?.resolve(message.value)
-    else pending?.reject(new TaskFailure(message.kind, message.message))
-  }
-
-  /** Sends a task; the caller ends it. @throws TaskFailure if the task cannot be sent */
-  begin(pool: string, task: unknown, transfer: readonly ArrayBuffer[]): RemoteTask {
+  /** @returns id of the task @throws TaskFailure if the task cannot be sent */
+  #send(pool: string, task: unknown, transfer: readonly ArrayBuffer[]): number {
     const id = ++this.#lastId
     try {
       this.#post({ type: 'task', id, pool, task }, transfer)
     } catch (error) {
       throw new TaskFailure('crashed', `the task cannot be sent: ${(error as Error).message}`, error)
     }
-    const pending = Promise.withResolvers<unknown>()
-    this.#pending.set(id, pending)
-    return { id, ...pending }
+    return id
   }
 
-  stop(id: number): void {
-    this.#post({ type: 'task_stop', id })
-  }
-
-  end(id: number): void {
-    this.#pending.delete(id)
-  }
-}
-
-class RemoteTaskPool implements TaskPool {
-  readonly threads: number
-  readonly #tasks: RemoteTasks
-  readonly #name: string
-  readonly #open = new Map<number, (failure: TaskFailure) => void>()
-  #isClosed = false
-
-  constructor(tasks: RemoteTasks, name: string, threads: number) {
-    this.#tasks = tasks
-    this.#name = name
-    this.threads = threads
-  }
-
-  get open(): number {
-    return this.#open.size
-  }
-
-  async run<R>(task: unknown, { transfer = [], stop }: TaskRun): Promise<R> {
-    if (this.#isClosed) throw new TaskFailure('closed', 'the task pool is closed')
-    if (stop.aborted) throw new TaskFailure('stopped', 'the task was stopped before it began')
-    const { id, promise, reject } = this.#tasks.begin(this.#name, task, transfer)
-    this.#open.set(id, reject)
-    stop.once('abort', () => this.#tasks.stop(id))
-    try {
-      return (await promise) as R
-    } finally {
-      stop.removeListener()
-      this.#open.delete(id)
-      this.#tasks.end(id)
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-    for (const [id, fail] of this.#open) {
-      this.#tasks.stop(id)
-      fail(new TaskFailure('closed', 'the task pool was closed'))
-    }
+  receive(message: TaskDownMessage): void {
+    const pending = this.#pending.get(message.id)
+    if (message.type === 'task_done') pending?.resolve(message.value)
+    else pending?.reject(new TaskFailure(message.kind, message.message))
   }
 }
