@@ -69,7 +69,6 @@ export class GatewayThread {
   #traffic: TrafficWatch | null = null
   #server: HttpServer | null = null
   #reloading: Promise<void> = Promise.resolve()
-  /** The current configuration. */
   #kernel: KernelConfig
   /** The certificate files in use; null without TLS. */
   #tlsFiles: CheckedTlsFiles | null

@@ -3,13 +3,13 @@
  * dependents. A missing dependency, two providers of one service, or a cycle stops the boot and names the plugins.
  */
 import type { LoadedConfig } from './config/loaded-config.ts'
-import { importPlugin } from './config/plugin-source.ts'
+import { importPlugin, type ModuleCatalog } from './config/plugin-source.ts'
 import type { Token } from './contracts/token.ts'
 import { BootError } from './errors/boot-error.ts'
 import type { Plugin, PluginManifest } from './plugin/define-plugin.ts'
 
 /** Plugins by name, each imported only if it is enabled. */
-export type PluginCatalog = Readonly<Record<string, () => Promise<{ default: Plugin }>>>
+export type PluginCatalog = ModuleCatalog<Plugin>
 
 /** @throws BootError, ConfigError */
 export async function loadPlugins(config: LoadedConfig, catalog: PluginCatalog): Promise<Plugin[]> {

@@ -44,7 +44,10 @@ export function epochOf(cell: number): number {
 /** A probe that runs longer does not block the next one: it may be a long stream or lost. Milliseconds. */
 const PROBE_LIMIT_MS = 60_000
 
-/** A thread counts its probes in its own column too, so that they are released when it dies. */
+/**
+ * Limits the concurrent probes of half-open breakers, over all threads. A thread counts its probes in its own column too, so
+ * that they are released when it dies.
+ */
 export class ProbePermits {
   readonly #limit: number
   readonly #cells: Int32Array

@@ -152,7 +152,10 @@ export class Counters {
   }
 }
 
-/** Lowest row first, and never one that still counts requests of its previous worker. */
+/**
+ * Allocates the rows of workers, on control only: lowest row first, and never one that still counts requests of its previous
+ * worker.
+ */
 export class SlotAllocator {
   readonly #counters: Counters
   readonly #taken: Uint8Array

@@ -262,7 +262,6 @@ export class ThreadBalance implements WorkerBalance {
     this.#outliers.configure(breaker)
   }
 
-  /** Closes the policies. */
   close(): void {
     if (this.#weighing !== null) clearInterval(this.#weighing)
     this.#policies.close()

@@ -23,7 +23,10 @@ export interface LoadedConfig {
 const OWN = new Set(['host', 'port', 'name', 'address', 'dir'])
 const DIGEST_CHARACTERS = 12
 
-/** @returns by section: `kernel` and the enabled plugins */
+/**
+ * Digests of the sections, to compare gateways without showing what is in them.
+ * @returns by section: `kernel` and the enabled plugins
+ */
 export function configDigests({ kernel, plugins }: LoadedConfig, key: Buffer): Record<string, string> {
   const sections = Object.entries({ kernel, ...plugins })
   return Object.fromEntries(sections.map(([name, section]) => [name, digestOf(name, section, key)]))

@@ -76,6 +76,7 @@ export interface SocketRouteDefinition
   readonly open: (socket: SocketConnection) => SocketHandler
 }
 
+/** Of sockets whose messages are requests. */
 export interface SocketLimits extends SocketBounds {
   /** A socket without messages and without running work closes with 1000 after this. 0 disables it. Default 10 minutes. */
   readonly idleMs: number

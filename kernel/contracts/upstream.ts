@@ -95,8 +95,7 @@ export interface Upstream {
   relay(ctx: RequestContext, options: RelayOptions): void
 }
 
-/** Counts the tokens of streams whose usage the worker did not report. Set with `Upstream.estimateUsage`. */
-
+/** A stream whose usage the worker did not report. */
 export interface UnreportedStream {
   /** Canonical id. */
   readonly model: string
@@ -115,6 +114,7 @@ export interface StreamCount {
   readonly output: number
 }
 
+/** Counts the tokens of streams whose usage the worker did not report. Set with `Upstream.estimateUsage`. */
 export interface UsageEstimator {
   /** True if a tokenizer of the model is loaded. @param model canonical */
   covers(model: string): boolean

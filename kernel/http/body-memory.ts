@@ -15,6 +15,10 @@ export interface BodyLimits {
   readonly maxHeldBytesPerOwner: number
 }
 
+/**
+ * Limits the bodies that a thread holds, in total and per owner: the tenant, or the client address of callers without one.
+ * Bodies are counted before they are read: by their length if it is announced, otherwise as they arrive.
+ */
 export class BodyBudget {
   #held = 0
   readonly #heldByOwner = new Map<string, number>()
@@ -45,11 +49,6 @@ export class BodyBudget {
   }
 }
 
-/**
- * Reuses the memory of large request bodies: fresh memory costs page faults and garbage collections for every 100 KB
- * prompt. bench: relay-json-100k
- */
-
 /** Smaller bodies use Node's own pool. */
 export const MIN_POOLED_BYTES = 16_384
 /** Larger bodies are rare and not kept. */
@@ -57,6 +56,7 @@ export const MAX_POOLED_BYTES = 1_048_576
 /** Free memory kept per thread. */
 const MAX_FREE_BYTES = 16 * 1_048_576
 
+/** Reuses blocks: fresh memory costs page faults and garbage collections for every 100 KB prompt. bench: relay-json-100k */
 export class BodyPool {
   /** Free blocks by size class: 16 KiB, 32 KiB, … 1 MiB. */
   readonly #free: Buffer[][] = []

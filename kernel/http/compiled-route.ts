@@ -90,6 +90,7 @@ export function wildcardRest(path: string, pattern: string): string {
   return path.slice(at + 1)
 }
 
+/** The upgrade request of a socket route, and the route of its messages. */
 export interface CompiledSocket {
   readonly definition: SocketRouteDefinition
   /** The server sets its handler. */

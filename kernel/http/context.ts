@@ -39,7 +39,6 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   errorCode: string | null = null
   modules: string[] | null = null
   isFailing = false
-  /** The access check has passed. */
   isAdmitted = false
   encodeError: ErrorEncoder | null = null
   openIndex = -1

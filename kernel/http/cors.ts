@@ -70,15 +70,13 @@ const anyOrigin: Omit<Cors, 'names'> = {
 /**
  * Detects requests that a page of another site sends from an operator's browser. Without keys, such a page could use the
  * control plane, because a form post needs no CORS preflight.
- * @source Fetch standard, `Origin`; RFC 9110 section 7.2
- */
-
-/**
+ *
  * @param origin as received; undefined for clients other than browsers, and for plain reads
  * @param host as received
  * @param isNamed whether the configuration names the origin
  * @param isLocal the gateway listens on loopback only: a host name that is no address then belongs to a page whose owner
  *   resolves it to this machine (DNS rebinding), and which reads without an `Origin`
+ * @source Fetch standard, `Origin`; RFC 9110 section 7.2
  */
 export function isForeignPage(
   origin: string | undefined,

@@ -104,6 +104,7 @@ interface LongBody {
   readonly done: (scanned: ScannedBody) => void
 }
 
+/** Scans long bodies in steps and in turn, so that no request waits for the complete scan of another body. */
 export class LongBodies {
   readonly #waiting: LongBody[] = []
   readonly #maxDepth: number

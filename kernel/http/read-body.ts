@@ -101,6 +101,11 @@ const QUIET_MS = 300
 /** Longest time in total, milliseconds. */
 const MAX_MS = 5_000
 
+/**
+ * Reads and discards the rest of a rejected body for a limited time, so that the client can read the error response:
+ * closing while it sends would reset the connection.
+ * @source RFC 9112 section 9.6
+ */
 export class RefusedBody {
   readonly #ctx: HttpContext
   readonly #error: GatewayError

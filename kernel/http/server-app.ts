@@ -43,7 +43,6 @@ interface ListeningApp {
 }
 
 export class ServerApp {
-  /** Clients must present a certificate. */
   needsCertificate: boolean
   /** It listens on an address of this machine alone. */
   isLocal = false

@@ -41,7 +41,6 @@ export class SocketServer {
     this.#onClosed = onClosed
   }
 
-  /** Number of open sockets. */
   get size(): number {
     let count = 0
     for (const sockets of this.#open.values()) count += sockets.size

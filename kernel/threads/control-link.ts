@@ -21,7 +21,6 @@ export interface ControlLinkOptions {
 
 /** The link of one data thread. */
 export interface Attachment {
-  /** Handles one message of the thread. */
   receive(message: LinkUpMessage): void
   /** The thread has ended: it counts as having acknowledged everything. Safe to call twice. */
   detach(): void

@@ -74,7 +74,6 @@ export class DataThreads {
     this.#port = options.port
   }
 
-  /** Number of running threads. */
   get alive(): number {
     return this.#live().length
   }

@@ -5,7 +5,6 @@
 
 import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault } from '../balance/worker-balance.ts'
-import type { Call } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { TargetFailure } from '../contracts/model-targets.ts'
 import type { LegFault, PairLeg } from '../contracts/pair.ts'
@@ -17,21 +16,16 @@ import { headerOf } from '../wire/headers.ts'
 import { isContextOverflow, isContextOverflowBody } from '../wire/worker-message.ts'
 import type { AttemptNotes, PairAttempt } from './attempts.ts'
 import { CallFaults } from './call-faults.ts'
-import type { CallParts } from './call-parts.ts'
 import type { CallTarget } from './call-target.ts'
 import { backOffMs, retryAfterMs } from './retry.ts'
+import type { SendingCall } from './send-attempt.ts'
 import { logExhaustion, toLocalFailure, toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 const BAD_REQUEST = 400
 const NOT_FOUND = 404
 
 /** The call whose attempt has failed. */
-export interface FailingCall {
-  readonly call: Call
-  readonly parts: CallParts
-  /** Canonical. */
-  readonly model: string
-  readonly accepts: Call['accepts']
+export interface FailingCall extends SendingCall {
   /** Label of metrics. */
   readonly endpoint: string
   /** `performance.now()` of the first attempt. */
@@ -40,7 +34,6 @@ export interface FailingCall {
   readonly target: CallTarget | null
   /** Status of the response that is passed on; 0 before it, and again if its head was not passed on. */
   status: number
-  readonly isOver: boolean
   /** Null between attempts. */
   readonly attempt: Attempt | null
   /** 1-based number of the attempt at the current target. */
@@ -56,8 +49,6 @@ export interface FailingCall {
   endAttempt(outcome: AttemptReport['outcome']): void
   /** Starts the next attempt. */
   tryAgain(): void
-  /** Ends the call with an error. */
-  giveUp(error: unknown): void
 }
 
 export class AttemptFailures {

@@ -121,7 +121,10 @@ const PREFIXED = /\b(?:sk|pk|rk|hf|gsk|xai|ghp|glpat|eyJ|AIza|AKIA)[-_]?[\w.*-]{
 const OPAQUE = /\b(?=[A-Za-z]*\d)[A-Za-z0-9]{24,}\b/g
 const REDACTED = '[redacted]'
 
-/** @param secrets values to remove wherever they occur, such as the worker's key; those under 4 characters are ignored */
+/**
+ * The text of a worker's error for operators: bounded, on one line, without credentials.
+ * @param secrets values to remove wherever they occur, such as the worker's key; those under 4 characters are ignored
+ */
 export function redact(text: string, secrets: readonly string[]): string {
   let safe = text.replace(CONTROLS, ' ').trim()
   for (const secret of secrets) if (secret.length >= 4) safe = safe.replaceAll(secret, REDACTED)

@@ -20,7 +20,7 @@ import type { CallParts } from './call-parts.ts'
 import { CallTarget, HeldRefusal } from './call-target.ts'
 import { checkModel } from './key-scope.ts'
 import { isPage, isStream } from './response-headers.ts'
-import { pickAttempt, type SendingCall, sendAttempt } from './send-attempt.ts'
+import { pickAttempt, sendAttempt } from './send-attempt.ts'
 import type { WatchedStream } from './stalled-streams.ts'
 import { correctedUsage, sumOfUsage } from './token-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
@@ -31,7 +31,7 @@ const MAX_DRAINED_BYTES = 65_536
 const BAD_REQUEST = 400
 const SERVICE_UNAVAILABLE = 503
 
-export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStream {
+export class CallRun implements OpenCall, FailingCall, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
   status = 0
   /** The call has finished, failed or was aborted. */

@@ -7,6 +7,7 @@ import type { ModelParameters, ModelTarget, TargetFailure, TargetPlan } from '..
 import type { HeaderList } from '../contracts/transport.ts'
 import type { CallParts } from './call-parts.ts'
 
+/** Created only for virtual models. */
 export class CallTarget {
   readonly plan: TargetPlan
   readonly #call: Call
@@ -103,6 +104,7 @@ export class CallTarget {
 /** Longer bodies are passed on unread; that of an engine's refusal is below 1 KiB. */
 const MAX_BODY_BYTES = 16_384
 
+/** A response with status 400 that is held back until its body shows whether the prompt is too long for the target. */
 export class HeldRefusal {
   readonly status: number
   readonly #headers: HeaderList

@@ -66,7 +66,7 @@ function requestEnded(): UpstreamFailure {
   return new UpstreamFailure('reset', 'the request ended before the response', false)
 }
 
-/** Documented at `Upstream.ask`. */
+/** A call that a plugin makes for a request, such as for an embedding or a verdict. Documented at `Upstream.ask`. */
 export async function ask(
   upstream: Pick<Upstream, 'open' | 'headersFor'>,
   ctx: RelayContext,

@@ -150,7 +150,7 @@ function toBrokenResponse(failure: UpstreamFailure): GatewayError {
 const LOCAL_CODES: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM'])
 const LOG_EVERY_MS = 60_000
 
-/** True if a call failed because of an exhausted local resource. */
+/** True if a call failed because the gateway itself has no descriptors, ports or memory left; no worker is at fault. */
 export function isLocalExhaustion(error: unknown): boolean {
   if (!(error instanceof UpstreamFailure)) return false
   return LOCAL_CODES.has((error.cause as NodeJS.ErrnoException | undefined)?.code)

@@ -77,7 +77,13 @@ interface BodyEdit {
   readonly text: string
 }
 
-/** @returns null if the body asks already, or has `stream_options` that the worker is to reject */
+/**
+ * Asks a worker for the token usage of a streamed chat or completion: sets `stream_options.include_usage` in the bytes of the
+ * body. Only an existing `stream_options` object is parsed.
+ *
+ * @returns null if the body asks already, or has `stream_options` that the worker is to reject
+ * @source OpenAI API reference, chat completions, stream_options
+ */
 export function usageEdit(body: Buffer, { streamOptionsStart: start }: RoutingPeek): BodyEdit | null {
   if (start < 0) {
     const open = skipSpace(body, 0) + 1

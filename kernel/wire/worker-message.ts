@@ -1,4 +1,7 @@
-/** What a worker says about an error, in the body of its response or in an event of its stream. */
+/**
+ * What a worker says about an error, in the body of its response or in an event of its stream, and whether it is the refusal of
+ * a prompt that is longer than the context of the model.
+ */
 
 import { parseBoundedText } from './bounded-json.ts'
 import { isObject } from './is-object.ts'
