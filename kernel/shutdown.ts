@@ -8,17 +8,11 @@ import type { Logger } from './contracts/log.ts'
 export class ShutdownRequest {
   readonly #requested = Promise.withResolvers<number>()
   readonly #hurried = Promise.withResolvers<void>()
-  #isRequested = false
-
   /** Resolves with the settle time in milliseconds. */
-  get requested(): Promise<number> {
-    return this.#requested.promise
-  }
-
+  readonly requested = this.#requested.promise
   /** Resolves when a second signal ends the drain. */
-  get hurried(): Promise<void> {
-    return this.#hurried.promise
-  }
+  readonly hurried = this.#hurried.promise
+  #isRequested = false
 
   /** The first call requests the shutdown, the second ends the drain. */
   demand(settleMs: number): void {

@@ -288,13 +288,12 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
 
   onAbort(listener: () => void): void {
     if (this.isAborted) listener()
-    else if (!this.isDone) this.#addAbortListener(listener)
+    else if (!this.isDone) this.#abortListeners = withListener(this.#abortListeners, listener)
   }
 
   onCancel(listener: () => void): void {
     if (this.isAborted || this.isFailing) listener()
-    else if (this.#cancelListeners === null) this.#cancelListeners = [listener]
-    else this.#cancelListeners.push(listener)
+    else this.#cancelListeners = withListener(this.#cancelListeners, listener)
   }
 
   #cancelWork(): void {
@@ -310,11 +309,6 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     if (listener !== null) this.#call(() => listener.onCancel())
   }
 
-  #addAbortListener(listener: () => void): void {
-    if (this.#abortListeners === null) this.#abortListeners = [listener]
-    else this.#abortListeners.push(listener)
-  }
-
   /** An exception of a listener has no caller that could catch it, and must not end the thread. */
   #call(listener: () => void): void {
     try {
@@ -323,6 +317,13 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
       this.server.log.error({ err: error, request_id: this.requestId }, 'listener of a request failed')
     }
   }
+}
+
+/** @param listeners null without any, which costs a request no list */
+function withListener(listeners: (() => void)[] | null, added: () => void): (() => void)[] {
+  if (listeners === null) return [added]
+  listeners.push(added)
+  return listeners
 }
 
 function decode(value: string): string {

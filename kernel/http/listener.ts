@@ -27,16 +27,22 @@ export function serverLimits(http: KernelConfig['http']) {
   }
 }
 
+/** A separate HTTP listener of a plugin, such as that of the simulated engine. */
+export interface ListenerOptions {
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
+  /** Routes with `access: 'public'` only. */
+  readonly routes: readonly RouteDefinition[]
+  /** Default: `kernel.http.heartbeatMs`. */
+  readonly heartbeatMs?: number
+  /** True if only one thread listens on the port. */
+  readonly isAlone?: boolean
+}
+
 /** @throws when a route is not public (this listener checks no keys) or the address is not available */
 export async function openListener(
-  options: {
-    host: string
-    port: number
-    routes: readonly RouteDefinition[]
-    heartbeatMs?: number
-    /** One thread only listens on the port. */
-    isAlone?: boolean
-  },
+  options: ListenerOptions,
   http: KernelConfig['http'],
   log: Logger,
 ): Promise<{ server: HttpServer; port: number }> {

@@ -17,6 +17,7 @@ import type { CommandToken, ReplicaToken, Token, Topic, TopicToken } from '../co
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { ModeControl } from '../contracts/worker-control.ts'
+import type { ListenerOptions } from '../http/listener.ts'
 
 /** Plain data about a plugin; tools read it without running the plugin. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
@@ -112,19 +113,9 @@ export interface ReplicaView<T> {
   onChange(listener: (next: T) => void): void
 }
 
-/** A separate HTTP listener of a plugin, such as that of the simulated engine. */
-export interface ListenOptions {
-  readonly host: string
-  /** 0 takes any free port. */
-  readonly port: number
+export interface ListenOptions extends ListenerOptions {
   /** Setting of the port for error messages, such as `plugins.sim.listen.port`. */
   readonly portSetting?: string
-  /** Routes with `access: 'public'` only. */
-  readonly routes: readonly RouteDefinition[]
-  /** Default: `kernel.http.heartbeatMs`. */
-  readonly heartbeatMs?: number
-  /** True if only one thread listens on the port. */
-  readonly isAlone?: boolean
 }
 
 export interface Listener {
