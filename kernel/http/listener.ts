@@ -34,8 +34,6 @@ export interface ListenerOptions {
   readonly port: number
   /** Routes with `access: 'public'` only. */
   readonly routes: readonly RouteDefinition[]
-  /** Default: `kernel.http.heartbeatMs`. */
-  readonly heartbeatMs?: number
   /** True if only one thread listens on the port. */
   readonly isAlone?: boolean
 }
@@ -63,7 +61,6 @@ export async function openListener(
       maxBytes: http.maxHeaderBytes,
     }),
     ...serverLimits(http),
-    ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
     log,
     access: null,
   })
