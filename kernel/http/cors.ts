@@ -15,39 +15,29 @@ export interface Cors {
   names(origin: string): boolean
 }
 
+const VARY = ['vary', 'origin']
+const EXPOSED = ['access-control-expose-headers', 'x-request-id, x-weir-model']
+const PREFLIGHT = [
+  'access-control-allow-methods',
+  'GET, POST, PUT, PATCH, DELETE, OPTIONS',
+  'access-control-allow-headers',
+  'content-type, authorization, x-api-key, x-request-id, anthropic-version, anthropic-beta',
+  'access-control-max-age',
+  PREFLIGHT_SECONDS,
+]
+
 /** @param origins `['*']` allows any, a list only those, `[]` none */
 export function createCors(origins: readonly string[]): Cors {
-  const allowed = new Set(origins)
-  if (origins.includes('*')) return { ...anyOrigin, names: (origin) => allowed.has(origin) }
+  const named = new Set(origins)
+  const names = (origin: string) => named.has(origin)
+  if (names('*')) return { ...anyOrigin, names }
+  const headersFor = (origin: string, headers: readonly string[]): ExtraHeaders =>
+    names(origin) ? ['access-control-allow-origin', origin, ...headers, ...VARY] : VARY
   return {
-    allows: (origin) => allowed.has(origin),
-    names: (origin) => allowed.has(origin),
-    replyHeaders: (origin) =>
-      allowed.has(origin)
-        ? [
-            'access-control-allow-origin',
-            origin,
-            'access-control-expose-headers',
-            'x-request-id, x-weir-model',
-            'vary',
-            'origin',
-          ]
-        : ['vary', 'origin'],
-    preflightHeaders: (origin) =>
-      allowed.has(origin)
-        ? [
-            'access-control-allow-origin',
-            origin,
-            'access-control-allow-methods',
-            'GET, POST, PUT, PATCH, DELETE, OPTIONS',
-            'access-control-allow-headers',
-            'content-type, authorization, x-api-key, x-request-id, anthropic-version, anthropic-beta',
-            'access-control-max-age',
-            PREFLIGHT_SECONDS,
-            'vary',
-            'origin',
-          ]
-        : ['vary', 'origin'],
+    names,
+    allows: names,
+    replyHeaders: (origin) => headersFor(origin, EXPOSED),
+    preflightHeaders: (origin) => headersFor(origin, PREFLIGHT),
   }
 }
 
