@@ -9,10 +9,10 @@ import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import { withoutSource } from './config/plugin-source.ts'
 import { Auth, type AuthService } from './contracts/auth.ts'
-import { ClientAddresses } from './contracts/client-address.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger, LogLevel } from './contracts/log.ts'
 import { ModelTargets } from './contracts/model-targets.ts'
+import { ClientAddresses } from './contracts/request-facts.ts'
 import { TrafficWatch } from './contracts/traffic.ts'
 import { EngineLoadsReplica, PendingWorkersReplica, WorkerTableReplica } from './contracts/worker.ts'
 import { createServer } from './create-server.ts'
@@ -69,7 +69,6 @@ export class GatewayThread {
   #traffic: TrafficWatch | null = null
   #server: HttpServer | null = null
   #reloading: Promise<void> = Promise.resolve()
-  /** The current configuration. */
   #kernel: KernelConfig
   /** The certificate files in use; null without TLS. */
   #tlsFiles: CheckedTlsFiles | null
@@ -106,22 +105,15 @@ export class GatewayThread {
       pending: openReplica(link, PendingWorkersReplica),
       log,
     })
-    this.upstream = new ThreadUpstream({
-      balance: this.balance,
-      config: kernel.upstream,
-      retry: kernel.retry,
-      log,
-    })
+    this.upstream = new ThreadUpstream(this.balance, kernel, log)
     table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
     try {
       this.#registerPlugins()
       const auth = this.#services.lookUp(Auth) ?? null
-      this.upstream.auth = auth
       this.#traffic = this.#services.lookUp(TrafficWatch) ?? null
-      this.upstream.traffic = this.#traffic
       const targets = this.#services.lookUp(ModelTargets) ?? null
-      this.upstream.targets = targets
+      this.upstream.connect(auth, this.#traffic, targets)
       this.balance.targets = targets
       if (this.#traffic !== null) this.balance.watch(this.#traffic)
       this.#requireAuth()

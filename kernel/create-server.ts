@@ -1,11 +1,18 @@
 /** Builds the HTTP server of a data thread from the configuration and the declarations of its plugins. */
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { AuthService } from './contracts/auth.ts'
-import type { ClientAddressing } from './contracts/client-address.ts'
 import type { Logger } from './contracts/log.ts'
+import type { ClientAddressing } from './contracts/request-facts.ts'
 import type { TrafficWatch } from './contracts/traffic.ts'
-import { type CompiledRoute, compileRoute, unmatchedRoute } from './http/compiled-route.ts'
-import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
+import {
+  type CompiledRoute,
+  type CompiledSocket,
+  compileRoute,
+  compileSocket,
+  messageRoute,
+  unmatchedRoute,
+  upgradeHooks,
+} from './http/compiled-route.ts'
 import { connectionsPerThread } from './http/connection-limit.ts'
 import { serverLimits } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'

@@ -1,18 +1,16 @@
 /** Runs the gateway: control on the main thread, data on the others. Imported by entry files only. */
 import { Counters, createCounters } from './balance/counters.ts'
 import type { GatewayThread, PluginListener } from './boot.ts'
-import { configDigests } from './config/config-digests.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
-import type { LoadedConfig } from './config/loaded-config.ts'
+import { configDigests, type LoadedConfig } from './config/loaded-config.ts'
 import type { ConfigSource } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
-import type { MetricsSnapshot } from './contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from './contracts/metric.ts'
 import type { ReloadPlan, ReloadReport } from './contracts/reload.ts'
-import { type ControlError, guardControl } from './control-guard.ts'
 import { messageOf } from './errors/message-of.ts'
 import { checkServerBinary } from './http/server-binary.ts'
 import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
-import { ControlMetrics } from './observe/control-metrics.ts'
+import { declareControlMetrics } from './observe/control-metrics.ts'
 import { createLogger } from './observe/log.ts'
 import { mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
@@ -27,7 +25,7 @@ import {
   reloadErrors,
   type ShutdownDemand,
 } from './plugin/kernel-commands.ts'
-import { ShutdownRequest } from './shutdown-request.ts'
+import { type ControlError, guardControl, ShutdownRequest } from './shutdown.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
@@ -118,7 +116,8 @@ class Control {
   readonly #shared = new SharedMemory()
   readonly #threadCount: number
   #thread: GatewayThread | null = null
-  #metrics: ControlMetrics | null = null
+  /** Sets the metrics of a load of the configuration. */
+  #loaded: ReturnType<typeof declareControlMetrics> = () => {}
   #threads: DataThreads | null = null
   readonly #shutdown = new ShutdownRequest()
   #unguard: () => void = () => {}
@@ -178,8 +177,8 @@ class Control {
       },
       plugins,
     )
-    this.#metrics = new ControlMetrics(this.#thread.metrics)
-    this.#noteReload(this.#thread, true)
+    this.#loaded = declareControlMetrics(this.#thread.metrics)
+    this.#loaded(true, this.#thread.certificatesExpireAtMs)
     this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
     this.#unguard = guardControl(this.#log, (error) => {
       this.#failure = error
@@ -279,20 +278,15 @@ class Control {
       })
       const { next, applied, needsRestart, plugins } = change
       await this.#takeOver(thread, { config: next, plugins })
-      this.#noteReload(thread, true)
+      this.#loaded(true, thread.certificatesExpireAtMs)
       change.confirm?.()
       this.#log.info({ applied, needs_restart: needsRestart }, 'configuration reloaded')
       return { applied, needsRestart }
     } catch (err) {
-      if (thread !== null) this.#noteReload(thread, false)
+      if (thread !== null) this.#loaded(false, thread.certificatesExpireAtMs)
       this.#log.error({ err }, 'configuration not reloaded; the previous one stays in effect')
       throw err
     }
-  }
-
-  #noteReload(thread: GatewayThread, isSuccessful: boolean): void {
-    this.#metrics?.reloaded(isSuccessful)
-    this.#metrics?.useCertificates(thread.certificatesExpireAtMs)
   }
 
   /** Reloads control first and rolls it back on failure, then publishes to the data threads. */

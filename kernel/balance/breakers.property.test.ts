@@ -146,8 +146,11 @@ class Pair {
     const state = model.isOver(this.nowMs) ? 'half_open' : model.state
     for (const breakers of this.threads) {
       expect(breakers.state(worker)).toBe(state)
-      expect(breakers.consecutiveSuccesses(worker.slot)).toBe(model.state === 'half_open' ? model.run : 0)
-      expect(breakers.consecutiveFailures(worker.slot)).toBe(model.state === 'half_open' ? 0 : model.run)
+      const isHalfOpen = model.state === 'half_open'
+      expect(breakers.runs(worker.slot)).toEqual({
+        failures: isHalfOpen ? 0 : model.run,
+        successes: isHalfOpen ? model.run : 0,
+      })
     }
   }
 }

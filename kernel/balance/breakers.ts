@@ -9,12 +9,23 @@
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { BreakerWatch } from '../contracts/traffic.ts'
 import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
-import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toCell, withRun } from './breaker-cell.ts'
+import {
+  CLOSED,
+  epochOf,
+  HALF_OPEN,
+  hasPassed,
+  MAX_RUN,
+  OPEN,
+  ProbePermits,
+  runOf,
+  stateOf,
+  toCell,
+  withRun,
+} from './breaker-cell.ts'
 import type { Availability, Tier } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { isSuspect } from './outliers.ts'
-import { hasPassed, ProbePermits } from './probe-permits.ts'
 import type { BreakerState, Fault } from './worker-balance.ts'
 
 /** Result of `acquire` if the breaker does not admit the request. */
@@ -253,16 +264,11 @@ export class Breakers {
     return state === OPEN && this.#isOpenOver(worker, this.#now()) ? 'half_open' : STATES[state]
   }
 
-  /** Consecutive failures since the last success; of an open breaker, those that opened it. */
-  consecutiveFailures(slot: number): number {
+  /** Consecutive failures since the last success, of an open breaker those that opened it; successes of a half-open one. */
+  runs(slot: number): { failures: number; successes: number } {
     const cell = this.#cells[this.#cellAt + slot]
-    return stateOf(cell) === HALF_OPEN ? 0 : runOf(cell)
-  }
-
-  /** Consecutive successes of a half-open breaker; 0 in other states. */
-  consecutiveSuccesses(slot: number): number {
-    const cell = this.#cells[this.#cellAt + slot]
-    return stateOf(cell) === HALF_OPEN ? runOf(cell) : 0
+    const run = runOf(cell)
+    return stateOf(cell) === HALF_OPEN ? { failures: 0, successes: run } : { failures: run, successes: 0 }
   }
 
   /** Time until an open breaker admits a probe, milliseconds; 0 in other states. */

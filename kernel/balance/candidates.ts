@@ -48,7 +48,6 @@ export class Candidates implements CandidateView {
   #found: Availability = EMPTY_TIER.found
   #untried = openAvailability(0)
   #accepts: Accepts | null = null
-  /** Excludes overloaded workers. */
   #avoidsOverload = false
   #avoidsOutliers = false
   /** The current fill has left out an outlier. */

@@ -1,11 +1,11 @@
 /**
  * Layout of the shared counters: a row per worker slot, shared columns, and columns per thread. Only `counters.ts`,
- * `breakers.ts`, `probe-permits.ts`, `outliers.ts`, `worker-statistics.ts` and `latency-weights.ts` access them.
+ * `breakers.ts`, `breaker-cell.ts`, `outliers.ts`, `worker-statistics.ts` and `latency-weights.ts` access them.
  *
  * ```
  * header | status | load | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
  * ```
- * All cells are Int32, and each column begins on a cache line of its own. The table of `last-errors.ts` follows.
+ * All cells are Int32, and each column begins on a cache line of its own. The table of last errors follows.
  */
 
 /** Shared columns. Only control writes the status. */
@@ -48,7 +48,7 @@ const SHARED_COLUMNS = 19
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const
 const THREAD_COLUMNS = 2
 
-/** Row of the table of last errors: version, time, length and text, see `last-errors.ts`. */
+/** Row of the table of last errors: version, time, length and text, see `worker-statistics.ts`. */
 export const ERROR_HEADER_CELLS = 3
 export const ERROR_TEXT_BYTES = 256
 export const ERROR_ROW_CELLS = ERROR_HEADER_CELLS + ERROR_TEXT_BYTES / Int32Array.BYTES_PER_ELEMENT

@@ -9,10 +9,10 @@
  * breaker is not closed is ignored here: the probes of the breaker decide.
  */
 import type { BreakerConfig } from '../config/breaker-config.ts'
+import { hasPassed } from './breaker-cell.ts'
 import type { Availability } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
-import { hasPassed } from './probe-permits.ts'
 import type { StallReports } from './worker-balance.ts'
 
 /** Share of a worker that has only failed. */

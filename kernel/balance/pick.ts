@@ -3,16 +3,22 @@
  * @hot
  */
 import type { CandidateReport, HookSignatures } from '../contracts/hook.ts'
-import type { PickLeg, PickRequest, Policy } from '../contracts/policy.ts'
+import type { PickLeg, PickRequest, Policy, RandomSource } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import { NO_PENDING_WORKERS, type PendingWorkers, type WorkerEntry } from '../contracts/worker.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { retryAfter } from '../errors/gateway-error.ts'
 import { balanceErrors } from './balance-errors.ts'
-import { REFUSED } from './breakers.ts'
+import { type Breakers, REFUSED } from './breakers.ts'
 import { type CandidateParts, Candidates } from './candidates.ts'
-import { type CompiledTable, type ModelRoute, UNKNOWN_MODEL, WORKER_TYPE_OF_LEG } from './compiled-table.ts'
+import {
+  type CompiledTable,
+  isListed,
+  type ModelRoute,
+  UNKNOWN_MODEL,
+  WORKER_TYPE_OF_LEG,
+} from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import type { ModelPolicies } from './model-policies.ts'
 import { isSuspect } from './outliers.ts'
@@ -51,6 +57,7 @@ class CurrentRequest implements PickRequest {
 export interface PickerParts extends CandidateParts, AttemptCounters {
   readonly policies: ModelPolicies
   readonly pending?: { readonly current: PendingWorkers }
+  readonly random: RandomSource
 }
 
 export class Picker {
@@ -83,6 +90,27 @@ export class Picker {
     const { onPick } = ctx.hooks
     const hooked = onPick === null ? null : this.#pickByHook(onPick, ctx, canonical, options.leg ?? 'whole')
     return hooked ?? this.#pickByPolicy(ctx, canonical, options)
+  }
+
+  /**
+   * Whether a request goes to a prefill/decode pair: draws in proportion to the number of workers of each side. A side that
+   * lists the model is preferred to one of wildcard workers, and a side without an available worker is not used if the other
+   * has one.
+   */
+  usesPair(model: string): boolean {
+    const table = this.#table
+    if (!table.hasPairs) return false
+    const canonical = table.canonicalModel(model)
+    const prefill = table.routeOf(canonical, 'prefill')
+    const decode = table.routeOf(canonical, 'decode')
+    if (prefill === null || decode === null) return false
+    const whole = table.routeOf(canonical, 'whole')
+    if (whole === null) return true
+    const { breakers, random } = this.#parts
+    const takesPair = drawn(whole, prefill, decode, random)
+    const isPairUp = hasAvailable(prefill, breakers) && hasAvailable(decode, breakers)
+    if (takesPair) return isPairUp || !hasAvailable(whole, breakers)
+    return isPairUp && !hasAvailable(whole, breakers)
   }
 
   /** Ignores onPick hooks, which may choose any worker. */
@@ -231,4 +259,19 @@ function reportChoice(
     }),
   )
   return { explanation: policy.explain?.() ?? null, candidates }
+}
+
+function drawn(whole: ModelRoute, prefill: ModelRoute, decode: ModelRoute, random: RandomSource): boolean {
+  const isPairListed = isListed(prefill) && isListed(decode)
+  if (isListed(whole) !== isPairListed) return isPairListed
+  const pairWorkers = prefill.holderCount + decode.holderCount
+  return random() * (whole.holderCount + pairWorkers) < pairWorkers
+}
+
+function hasAvailable({ tiers }: ModelRoute, breakers: Breakers): boolean {
+  for (let i = 0; i < tiers.length; i++) {
+    const { workers } = tiers[i]
+    for (let at = 0; at < workers.length; at++) if (breakers.isAvailable(workers[at])) return true
+  }
+  return false
 }

@@ -1,9 +1,40 @@
 /** Policies by name: `round_robin`, and those of plugins. */
-
-import type { Policy, PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
+import type {
+  CandidateView,
+  Policy,
+  PolicyFactory,
+  PolicyOptions,
+  PolicyOverlay,
+  PolicyParts,
+} from '../contracts/policy.ts'
 import { balanceErrors } from './balance-errors.ts'
-import { foldPolicyName, PLAIN_POLICY } from './policy-name.ts'
-import { RoundRobin } from './round-robin.ts'
+
+/** The kernel's own policy, used if no plugin provides one. */
+export const PLAIN_POLICY = 'round_robin'
+
+/** Names are compared without letter case and underscores. */
+export function foldPolicyName(name: string): string {
+  return name.toLowerCase().replaceAll('_', '')
+}
+
+/** Keeps the counter a small integer; the wrap-around shifts one turn in 2^30. */
+const TURN_MASK = 0x3fff_ffff
+
+/**
+ * The available workers in turn: one counter, modulo their number. It belongs to one model on one thread, so the distribution
+ * is exact per thread. @hot
+ */
+class RoundRobin implements Policy {
+  readonly name = PLAIN_POLICY
+  readonly needsBody = false
+  #turn = 0
+
+  pick(candidates: CandidateView): number {
+    const index = this.#turn % candidates.length
+    this.#turn = (this.#turn + 1) & TURN_MASK
+    return index
+  }
+}
 
 export interface RegisteredPolicy {
   /** As registered. */

@@ -16,15 +16,12 @@ import type {
 import { Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
-import type { Counters } from './counters.ts'
-import { LastErrors } from './last-errors.ts'
+import { type Counters, SlotAllocator } from './counters.ts'
 import { LatencyWeights, WEIGHT_PERIOD_MS } from './latency-weights.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { Outliers } from './outliers.ts'
-import { drawsPair } from './pairing.ts'
 import { Picker } from './pick.ts'
 import { PolicyRegistry } from './policy-registry.ts'
-import { SlotAllocator } from './slot-allocator.ts'
 import type {
   Attempt,
   BreakerState,
@@ -33,7 +30,7 @@ import type {
   WorkerBalance,
   WorkerFigures,
 } from './worker-balance.ts'
-import { WorkerStatistics } from './worker-statistics.ts'
+import { LastErrors, WorkerStatistics } from './worker-statistics.ts'
 
 /** The worker table of this thread; a `ReplicaView` implements it. */
 export interface TableSource {
@@ -80,13 +77,11 @@ export class ThreadBalance implements WorkerBalance {
   readonly #policies: ModelPolicies
   readonly #slots: SlotAllocator
   readonly #picker: Picker
-  readonly #random: RandomSource
   #table: CompiledTable
 
   constructor(options: ThreadBalanceOptions) {
     const { counters, metrics, shared, random = Math.random, now = Date.now } = options
     this.#counters = counters
-    this.#random = random
     this.#breakers = new Breakers(counters, options.breaker, now)
     this.#now = now
     this.#outliers = new Outliers(counters, options.breaker, now)
@@ -112,6 +107,7 @@ export class ThreadBalance implements WorkerBalance {
       policies: this.#policies,
       loads: options.loads,
       pending: options.pending,
+      random,
       now,
     })
     options.table.onChange((next) => this.#swapTable(next))
@@ -145,10 +141,7 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   usesPair(model: string): boolean {
-    const table = this.#table
-    const breakers = this.#breakers
-    const random = this.#random
-    return drawsPair(table, table.canonicalModel(model), { breakers, random })
+    return this.#picker.usesPair(model)
   }
 
   canonicalModel(model: string): string {
@@ -204,10 +197,7 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   breakerRuns(slot: number): { failures: number; successes: number } {
-    return {
-      failures: this.#breakers.consecutiveFailures(slot),
-      successes: this.#breakers.consecutiveSuccesses(slot),
-    }
+    return this.#breakers.runs(slot)
   }
 
   figures(slot: number): WorkerFigures {
@@ -272,7 +262,6 @@ export class ThreadBalance implements WorkerBalance {
     this.#outliers.configure(breaker)
   }
 
-  /** Closes the policies. */
   close(): void {
     if (this.#weighing !== null) clearInterval(this.#weighing)
     this.#policies.close()

@@ -1,11 +1,42 @@
 /** The kernel's own section of the configuration file: types, schema, defaults. */
-
 import type { Static } from 'typebox'
 import { Type } from '../contracts/type.ts'
 import { BreakerConfigSchema } from './breaker-config.ts'
-import { integer, MAX_TIMER_MS } from './number-settings.ts'
-import { RetryConfigSchema } from './retry-config.ts'
+import { integer, MAX_TIMER_MS, number } from './number-settings.ts'
 import { TlsConfigSchema } from './tls-config.ts'
+
+const ONE_DAY_MS = 86_400_000
+
+const RetryConfigSchema = Type.Object(
+  {
+    maxAttempts: integer(
+      { default: 5, min: 1 },
+      'Attempts per request, including the first; 1 disables retries.',
+    ),
+    initialBackoffMs: integer(
+      { default: 50, min: 1, max: ONE_DAY_MS },
+      'Delay before the second attempt, in milliseconds.',
+    ),
+    maxBackoffMs: integer(
+      { default: 30_000, min: 1, max: ONE_DAY_MS },
+      'Longest delay between attempts, in milliseconds.',
+    ),
+    maxWaitMs: integer(
+      { default: 1_000, min: 0, max: ONE_DAY_MS },
+      'Longest Retry-After of a worker to wait for, in milliseconds. If it is longer, another worker is tried at once, or the client gets the response.',
+    ),
+    backoffMultiplier: number({ default: 1.5, min: 1 }, 'Growth of the delay with each attempt.'),
+    jitterFactor: number(
+      { default: 0.2, min: 0, max: 1 },
+      'Random variation of each delay, as a share of it.',
+    ),
+    statuses: Type.Array(Type.Integer({ minimum: 400, maximum: 599 }), {
+      default: [408, 429, 500, 502, 503, 504, 529],
+      description: 'Response statuses of workers that are retried and count as failures.',
+    }),
+  },
+  { default: {}, additionalProperties: false },
+)
 
 const milliseconds = (value: number, description: string) =>
   integer({ default: value, min: 0, max: MAX_TIMER_MS }, description)

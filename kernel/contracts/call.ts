@@ -5,7 +5,7 @@
 import type { ModelParameters } from './model-targets.ts'
 import type { RelayContext } from './relay-context.ts'
 import type { TokenUsage } from './request.ts'
-import type { HeaderList, UpstreamFailure, UpstreamRequest } from './transport.ts'
+import type { Exchange, HeaderList, UpstreamFailure, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
 export interface Call {
@@ -81,13 +81,11 @@ export interface CallHandler {
 }
 
 /** A running call. */
-export interface OpenCall {
+export interface OpenCall extends Pick<Exchange, 'pause' | 'resume'> {
   /** Status of the response; 0 before it. */
   readonly status: number
   /** Worker of the current attempt; null between attempts. */
   readonly worker: WorkerEntry | null
-  pause(): void
-  resume(): void
   /** Aborts the call; the handler is not called again. Safe at any time, also twice. */
   abort(): void
   /** Ends the call as successful, if the caller knows that the response is complete; the handler is not called again. */

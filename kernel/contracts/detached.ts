@@ -1,10 +1,10 @@
 /**
- * Work without a client, such as a background response. It runs as a request (identity, hooks, limits, counters, log line,
+ * Work without a client. Detached work, such as a background response, runs as a request (identity, hooks, limits, counters, log line,
  * traces), and its caller gets the response.
  */
 import type { Identity } from './auth.ts'
 import type { RequestContext } from './request.ts'
-import type { Method } from './route-facts.ts'
+import type { Method } from './route.ts'
 import type { HeaderList } from './transport.ts'
 
 export interface DetachedWork {
@@ -36,4 +36,12 @@ export interface Detached {
   readonly done: Promise<DetachedOutcome>
   /** Cancels as if the client had disconnected: calls to workers are aborted. Safe at any time, also twice. */
   cancel(): void
+}
+
+/** Background work: it runs without a request and must end before the gateway does. */
+export interface BackgroundWork {
+  /** Settles when the work has ended; rejections are logged and counted. */
+  readonly done: Promise<unknown>
+  /** Called once if the work has not ended at the end of the grace period, to save its progress. */
+  cancel?(): void
 }

@@ -1,5 +1,9 @@
-/** What is known of a request from its head on: what error formats and request slots get to see. */
+/**
+ * What is known of a request from its head on: what error formats and request slots get, and how its client address is found.
+ */
 import type { Identity } from './auth.ts'
+import { token } from './token.ts'
+import type { HeaderList } from './transport.ts'
 
 export interface RequestFacts {
   /** Upper case. */
@@ -21,3 +25,13 @@ export interface RequestSlot<T> {
   get(request: RequestFacts): T | undefined
   set(request: RequestFacts, value: T): void
 }
+
+export interface ClientAddressing {
+  /** Header in which proxies send the client address; lower case. */
+  readonly header: string
+  /** @param peer remote address of the connection @param headers request headers, including every line of `header` */
+  addressOf(peer: string, headers: HeaderList): string
+}
+
+/** Without it, the client address is that of the connection. */
+export const ClientAddresses = token<ClientAddressing>('client-addresses')

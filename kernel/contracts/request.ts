@@ -2,7 +2,7 @@
 import type { Validator } from '../schema/validate.ts'
 import type { ErrorEncoder } from './error-format.ts'
 import type { RequestFacts } from './request-facts.ts'
-import type { RouteFacts } from './route-facts.ts'
+import type { RouteFacts } from './route.ts'
 import type { HeaderList } from './transport.ts'
 
 /** Extra response headers: [name, value, …], names lower-case. */
@@ -151,4 +151,10 @@ export interface RequestContext extends RequestFacts {
   onAbort(listener: () => void): void
   /** Called once if the client disconnects, or the request fails elsewhere, before the response is complete. */
   onCancel(listener: () => void): void
+}
+
+/** A declared route: its properties and its handler. */
+export interface RouteDefinition extends RouteFacts {
+  /** May return a promise or keep the context; what it throws becomes the error response. */
+  readonly handler: (ctx: RequestContext) => void | Promise<void>
 }

@@ -1,25 +1,15 @@
 /** The upstream as plugins use it: open a call, or relay a response. */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
-import type { ModeControl } from './mode-control.ts'
-import type { ModelParameters } from './model-targets.ts'
 import type { SinkListener } from './relay-context.ts'
 import type { RelayOptions } from './relay-options.ts'
 import type { RequestContext } from './request.ts'
-import type { HeaderList, UpstreamRequest } from './transport.ts'
-import type { UsageEstimator } from './usage-estimator.ts'
+import type { HeaderList } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
+import type { ModeControl } from './worker-control.ts'
 
-/** Relay of an open call; the owner of the call passes on its events, from the head on. */
-export interface JoinedRelay extends CallHandler, SinkListener {
-  /** The client's request for one worker. Parameters as for `Call.requestFor`. */
-  requestFor(
-    worker: WorkerEntry,
-    model: string,
-    attempt: number,
-    parameters: ModelParameters | null,
-  ): UpstreamRequest
-}
+/** Relay of an open call; the owner of the call passes on its events, from the head on, and sends its request. */
+export interface JoinedRelay extends CallHandler, SinkListener, Pick<Call, 'requestFor'> {}
 
 /** A request of a plugin to a model. */
 export interface ModelQuestion {
@@ -80,10 +70,7 @@ export interface Upstream {
   toGatewayError(ctx: RequestContext, cause: unknown): GatewayError
   /** Streams the response of an open call to the client of the context. */
   joinRelay(ctx: RequestContext, options: RelayOptions, call: OpenCall): JoinedRelay
-  /** Control operations of a connection mode; null if no plugin provides them. @param mode as in `WorkerEntry.connectionMode` */
-  controlOf(mode: string): ModeControl | null
-  /** Control operations of workers with the scheme of this URL. */
-  controlFor(url: string): ModeControl | null
+  /** Control operations of all connection modes; for those of workers see `workerControls`. */
   controls(): readonly ModeControl[]
   /**
    * Request headers for a worker: the forwarded headers of the client and the worker's credentials.
@@ -106,4 +93,31 @@ export interface Upstream {
    * until the first byte is sent to the client. Never throws: errors become the client's response.
    */
   relay(ctx: RequestContext, options: RelayOptions): void
+}
+
+/** A stream whose usage the worker did not report. */
+export interface UnreportedStream {
+  /** Canonical id. */
+  readonly model: string
+  /** Endpoint of the route, such as `chat`, whose format the body has. */
+  readonly endpoint: string
+  /** The client's request; null for one that was too large to be kept. */
+  readonly body: Buffer | null
+  /** Text that the client has received, or its beginning. */
+  readonly text: string
+}
+
+export interface StreamCount {
+  /** Null if the prompt of the request cannot be counted. */
+  readonly input: number | null
+  /** Tokens of the text. */
+  readonly output: number
+}
+
+/** Counts the tokens of streams whose usage the worker did not report. Set with `Upstream.estimateUsage`. */
+export interface UsageEstimator {
+  /** True if a tokenizer of the model is loaded. @param model canonical */
+  covers(model: string): boolean
+  /** Never rejects. @returns null if the text cannot be counted, or too many streams are being counted */
+  count(stream: UnreportedStream): Promise<StreamCount | null>
 }

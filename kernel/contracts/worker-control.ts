@@ -2,11 +2,32 @@
  * Control operations of one connection mode: probes, discovery, load and management of its workers, outside the hot path.
  * Code outside a transport's folder need not compare connection modes or runtimes.
  */
-
 import type { Logger } from './log.ts'
-import type { ModeControl } from './mode-control.ts'
+import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
+
+/** The part of a mode's control operations that the kernel uses; `WorkerControl` extends it for plugins. */
+export interface ModeControl {
+  /** As in `WorkerEntry.connectionMode`. */
+  readonly mode: string
+  /** URL schemes of its workers, without colon, such as `http`. */
+  readonly schemes: readonly string[]
+  /**
+   * Writes the credential headers of a worker. Called for each request to a worker of the mode, external or not.
+   *
+   * @param mayPassOn true if a client's authorization may be forwarded: it is no key of the gateway
+   * @returns false if a bearer token is sufficient; then nothing was written
+   */
+  writeCredentials?(
+    headers: HeaderList,
+    ctx: RequestContext,
+    worker: WorkerEntry,
+    mayPassOn: (authorization: string) => boolean,
+  ): boolean
+  /** Called after every plugin has stopped. */
+  close?(): void
+}
 
 /** A control call to a worker, outside the hot path. */
 export interface WorkerCall {

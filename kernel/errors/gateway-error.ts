@@ -1,5 +1,5 @@
 /** The error class of the gateway: code, kind, source and rendering. Created only by error tables. */
-import { isFieldValue, isToken } from '../wire/header-syntax.ts'
+import { filterHeaders, isFieldValue, isToken } from '../wire/headers.ts'
 
 /** HTTP status of each kind of failure. */
 export const STATUS_OF_KIND = Object.freeze({
@@ -65,11 +65,8 @@ function toErrorCode(code: string): string {
   return ERROR_CODE.test(code) ? code : MALFORMED_CODE
 }
 
-function sendableHeaders(headers: readonly string[]): readonly string[] {
-  const kept: string[] = []
-  for (let at = 0; at + 1 < headers.length; at += 2)
-    if (isToken(headers[at]) && isFieldValue(headers[at + 1])) kept.push(headers[at], headers[at + 1])
-  return kept
+function isSendable(name: string, value: string): boolean {
+  return isToken(name) && isFieldValue(value)
 }
 
 export interface ErrorFacts {
@@ -99,7 +96,7 @@ export class GatewayError extends Error {
     this.source = facts.source
     this.isRetryable = facts.isRetryable
     this.param = options.param ?? null
-    this.headers = options.headers === undefined ? [] : sendableHeaders(options.headers)
+    this.headers = options.headers === undefined ? [] : filterHeaders(options.headers, isSendable)
   }
 }
 

@@ -8,17 +8,15 @@ import type { RouteHooks, WorkerErrorText } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
 import type { ExtraHeaders, StreamOptions, StreamWriter, TokenUsage } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
-import { headerOf } from '../wire/header-list.ts'
-import { isFieldValue } from '../wire/header-syntax.ts'
+import { headerOf, isFieldValue } from '../wire/headers.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { failHookedResponse, failRequest } from './fail.ts'
 import { HookedResponse } from './hooked-response.ts'
 import { RequestBody } from './request-body.ts'
-import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader } from './request-headers.ts'
 import { assertHeaders } from './response-check.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
-import type { ServedRequest, ServerParts } from './server-parts.ts'
+import { finishRequest, type ServedRequest, type ServerParts } from './server-parts.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -41,7 +39,6 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   errorCode: string | null = null
   modules: string[] | null = null
   isFailing = false
-  /** The access check has passed. */
   isAdmitted = false
   encodeError: ErrorEncoder | null = null
   openIndex = -1
@@ -291,13 +288,12 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
 
   onAbort(listener: () => void): void {
     if (this.isAborted) listener()
-    else if (!this.isDone) this.#addAbortListener(listener)
+    else if (!this.isDone) this.#abortListeners = withListener(this.#abortListeners, listener)
   }
 
   onCancel(listener: () => void): void {
     if (this.isAborted || this.isFailing) listener()
-    else if (this.#cancelListeners === null) this.#cancelListeners = [listener]
-    else this.#cancelListeners.push(listener)
+    else this.#cancelListeners = withListener(this.#cancelListeners, listener)
   }
 
   #cancelWork(): void {
@@ -313,11 +309,6 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     if (listener !== null) this.#call(() => listener.onCancel())
   }
 
-  #addAbortListener(listener: () => void): void {
-    if (this.#abortListeners === null) this.#abortListeners = [listener]
-    else this.#abortListeners.push(listener)
-  }
-
   /** An exception of a listener has no caller that could catch it, and must not end the thread. */
   #call(listener: () => void): void {
     try {
@@ -326,6 +317,13 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
       this.server.log.error({ err: error, request_id: this.requestId }, 'listener of a request failed')
     }
   }
+}
+
+/** @param listeners null without any, which costs a request no list */
+function withListener(listeners: (() => void)[] | null, added: () => void): (() => void)[] {
+  if (listeners === null) return [added]
+  listeners.push(added)
+  return listeners
 }
 
 function decode(value: string): string {

@@ -1,9 +1,8 @@
 /** Fails requests: the error, the `onError` hooks, and the error response in the route's format. */
 import type { WholeResponse } from '../contracts/request.ts'
 import { UpstreamFailure } from '../contracts/transport.ts'
-import { apiErrorFormat } from '../errors/error-formats.ts'
+import { apiErrorFormat, renderError } from '../errors/error-formats.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { renderError } from '../errors/render-error.ts'
 import { toUpstreamError } from '../upstream/upstream-errors.ts'
 import { isObject } from '../wire/is-object.ts'
 import { httpErrors } from './http-errors.ts'

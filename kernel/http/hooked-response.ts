@@ -141,7 +141,6 @@ export class HookedResponse {
     this.#ctx.resumeWriter()
   }
 
-  /** Passes one piece to the hooks. */
   #take(chunk: Buffer): void {
     const { onEvents } = this.#hooks
     if (this.#splitter === null || onEvents === null) {

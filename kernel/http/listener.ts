@@ -1,7 +1,7 @@
 /** Opens a separate listener for a plugin. */
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
 import { compileRoute, NO_HOOKS, unmatchedRoute } from './compiled-route.ts'
 import { createCors } from './cors.ts'
 import { headerRules } from './request-headers.ts'
@@ -27,16 +27,20 @@ export function serverLimits(http: KernelConfig['http']) {
   }
 }
 
+/** A separate HTTP listener of a plugin, such as that of the simulated engine. */
+export interface ListenerOptions {
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
+  /** Routes with `access: 'public'` only. */
+  readonly routes: readonly RouteDefinition[]
+  /** True if only one thread listens on the port. */
+  readonly isAlone?: boolean
+}
+
 /** @throws when a route is not public (this listener checks no keys) or the address is not available */
 export async function openListener(
-  options: {
-    host: string
-    port: number
-    routes: readonly RouteDefinition[]
-    heartbeatMs?: number
-    /** One thread only listens on the port. */
-    isAlone?: boolean
-  },
+  options: ListenerOptions,
   http: KernelConfig['http'],
   log: Logger,
 ): Promise<{ server: HttpServer; port: number }> {
@@ -57,7 +61,6 @@ export async function openListener(
       maxBytes: http.maxHeaderBytes,
     }),
     ...serverLimits(http),
-    ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
     log,
     access: null,
   })

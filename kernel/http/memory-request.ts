@@ -4,13 +4,12 @@
  */
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedOutcome, DetachedWork } from '../contracts/detached.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
 import type { ResponseReceiver } from '../contracts/socket.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { HttpContext } from './context.ts'
 import { MemoryResponseSink } from './memory-response-sink.ts'
-import type { CopiedHeaders } from './request-headers.ts'
-import { makeRequestId } from './request-id.ts'
+import { type CopiedHeaders, makeRequestId } from './request-headers.ts'
 import type { ServerParts } from './server-parts.ts'
 
 /** Bytes of the response of detached work that are kept. */
@@ -53,30 +52,6 @@ export function openMemoryRequest(
   return ctx
 }
 
-/** Keeps the beginning of a response. */
-class KeptResponse implements ResponseReceiver {
-  readonly #chunks: Buffer[] = []
-  #byteCount = 0
-
-  get body(): Buffer {
-    return Buffer.concat(this.#chunks)
-  }
-
-  onType(): void {}
-
-  onData(chunk: string | Buffer): boolean {
-    if (this.#byteCount >= MAX_KEPT_BYTES) return true
-    const bytes = Buffer.from(chunk as string).subarray(0, MAX_KEPT_BYTES - this.#byteCount)
-    this.#byteCount += bytes.length
-    this.#chunks.push(bytes)
-    return true
-  }
-
-  onEnd(): void {}
-
-  onCut(): void {}
-}
-
 /**
  * @param route its hooks run; its handler is replaced by the `run` of the work
  * @param metrics null if metrics are off
@@ -88,9 +63,22 @@ export function openDetached(
   work: DetachedWork,
 ): { readonly ctx: HttpContext; readonly detached: Detached } {
   const { promise, resolve } = Promise.withResolvers<DetachedOutcome>()
-  const kept = new KeptResponse()
-  const onDone = () => resolve({ status: ctx.status, errorCode: ctx.errorCode, body: kept.body })
-  const sink = new MemoryResponseSink(kept, onDone, (err) =>
+  const chunks: Buffer[] = []
+  let byteCount = 0
+  const receiver: ResponseReceiver = {
+    onType() {},
+    onData(chunk) {
+      if (byteCount >= MAX_KEPT_BYTES) return true
+      const bytes = Buffer.from(chunk as string).subarray(0, MAX_KEPT_BYTES - byteCount)
+      byteCount += bytes.length
+      chunks.push(bytes)
+      return true
+    },
+    onEnd() {},
+    onCut() {},
+  }
+  const onDone = () => resolve({ status: ctx.status, errorCode: ctx.errorCode, body: Buffer.concat(chunks) })
+  const sink = new MemoryResponseSink(receiver, onDone, (err) =>
     server.log.error({ err, path: route.definition.path }, 'receiver of detached work failed'),
   )
   const headers = [...(work.headers ?? [])]

@@ -2,7 +2,7 @@
 import type { ExtraHeaders } from '../contracts/request.ts'
 import type { ResponseReceiver } from '../contracts/socket.ts'
 import type { HeaderList } from '../contracts/transport.ts'
-import { headerOf } from '../wire/header-list.ts'
+import { headerOf } from '../wire/headers.ts'
 import { hasNoBody, ResponseSink } from './response-sink.ts'
 
 export class MemoryResponseSink extends ResponseSink {

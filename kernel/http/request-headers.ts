@@ -1,14 +1,13 @@
 /**
- * Copies the declared request headers, and rejects invalid ones that the server library accepts.
+ * Copies the declared request headers, rejects invalid ones that the server library accepts, and finds or makes the request id.
  * @hot @source RFC 9112 sections 5, 6.3
  */
 import type { HttpRequest } from 'uWebSockets.js'
+import { randomFillSync } from 'node:crypto'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { headerOf, removeHeader } from '../wire/header-list.ts'
-import { isFieldValue, isToken } from '../wire/header-syntax.ts'
+import { headerOf, isFieldValue, isToken, removeHeader } from '../wire/headers.ts'
 import { httpErrors } from './http-errors.ts'
-import { isUsableRequestId } from './request-id.ts'
 
 /** Actions for a header: keep it for handlers, forward it to the worker, check the framing. */
 const KEEP = 1
@@ -187,4 +186,35 @@ function setHeader(headers: string[], name: string, value: string): void {
     headers[place + 1] = value
     removeHeader(headers, name, place + 2)
   }
+}
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const ID_CHARS = 24
+const BATCH = 256
+
+/** Random letters for the next ids, made in batches: one random call and one slice per id. bench: relay-json */
+const pool = Buffer.alloc(ID_CHARS * BATCH)
+let used = pool.length
+
+/** @returns the prefix and 24 random characters of A-Z, a-z, 0-9 */
+export function makeRequestId(prefix: string): string {
+  if (used === pool.length) refill()
+  const id = prefix + pool.toString('latin1', used, used + ID_CHARS)
+  used += ID_CHARS
+  return id
+}
+
+function refill(): void {
+  randomFillSync(pool)
+  for (let i = 0; i < pool.length; i++) pool[i] = ALPHABET.charCodeAt(pool[i] % 62)
+  used = 0
+}
+
+/** True for a value that may be echoed: not empty, printable ASCII only. */
+function isUsableRequestId(value: string): boolean {
+  for (let i = 0; i < value.length; i++) {
+    const code = value.charCodeAt(i)
+    if (code < 0x20 || code > 0x7e) return false
+  }
+  return value.length > 0
 }

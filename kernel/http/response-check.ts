@@ -5,7 +5,7 @@
  */
 import type { IncomingResponse } from '../contracts/hook.ts'
 import type { WholeResponse } from '../contracts/request.ts'
-import { isToken } from '../wire/header-syntax.ts'
+import { filterHeaders, isToken } from '../wire/headers.ts'
 
 /** Framing headers, which only the gateway writes. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
@@ -46,10 +46,7 @@ export function checkedResponse(reply: WholeResponse, owner: string): CheckedRes
 }
 
 function withoutOwn(headers: readonly string[]): string[] {
-  const kept: string[] = []
-  for (let i = 0; i < headers.length; i += 2)
-    if (!OWN_HEADERS.has(headers[i].toLowerCase())) kept.push(headers[i], headers[i + 1])
-  return kept
+  return filterHeaders(headers, (name) => !OWN_HEADERS.has(name.toLowerCase()))
 }
 
 function assertStatus(status: number, owner: string): void {

@@ -1,7 +1,7 @@
 /** Runs one request: the `onRequest` hooks, then the handler. An exception of either fails the request. */
 import type { WholeResponse } from '../contracts/request.ts'
+import { renderError } from '../errors/error-formats.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { renderError } from '../errors/render-error.ts'
 import { checkModel } from '../upstream/key-scope.ts'
 import type { HttpContext } from './context.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'

@@ -1,9 +1,34 @@
-/** The app of uWebSockets.js: its address, its certificates, and when it accepts connections. */
+/** The library uWebSockets.js and its app: address, certificates, and when it accepts connections. */
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import { createRequire } from 'node:module'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { isLoopback } from './foreign-page.ts'
-import { serverLibrary } from './server-library.ts'
+import { BootError } from '../errors/boot-error.ts'
+import { isLoopback } from './cors.ts'
 import type { TlsFiles } from './tls-files.ts'
+
+/** Members that the types of the library omit. */
+interface Untyped {
+  readonly _cfg?: (key: string) => void
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
+}
+type Library = typeof import('uWebSockets.js') & Untyped
+
+export const serverLibrary = load(() => createRequire(import.meta.url)('uWebSockets.js') as Library)
+
+/** @throws BootError if this platform or Node version has no binary */
+export function load<T>(open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    const { platform, arch, version } = process
+    // The reason follows a list of supported platforms in the message.
+    const reason = /^Error: (.*)$/m.exec(String((error as Error).message))?.[1] ?? String(error)
+    throw new BootError(
+      `the HTTP server's binary for ${platform}-${arch} and Node ${version} cannot be loaded (${reason}): run npm install with this Node, optional packages included; Linux needs glibc`,
+      error,
+    )
+  }
+}
 
 const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = serverLibrary
 const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = serverLibrary
@@ -18,7 +43,6 @@ interface ListeningApp {
 }
 
 export class ServerApp {
-  /** Clients must present a certificate. */
   needsCertificate: boolean
   /** It listens on an address of this machine alone. */
   isLocal = false
@@ -120,4 +144,35 @@ export class ServerApp {
     this.#addRoutes(this.#app)
     return this.#app
   }
+}
+
+interface Link<Args extends unknown[]> {
+  callback: ((...args: Args) => void) | null
+}
+
+/**
+ * The functions that the server library calls. The library never frees an app and keeps its functions; it gets functions
+ * that reach these through a link, so that a closed server and everything it refers to can be collected.
+ */
+export class LibraryCallbacks {
+  readonly #releases: (() => void)[] = []
+
+  /** @returns a function for the library, which calls this one until `release` */
+  add<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
+    const link: Link<Args> = { callback }
+    this.#releases.push(() => {
+      link.callback = null
+    })
+    return follow(link)
+  }
+
+  /** Call after the apps have closed. */
+  release(): void {
+    for (const release of this.#releases.splice(0)) release()
+  }
+}
+
+/** Not part of `add`: the returned function must not share a scope with the callback. */
+function follow<Args extends unknown[]>(link: Link<Args>): (...args: Args) => void {
+  return (...args) => link.callback?.(...args)
 }

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { createLogger } from '../observe/log.ts'
+import { serverLibrary } from './server-app.ts'
 import { checkServerBinary } from './server-binary.ts'
-import { serverLibrary } from './server-library.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-binary-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -28,7 +28,7 @@ const THIS_PLATFORM = `${process.platform}-${process.arch}-${process.versions.mo
 
 /**
  * Call before the library is loaded. Without a digest for the platform, and none configured, the digest is only logged. A
- * missing binary is reported by `server-library.ts`.
+ * missing binary is reported by `server-app.ts`.
  *
  * @throws BootError when the digest is not the expected one
  */

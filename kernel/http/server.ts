@@ -1,36 +1,36 @@
 /** The uWebSockets.js server: matches routes, creates request contexts and knows the open ones. @hot */
 
 import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js'
-import type { ClientAddressing } from '../contracts/client-address.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { Method } from '../contracts/route-facts.ts'
+import type { ClientAddressing } from '../contracts/request-facts.ts'
+import type { Method } from '../contracts/route.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { bodyError, checkAccess } from './admission.ts'
-import { BodyBudget, type BodyLimits } from './body-budget.ts'
-import { BodyPool } from './body-pool.ts'
+import { BodyBudget, type BodyLimits, BodyPool } from './body-memory.ts'
 import { type ClientLimits, ClientTimeouts } from './client-timeouts.ts'
-import { type CompiledRoute, NO_HOOKS, wildcardRest } from './compiled-route.ts'
-import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
+import {
+  type CompiledRoute,
+  type CompiledSocket,
+  NO_HOOKS,
+  upgradeRoute,
+  wildcardRest,
+} from './compiled-route.ts'
 import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
 import { HttpResponseSink } from './http-response-sink.ts'
-import { LibraryCallbacks } from './library-callbacks.ts'
-import { LongBodies } from './long-bodies.ts'
+import { LongBodies } from './json-body.ts'
 import { openDetached } from './memory-request.ts'
-import { OpenRequests } from './open-requests.ts'
-import { readBody } from './read-body.ts'
-import { RefusedBody } from './refused-body.ts'
-import { copyHeaders, type HeaderRules } from './request-headers.ts'
-import { makeRequestId } from './request-id.ts'
+import { RefusedBody, readBody } from './read-body.ts'
+import { copyHeaders, type HeaderRules, makeRequestId } from './request-headers.ts'
 import { runRequest } from './run-request.ts'
-import { ServerApp } from './server-app.ts'
-import type { ServedRequest, ServerParts } from './server-parts.ts'
+import { LibraryCallbacks, ServerApp } from './server-app.ts'
+import { OpenRequests, type ServedRequest, type ServerParts } from './server-parts.ts'
 import { type Handshake, type OnUpgrade, readHandshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
 

@@ -2,7 +2,7 @@
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import { ANONYMOUS_TENANT, tenantOf } from '../contracts/auth.ts'
 import type { SocketBounds } from '../contracts/socket.ts'
-import type { CompiledSocket } from './compiled-socket.ts'
+import type { CompiledSocket } from './compiled-route.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
 import type { HttpResponseSink } from './http-response-sink.ts'
@@ -41,7 +41,6 @@ export class SocketServer {
     this.#onClosed = onClosed
   }
 
-  /** Number of open sockets. */
   get size(): number {
     let count = 0
     for (const sockets of this.#open.values()) count += sockets.size

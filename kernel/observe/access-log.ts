@@ -1,17 +1,7 @@
 /** @hot Writes one access log line per request. */
 
-import type { WorkerErrorText } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { RequestContext } from '../contracts/request.ts'
-
-/** Fields of a request that calls to workers set. */
-export interface CallFacts {
-  /** URL of the worker picked last; null without a pick. */
-  readonly workerUrl: string | null
-  readonly attempts: number
-  readonly virtualModel: string | null
-  readonly workerError: WorkerErrorText | null
-}
+import type { RelayContext } from '../contracts/relay-context.ts'
 
 /** Longest logged model name, characters; clients choose it. */
 const MAX_MODEL = 128
@@ -19,11 +9,11 @@ const MAX_MODEL = 128
 /**
  * Writes the line of a finished request: level error for 5xx and for streams that broke after a 200, warn for 4xx and for
  * clients that disconnected before the response, otherwise info. It never contains a header, a query string or
- * a body, except the beginning of a worker's error, see `upstream/worker-error-text.ts`.
+ * a body, except the beginning of a worker's error, see `upstream/call-faults.ts`.
  *
  * @param durationMs from arrival to the last byte of the response
  */
-export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, durationMs: number): void {
+export function writeAccessLine(log: Logger, ctx: RelayContext, durationMs: number): void {
   const status = ctx.status
   const fields = {
     request_id: ctx.requestId,

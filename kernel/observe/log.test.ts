@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Identity } from '../contracts/auth.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RequestContext } from '../contracts/request.ts'
-import { type CallFacts, writeAccessLine } from './access-log.ts'
-import { createAccessLogger, createLogger } from './log.ts'
-import { toTerminalLine } from './log-format.ts'
+import { writeAccessLine } from './access-log.ts'
+import { createAccessLogger, createLogger, toTerminalLine } from './log.ts'
 
 function recorder() {
   const lines: string[] = []
@@ -49,7 +49,7 @@ test('an error is written with its stack', () => {
 })
 
 /** The members of a context that the access log reads. */
-function finished(over: Partial<RequestContext & CallFacts>): RequestContext & CallFacts {
+function finished(over: Partial<RelayContext>): RelayContext {
   const context = {
     requestId: 'req-1',
     method: 'POST',
@@ -70,7 +70,7 @@ function finished(over: Partial<RequestContext & CallFacts>): RequestContext & C
     query: 'token=s3cret',
     ...over,
   }
-  return context as unknown as RequestContext & CallFacts
+  return context as unknown as RelayContext
 }
 
 test('a request has one line with its known facts, without the query', () => {

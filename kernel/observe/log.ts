@@ -1,10 +1,9 @@
 /** Loggers: JSON lines on standard output, formatted lines at a terminal. The only user of pino. */
-
 import { isatty } from 'node:tty'
 import { isMainThread } from 'node:worker_threads'
 import { type Logger as PinoLogger, type LoggerOptions as PinoOptions, pino } from 'pino'
 import type { Logger, LogLevel } from '../contracts/log.ts'
-import { toTerminalLine } from './log-format.ts'
+import { isObject } from '../wire/is-object.ts'
 
 export interface LoggerOptions {
   /** Lowest level that is written. */
@@ -159,4 +158,58 @@ function openStdout(options: Parameters<typeof pino.destination>[0] & object, re
 function readable(stdout: LineSink): LineSink {
   if (!isatty(STDOUT)) return stdout
   return { write: (line) => stdout.write(toTerminalLine(line)) }
+}
+
+const COLOR: Readonly<Record<string, string>> = {
+  trace: '\u001b[90m',
+  debug: '\u001b[90m',
+  info: '\u001b[32m',
+  warn: '\u001b[33m',
+  error: '\u001b[31m',
+}
+const RESET = '\u001b[0m'
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
+const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/
+
+/**
+ * One line such as `12:03:04.567 INFO  [0] listening port=30000`.
+ * Values with blanks or control characters are quoted, so that they cannot contain terminal sequences.
+ *
+ * @param json one line of the logger; any other text is returned unchanged
+ */
+export function toTerminalLine(json: string): string {
+  const fields = parseObject(json)
+  if (fields === null) return json
+  const { level, time, thread, msg, err, ...rest } = fields
+  const word = String(level)
+  const clock = String(time).slice(11, 23)
+  const parts = [
+    `${clock} ${COLOR[word] ?? ''}${word.toUpperCase().padEnd(5)}${RESET} [${thread}] ${show(msg)}`,
+  ]
+  for (const [name, value] of Object.entries(rest)) parts.push(`${name}=${show(value, true)}`)
+  return `${parts.join(' ')}${showError(err)}\n`
+}
+
+function show(value: unknown, quoteBlanks = false): string {
+  if (typeof value !== 'string') return JSON.stringify(value) ?? ''
+  const needsQuotes = CONTROL_CHARACTER.test(value) || (quoteBlanks && (value === '' || value.includes(' ')))
+  return needsQuotes ? JSON.stringify(value).replace(/[\u007f-\u009f]/g, '?') : value
+}
+
+function showError(err: unknown): string {
+  if (err === undefined) return ''
+  if (typeof err !== 'object' || err === null || !('stack' in err)) return ` err=${show(err, true)}`
+  return String(err.stack)
+    .split('\n')
+    .map((line) => `\n    ${show(line)}`)
+    .join('')
+}
+
+function parseObject(json: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(json)
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
 }

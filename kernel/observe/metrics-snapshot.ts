@@ -1,6 +1,6 @@
 /** Merges the metrics of several threads. */
 
-import type { FamilySnapshot, HistogramSeries, MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { FamilySnapshot, HistogramSeries, MetricsSnapshot, ValueSeries } from '../contracts/metric.ts'
 
 export function labelKey(values: readonly string[]): string {
   return values.length === 1 ? values[0] : values.join('\u0000')
@@ -36,32 +36,26 @@ function isSameShape(a: FamilySnapshot, b: FamilySnapshot): boolean {
 function mergeFamily(families: readonly FamilySnapshot[]): FamilySnapshot {
   const first = families[0]
   if (families.length === 1) return first
-  if (first.type === 'histogram') {
-    const all = families.flatMap((family) => (family.type === 'histogram' ? family.series : []))
-    return { ...first, series: mergeSeries(all, addHistograms) }
-  }
-  const all = families.flatMap((family) => (family.type === 'histogram' ? [] : family.series))
-  return { ...first, series: mergeSeries(all, (a, b) => ({ labels: a.labels, value: a.value + b.value })) }
-}
-
-function mergeSeries<Series extends { readonly labels: readonly string[] }>(
-  all: readonly Series[],
-  add: (a: Series, b: Series) => Series,
-): Series[] {
   const byLabels = new Map<string, Series>()
-  for (const series of all) {
-    const key = labelKey(series.labels)
-    const known = byLabels.get(key)
-    byLabels.set(key, known === undefined ? series : add(known, series))
-  }
-  return [...byLabels.values()]
+  for (const family of families)
+    for (const series of family.series) {
+      const key = labelKey(series.labels)
+      const known = byLabels.get(key)
+      byLabels.set(key, known === undefined ? series : sumOf(known, series))
+    }
+  return { ...first, series: [...byLabels.values()] } as FamilySnapshot
 }
 
-function addHistograms(a: HistogramSeries, b: HistogramSeries): HistogramSeries {
+type Series = ValueSeries | HistogramSeries
+
+/** @param b of the same family as `a` */
+function sumOf(a: Series, b: Series): Series {
+  if ('value' in a) return { labels: a.labels, value: a.value + (b as ValueSeries).value }
+  const { buckets, sum, count } = b as HistogramSeries
   return {
     labels: a.labels,
-    buckets: a.buckets.map((count, index) => count + b.buckets[index]),
-    sum: a.sum + b.sum,
-    count: a.count + b.count,
+    buckets: a.buckets.map((bucket, index) => bucket + buckets[index]),
+    sum: a.sum + sum,
+    count: a.count + count,
   }
 }

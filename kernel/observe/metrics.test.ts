@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { HistogramFamily, ValueFamily } from '../contracts/metric-snapshot.ts'
+import type { HistogramFamily, ValueFamily } from '../contracts/metric.ts'
 import { DURATION_BUCKETS, ThreadMetrics } from './metrics.ts'
 import { mergeSnapshots, withoutGauges } from './metrics-snapshot.ts'
 

@@ -1,13 +1,15 @@
 /** Metrics of one thread: declares families, counts, and takes snapshots for a scrape. Handles are plain numbers. @hot */
 import type {
   CounterHandle,
+  FamilySnapshot,
   GaugeHandle,
   HistogramHandle,
   MetricFamily,
   MetricOptions,
   Metrics,
+  MetricsSnapshot,
+  MetricType,
 } from '../contracts/metric.ts'
-import type { FamilySnapshot, MetricsSnapshot, MetricType } from '../contracts/metric-snapshot.ts'
 import { labelKey } from './metrics-snapshot.ts'
 
 /** Upper bounds of durations, in seconds. */
@@ -65,11 +67,8 @@ class Family<Handle> implements MetricFamily<Handle> {
 type AnyFamily = Family<Counter> | Family<Gauge> | Family<Histogram>
 
 export class ThreadMetrics implements Metrics {
-  readonly #counters = new Map<string, Family<Counter>>()
-  readonly #gauges = new Map<string, Family<Gauge>>()
-  readonly #histograms = new Map<string, Family<Histogram>>()
   /** In order of declaration. */
-  readonly #all = new Map<string, AnyFamily>()
+  readonly #families = new Map<string, AnyFamily>()
   readonly #refreshers: (() => void)[] = []
   readonly #onRefreshError: (error: unknown) => void
 
@@ -79,19 +78,17 @@ export class ThreadMetrics implements Metrics {
   }
 
   counter(options: MetricOptions): MetricFamily<CounterHandle> {
-    return this.#declare(this.#counters, options, [], () => new Family('counter', options, [], makeCounter))
+    return this.#declare(new Family('counter', options, [], () => new Counter()))
   }
 
   gauge(options: MetricOptions): MetricFamily<GaugeHandle> {
-    return this.#declare(this.#gauges, options, [], () => new Family('gauge', options, [], makeGauge))
+    return this.#declare(new Family('gauge', options, [], () => new Gauge()))
   }
 
   histogram(options: MetricOptions & { buckets?: readonly number[] }): MetricFamily<HistogramHandle> {
     const bounds = checkedBounds(options.name, options.buckets ?? DURATION_BUCKETS)
-    return this.#declare(this.#histograms, options, bounds, () => {
-      const shared = Float64Array.from(bounds)
-      return new Family('histogram', options, bounds, () => new Histogram(shared))
-    })
+    const shared = Float64Array.from(bounds)
+    return this.#declare(new Family('histogram', options, bounds, () => new Histogram(shared)))
   }
 
   onCollect(refresh: () => void): void {
@@ -107,48 +104,37 @@ export class ThreadMetrics implements Metrics {
         this.#onRefreshError(error)
       }
     }
-    const families: FamilySnapshot[] = []
-    for (const family of this.#all.values()) families.push(toSnapshot(family))
-    return families
+    return Array.from(this.#families.values(), toSnapshot)
   }
 
-  #declare<F extends AnyFamily>(
-    ofType: Map<string, F>,
-    options: MetricOptions,
-    bounds: readonly number[],
-    make: () => F,
-  ): F {
-    const known = ofType.get(options.name)
-    if (known !== undefined && isSame(known, options, bounds)) return known
-    if (this.#all.has(options.name)) {
-      throw new Error(
-        `metric ${options.name} is declared twice with another type, other labels or other buckets`,
-      )
+  /** @returns the family that is declared already, if there is one */
+  #declare<F extends AnyFamily>(family: F): F {
+    const known = this.#families.get(family.name)
+    if (known === undefined) {
+      checkNames(family)
+      this.#families.set(family.name, family)
+      return family
     }
-    checkNames(options)
-    const family = make()
-    if (family.type === 'histogram' && family.labelNames.includes('le')) {
-      throw new Error(`histogram ${options.name} may not have a label 'le'`)
-    }
-    ofType.set(options.name, family)
-    this.#all.set(options.name, family)
-    return family
+    if (isSame(known, family)) return known as F
+    throw new Error(
+      `metric ${family.name} is declared twice with another type, other labels or other buckets`,
+    )
   }
 }
 
-const makeCounter = () => new Counter()
-const makeGauge = () => new Gauge()
-
-function isSame(family: AnyFamily, options: MetricOptions, bounds: readonly number[]): boolean {
+function isSame(a: AnyFamily, b: AnyFamily): boolean {
   return (
-    labelKey(family.labelNames) === labelKey(options.labels ?? []) && family.bounds.join() === bounds.join()
+    a.type === b.type &&
+    labelKey(a.labelNames) === labelKey(b.labelNames) &&
+    a.bounds.join() === b.bounds.join()
   )
 }
 
-function checkNames(options: MetricOptions): void {
-  if (!METRIC_NAME.test(options.name)) throw new Error(`'${options.name}' is not a metric name`)
-  for (const label of options.labels ?? []) {
-    if (!LABEL_NAME.test(label)) throw new Error(`'${label}' of metric ${options.name} is not a label name`)
+function checkNames({ name, type, labelNames }: AnyFamily): void {
+  if (!METRIC_NAME.test(name)) throw new Error(`'${name}' is not a metric name`)
+  for (const label of labelNames) {
+    if (!LABEL_NAME.test(label)) throw new Error(`'${label}' of metric ${name} is not a label name`)
+    if (type === 'histogram' && label === 'le') throw new Error(`histogram ${name} may not have a label 'le'`)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Background work of one thread: drain waits for it and cancels it at the end of the grace period. */
-import type { BackgroundWork } from '../contracts/background.ts'
+import type { BackgroundWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { GaugeHandle, Metrics } from '../contracts/metric.ts'
 

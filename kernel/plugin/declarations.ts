@@ -1,22 +1,20 @@
-/** Routes, hooks and slots that the plugins of one thread declare in `register`. */
+/**
+ * Routes, hooks and slots that the plugins of one thread declare in `register`, and the mistakes in them.
+ */
 import type { Access } from '../contracts/auth.ts'
 import type { ErrorFormat } from '../contracts/error-format.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
-import type { Method } from '../contracts/route-facts.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
+import type { Method } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import { BootError } from '../errors/boot-error.ts'
+import { messageOf } from '../errors/message-of.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
-import type { PluginMistake } from './plugin-errors.ts'
 
-export interface DeclaredRoute {
+/** A route or socket route, and the plugin that declares it. */
+export interface Declared<Definition> {
   readonly plugin: string
-  readonly definition: RouteDefinition
-}
-
-export interface DeclaredSocket {
-  readonly plugin: string
-  readonly definition: SocketRouteDefinition
+  readonly definition: Definition
 }
 
 // The types make these tables complete.
@@ -44,8 +42,8 @@ const HOOKS: Readonly<Record<HookName, true>> = {
 
 /** Collects invalid declarations as mistakes instead of throwing, so that a failed boot lists all of them. */
 export class Declarations {
-  readonly routes: DeclaredRoute[] = []
-  readonly sockets: DeclaredSocket[] = []
+  readonly routes: Declared<RouteDefinition>[] = []
+  readonly sockets: Declared<SocketRouteDefinition>[] = []
   readonly hooks: DeclaredHook[] = []
   readonly mistakes: PluginMistake[] = []
   /** Called when a hook is switched; set when routes are compiled. */
@@ -61,26 +59,32 @@ export class Declarations {
   addRoute(plugin: string, definition: RouteDefinition): void {
     this.#assertOpen(plugin, 'a route')
     const { method, path } = definition
-    const key = routeKey(definition)
-    const other = this.routes.find((route) => routeKey(route.definition) === key)
-    const mistake =
-      methodMistake(method, path) ??
-      factsMistake(`${method} ${path}`, definition) ??
-      (other && `declares ${method} ${path}, which plugin ${other.plugin} declares too`)
-    if (mistake === undefined) this.routes.push({ plugin, definition })
-    else this.#refuse(plugin, mistake)
+    const isSame = (other: RouteDefinition) =>
+      other.method === method && patternOf(other.path) === patternOf(path)
+    const mistake = methodMistake(method, path)
+    if (mistake !== undefined) this.#refuse(plugin, mistake)
+    else this.#add(this.routes, { plugin, definition }, `${method} ${path}`, isSame)
   }
 
   addSocket(plugin: string, definition: SocketRouteDefinition): void {
     this.#assertOpen(plugin, 'a socket route')
     const { path } = definition
-    const key = patternOf(path)
-    const other = this.sockets.find((socket) => patternOf(socket.definition.path) === key)
+    const isSame = (other: SocketRouteDefinition) => patternOf(other.path) === patternOf(path)
+    this.#add(this.sockets, { plugin, definition }, `the socket route ${path}`, isSame)
+  }
+
+  #add<Definition extends Facts>(
+    list: Declared<Definition>[],
+    added: Declared<Definition>,
+    what: string,
+    isSame: (other: Definition) => boolean,
+  ): void {
+    const other = list.find(({ definition }) => isSame(definition))
     const mistake =
-      factsMistake(`the socket route ${path}`, definition) ??
-      (other && `declares the socket route ${path}, which plugin ${other.plugin} declares too`)
-    if (mistake === undefined) this.sockets.push({ plugin, definition })
-    else this.#refuse(plugin, mistake)
+      factsMistake(what, added.definition) ??
+      (other && `declares ${what}, which plugin ${other.plugin} declares too`)
+    if (mistake === undefined) list.push(added)
+    else this.#refuse(added.plugin, mistake)
   }
 
   addHook<Name extends HookName>(
@@ -138,11 +142,27 @@ function factsMistake(what: string, { access, path, errors }: Facts): string | u
   return undefined
 }
 
-function routeKey({ method, path }: RouteDefinition): string {
-  return `${method} ${patternOf(path)}`
-}
-
 /** Two paths of one pattern match the same requests, whatever their parameters are called. */
 function patternOf(path: string): string {
   return path.replace(/:[^/]+/g, ':')
+}
+
+interface PluginMistake {
+  readonly plugin: string
+  /** A sentence that names the plugin. */
+  readonly text: string
+}
+
+/** All problems found while the plugins of one thread register; its message has a line for each. */
+export class PluginMistakes extends BootError {
+  readonly mistakes: readonly PluginMistake[]
+
+  constructor(mistakes: readonly PluginMistake[], cause?: unknown) {
+    super(mistakes.map(({ text }) => text).join('\n'), cause)
+    this.mistakes = mistakes
+  }
+}
+
+export function pluginFailure(plugin: string, step: string, cause: unknown): BootError {
+  return new BootError(`plugin ${plugin} failed in ${step}: ${messageOf(cause)}`, cause)
 }

@@ -2,24 +2,22 @@
 import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
-import type { BackgroundWork } from '../contracts/background.ts'
-import type { Detached, DetachedWork } from '../contracts/detached.ts'
+import type { BackgroundWork, Detached, DetachedWork } from '../contracts/detached.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { Metrics } from '../contracts/metric.ts'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
-import type { ModeControl } from '../contracts/mode-control.ts'
+import type { Metrics, MetricsSnapshot } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
 import type { ConfigHistory, ReloadPlan, ReloadReport } from '../contracts/reload.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { TaskPool } from '../contracts/task-pool.ts'
-import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
-import type { Topic, TopicToken } from '../contracts/topic.ts'
+import type { CommandToken, ReplicaToken, Token, Topic, TopicToken } from '../contracts/token.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
+import type { ModeControl } from '../contracts/worker-control.ts'
+import type { ListenerOptions } from '../http/listener.ts'
 
 /** Plain data about a plugin; tools read it without running the plugin. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
@@ -115,19 +113,9 @@ export interface ReplicaView<T> {
   onChange(listener: (next: T) => void): void
 }
 
-/** A separate HTTP listener of a plugin, such as that of the simulated engine. */
-export interface ListenOptions {
-  readonly host: string
-  /** 0 takes any free port. */
-  readonly port: number
+export interface ListenOptions extends ListenerOptions {
   /** Setting of the port for error messages, such as `plugins.sim.listen.port`. */
   readonly portSetting?: string
-  /** Routes with `access: 'public'` only. */
-  readonly routes: readonly RouteDefinition[]
-  /** Default: `kernel.http.heartbeatMs`. */
-  readonly heartbeatMs?: number
-  /** True if only one thread listens on the port. */
-  readonly isAlone?: boolean
 }
 
 export interface Listener {

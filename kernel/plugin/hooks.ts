@@ -2,8 +2,7 @@
 
 import type { TextEditor } from '../contracts/generation/text-stream.ts'
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
-import type { RequestContext } from '../contracts/request.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
+import type { RequestContext, RouteDefinition } from '../contracts/request.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { withDeadline } from './hook-deadlines.ts'
 

@@ -1,6 +1,6 @@
 /** Commands of plugins that control itself handles, and the replica of the running configuration. */
 import type { LoadedConfig } from '../config/loaded-config.ts'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric.ts'
 import type { ConfigHistory, ReloadPlan, ReloadReport } from '../contracts/reload.ts'
 import { defineCommand, defineReplica } from '../contracts/token.ts'
 import { defineErrors } from '../errors/define-errors.ts'

@@ -2,38 +2,19 @@
 import type { PolicyRegistry } from '../balance/policy-registry.ts'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
-import type { BackgroundWork } from '../contracts/background.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
-import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
-import type { ModeControl } from '../contracts/mode-control.ts'
-import type { PairStrategy } from '../contracts/pair.ts'
-import type { PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
-import type { ConfigHistory, ReloadPlan, ReloadReport } from '../contracts/reload.ts'
-import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
-import type { SocketRouteDefinition } from '../contracts/socket.ts'
-import type { TaskPool } from '../contracts/task-pool.ts'
-import type { CommandToken, ReplicaToken, Token } from '../contracts/token.ts'
-import type { Topic, TopicToken } from '../contracts/topic.ts'
-import type { Transport } from '../contracts/transport.ts'
+import type { PolicyParts } from '../contracts/policy.ts'
+import type { RequestFacts } from '../contracts/request-facts.ts'
+import type { ReplicaToken } from '../contracts/token.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
 import type { Topics } from '../threads/topics.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
-import type {
-  Host,
-  Listener,
-  ListenOptions,
-  Outage,
-  PluginManifest,
-  ReadinessOptions,
-  ReplicaView,
-} from './define-plugin.ts'
+import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
 import {
   PlanReload,
   ReadConfigDigests,
@@ -70,215 +51,90 @@ interface SlottedContext {
   slots: unknown[] | null
 }
 
-export class PluginHost implements Host {
-  readonly plugin: string
-  readonly log: Logger
-  readonly #manifest: PluginManifest
-  readonly #parts: HostParts
-
-  constructor(manifest: PluginManifest, parts: HostParts) {
-    this.plugin = manifest.name
-    this.log = parts.log.child({ plugin: manifest.name })
-    this.#manifest = manifest
-    this.#parts = parts
-  }
-
-  get isControl(): boolean {
-    return this.#parts.link.isControl
-  }
-
-  get isData(): boolean {
-    return this.#parts.link.isData
-  }
-
-  get threadIndex(): number {
-    return this.#parts.link.index
-  }
-
-  get kernelConfig(): KernelConfig {
-    return this.#parts.kernelConfig()
-  }
-
-  get metrics(): Metrics {
-    return this.#parts.metrics
-  }
-
-  get balance(): WorkerBalance {
-    return this.#parts.balance
-  }
-
-  get upstream(): ThreadUpstream {
-    return this.#parts.upstream
-  }
-
-  get isDraining(): boolean {
-    return this.#parts.isDraining()
-  }
-
-  route(definition: RouteDefinition): void {
-    this.#parts.declarations.addRoute(this.plugin, definition)
-  }
-
-  socket(definition: SocketRouteDefinition): void {
-    this.#parts.declarations.addSocket(this.plugin, definition)
-  }
-
-  routes(): readonly RouteDefinition[] {
-    return this.#parts.declarations.routes.map((route) => route.definition)
-  }
-
-  hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options: HookOptions = {}): HookSwitch {
-    return this.#parts.declarations.addHook(this.plugin, name, hook, options)
-  }
-
-  slot<T>(): RequestSlot<T> {
-    const index = this.#parts.declarations.addSlot(this.plugin)
-    return {
-      get: (ctx) => slotsOf(ctx).slots?.[index] as T | undefined,
-      set: (ctx, value) => {
-        const slotted = slotsOf(ctx)
-        slotted.slots ??= []
-        slotted.slots[index] = value
-      },
-    }
-  }
-
-  provide<T>(token: Token<T>, service: T): void {
-    this.#parts.services.provide(this.#manifest, token, service)
-  }
-
-  use<T>(token: Token<T>): T {
-    return this.#parts.services.use(this.#manifest, token)
-  }
-
-  find<T>(token: Token<T>): T | undefined {
-    return this.#parts.services.find(this.#manifest, token)
-  }
-
-  reportOutages<T>(token: Token<T>, check: () => string | null): void {
-    this.#parts.services.reportOutages(this.#manifest, token, check)
-  }
-
-  outage<T>(token: Token<T>): string | null {
-    return this.#parts.services.outage(token)
-  }
-
-  outages(): readonly Outage[] {
-    return this.#parts.services.outages()
-  }
-
-  dependentsOf<T>(token: Token<T>): readonly string[] {
-    return this.#parts.services.dependentsOf(token)
-  }
-
-  command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result> {
-    return this.#parts.link.command(token.name, payload) as Promise<Result>
-  }
-
-  onCommand<Payload, Result>(
-    token: CommandToken<Payload, Result>,
-    handler: (payload: Payload) => Result | Promise<Result>,
-  ): void {
-    this.#parts.link.onCommand(token.name, handler as (payload: unknown) => unknown)
-  }
-
-  replica<T>(token: ReplicaToken<T>): ReplicaView<T> {
-    return openReplica(this.#parts.link, token)
-  }
-
-  publish<T>(token: ReplicaToken<T>, next: T): Promise<void> {
-    return this.#parts.link.publish(token.name, next)
-  }
-
-  topic<Event>(token: TopicToken<Event>): Topic<Event> {
-    return this.#parts.topics.topic(token)
-  }
-
-  shared(name: string, bytes: number): SharedArrayBuffer {
-    return this.#parts.shared.block(`${this.plugin}.${name}`, bytes)
-  }
-
-  shutdown(reason: string): void {
-    this.command(RequestShutdown, { plugin: this.plugin, reason }).catch((err: unknown) =>
-      this.log.error({ err }, 'shutdown request failed'),
-    )
-  }
-
-  reload(): Promise<ReloadReport> {
-    return this.command(ReloadConfig, null)
-  }
-
-  planReload(text: string | null): Promise<ReloadPlan> {
-    return this.command(PlanReload, text)
-  }
-
-  configDigests(key: Buffer): Promise<Readonly<Record<string, string>>> {
-    return this.command(ReadConfigDigests, key.toString('base64'))
-  }
-
-  configHistory(): Promise<ConfigHistory> {
-    return this.command(ReadConfigHistory, null)
-  }
-
-  background(work: Promise<unknown> | BackgroundWork): void {
-    this.#parts.background.add(this.plugin, work)
-  }
-
-  readMetrics(): Promise<MetricsSnapshot> {
-    return this.command(ReadMetrics, null)
-  }
-
-  processPool(name: string, threads: number, open: () => TaskPool): TaskPool {
-    return this.#parts.link.processPool(`${this.plugin}.${name}`, threads, open)
-  }
-
-  policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {
-    if (this.#manifest.policies?.includes(name) !== true)
-      throw new Error(
-        `policy '${name}' is not listed under policies in the manifest of plugin ${this.plugin}`,
-      )
-    this.#parts.policies.register(name, (parts) => make(this.#own(parts)), options)
-  }
-
-  policyOverlay(overlay: PolicyOverlay): void {
-    this.#parts.policies.addOverlay((policy, parts) => overlay(policy, this.#own(parts)))
-  }
-
-  transport(transport: Transport): void {
-    this.#parts.upstream.transports.add(transport)
-  }
-
-  workerControl(control: ModeControl): void {
-    this.#parts.upstream.transports.addControl(control)
-  }
-
-  pairs(strategy: PairStrategy): void {
-    this.#parts.upstream.transports.addPairs(strategy)
-  }
-
-  detached(work: DetachedWork): Detached {
-    return this.#parts.detach(work)
-  }
-
-  listen(options: ListenOptions): Promise<Listener> {
-    return this.#parts.listen(this.plugin, options)
-  }
-
-  readiness(check: () => string | null, options: ReadinessOptions = {}): void {
-    this.#parts.readiness.add(check, options.isStartup ?? false)
-  }
-
-  readinessReason(): string | null {
-    return this.isDraining ? 'draining' : this.#parts.readiness.reason()
-  }
-
-  missingAtStartup(): readonly string[] {
-    return this.#parts.readiness.missing()
-  }
-
+export function openHost(manifest: PluginManifest, parts: HostParts): Host {
+  const { declarations, services, readiness, link, policies } = parts
+  const { name: plugin } = manifest
+  const log = parts.log.child({ plugin })
+  const shared: Host['shared'] = (name, bytes) => parts.shared.block(`${plugin}.${name}`, bytes)
   /** Shared memory is named per plugin, and log lines carry the plugin's name. */
-  #own(parts: PolicyParts): PolicyParts {
-    return { ...parts, shared: (name, bytes) => this.shared(name, bytes), log: this.log }
+  const own = (ofPolicy: PolicyParts): PolicyParts => ({ ...ofPolicy, shared, log })
+  const command: Host['command'] = (token, payload) => link.command(token.name, payload) as Promise<never>
+  return {
+    plugin,
+    isControl: link.isControl,
+    isData: link.isData,
+    threadIndex: link.index,
+    log,
+    metrics: parts.metrics,
+    balance: parts.balance,
+    upstream: parts.upstream,
+    get kernelConfig() {
+      return parts.kernelConfig()
+    },
+    get isDraining() {
+      return parts.isDraining()
+    },
+
+    route: (definition) => declarations.addRoute(plugin, definition),
+    socket: (definition) => declarations.addSocket(plugin, definition),
+    routes: () => declarations.routes.map((route) => route.definition),
+    hook: (name, hook, options = {}) => declarations.addHook(plugin, name, hook, options),
+    slot<T>() {
+      const index = declarations.addSlot(plugin)
+      return {
+        get: (ctx) => slotsOf(ctx).slots?.[index] as T | undefined,
+        set: (ctx, value: T) => {
+          const slotted = slotsOf(ctx)
+          slotted.slots ??= []
+          slotted.slots[index] = value
+        },
+      }
+    },
+
+    provide: (token, service) => services.provide(manifest, token, service),
+    use: (token) => services.use(manifest, token),
+    find: (token) => services.find(manifest, token),
+    reportOutages: (token, check) => services.reportOutages(manifest, token, check),
+    outage: (token) => services.outage(token),
+    outages: () => services.outages(),
+    dependentsOf: (token) => services.dependentsOf(token),
+
+    command,
+    onCommand: (token, handler) => link.onCommand(token.name, handler as (payload: unknown) => unknown),
+    replica: (token) => openReplica(link, token),
+    publish: (token, next) => link.publish(token.name, next),
+    topic: (token) => parts.topics.topic(token),
+    shared,
+    processPool: (name, threads, open) => link.processPool(`${plugin}.${name}`, threads, open),
+
+    policy(name, make, options) {
+      if (manifest.policies?.includes(name) !== true)
+        throw new Error(`policy '${name}' is not listed under policies in the manifest of plugin ${plugin}`)
+      policies.register(name, (ofPolicy) => make(own(ofPolicy)), options)
+    },
+    policyOverlay: (overlay) => policies.addOverlay((policy, ofPolicy) => overlay(policy, own(ofPolicy))),
+
+    transport: (transport) => parts.upstream.transports.add(transport),
+    workerControl: (control) => parts.upstream.transports.addControl(control),
+    pairs: (strategy) => parts.upstream.transports.addPairs(strategy),
+    detached: parts.detach,
+    listen: (options) => parts.listen(plugin, options),
+
+    readiness: (check, { isStartup = false } = {}) => readiness.add(check, isStartup),
+    readinessReason: () => (parts.isDraining() ? 'draining' : readiness.reason()),
+    missingAtStartup: () => readiness.missing(),
+
+    shutdown: (reason) => {
+      command(RequestShutdown, { plugin, reason }).catch((err: unknown) =>
+        log.error({ err }, 'shutdown request failed'),
+      )
+    },
+    reload: () => command(ReloadConfig, null),
+    planReload: (text) => command(PlanReload, text),
+    configHistory: () => command(ReadConfigHistory, null),
+    configDigests: (key) => command(ReadConfigDigests, key.toString('base64')),
+    background: (work) => parts.background.add(plugin, work),
+    readMetrics: () => command(ReadMetrics, null),
   }
 }
 

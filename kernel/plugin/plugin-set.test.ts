@@ -2,11 +2,12 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Logger } from '../contracts/log.ts'
-import type { RouteDefinition } from '../contracts/route.ts'
+import type { RouteDefinition } from '../contracts/request.ts'
 import { token } from '../contracts/token.ts'
 import { Type } from '../contracts/type.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
-import { Declarations } from './declarations.ts'
+import { ControlLink } from '../threads/control-link.ts'
+import { Declarations, PluginMistakes } from './declarations.ts'
 import {
   definePlugin,
   type Host,
@@ -14,7 +15,6 @@ import {
   type PluginLifecycle,
   type PluginManifest,
 } from './define-plugin.ts'
-import { PluginMistakes } from './plugin-errors.ts'
 import type { HostParts } from './plugin-host.ts'
 import { PluginSet } from './plugin-set.ts'
 import { Services } from './services.ts'
@@ -50,7 +50,12 @@ function plugin(
 /** Registers plugins with only the parts that registering uses. */
 function open(...plugins: Plugin[]): PluginSet {
   const set = new PluginSet(plugins, STEP_MS, log)
-  const parts = { declarations: new Declarations(), services: new Services([]), log } as unknown as HostParts
+  const parts = {
+    declarations: new Declarations(),
+    services: new Services([]),
+    link: new ControlLink({ log }),
+    log,
+  } as unknown as HostParts
   set.register(parts, () => ({}))
   return set
 }

@@ -2,9 +2,9 @@
 import type { Logger } from '../contracts/log.ts'
 import { BootError } from '../errors/boot-error.ts'
 import { settlesWithin } from '../threads/settles-within.ts'
-import type { Plugin, PluginLifecycle } from './define-plugin.ts'
-import { PluginMistakes, pluginFailure } from './plugin-errors.ts'
-import { type HostParts, PluginHost } from './plugin-host.ts'
+import { PluginMistakes, pluginFailure } from './declarations.ts'
+import type { Host, Plugin, PluginLifecycle } from './define-plugin.ts'
+import { type HostParts, openHost } from './plugin-host.ts'
 
 interface Registered {
   readonly name: string
@@ -39,7 +39,7 @@ export class PluginSet {
       const { name, provides = [], uses = [] } = plugin.manifest
       try {
         if (!uses.some((service) => missing.has(service.name))) {
-          this.#register(plugin, new PluginHost(plugin.manifest, parts), configOf(plugin))
+          this.#register(plugin, openHost(plugin.manifest, parts), configOf(plugin))
           continue
         }
       } catch (cause) {
@@ -52,7 +52,7 @@ export class PluginSet {
     if (declarations.mistakes.length > 0) throw new PluginMistakes(declarations.mistakes, firstCause)
   }
 
-  #register(plugin: Plugin, host: PluginHost, config: unknown): void {
+  #register(plugin: Plugin, host: Host, config: unknown): void {
     const steps: unknown = plugin.register(host, config)
     if (steps instanceof Promise)
       throw new BootError('register must be synchronous; move asynchronous work to start')

@@ -169,29 +169,23 @@ function explainOne(error: ErrorObject): FieldProblem {
       return tagProblem(join(field, String(params.tag)), error)
     case 'additionalProperties':
       return { field: join(field, String(params.additionalProperty)), text: 'is not known', kind }
-    case 'enum': {
-      const allowed = (params.allowedValues as unknown[]).map((value) => JSON.stringify(value))
-      return { field, text: `must be one of ${allowed.join(', ')}`, kind }
-    }
-    case 'const':
-      return { field, text: `must be ${JSON.stringify(params.allowedValue)}`, kind }
-    case 'type':
-      return { field, text: expectedText([params.type].flat().map(String)), kind }
-    case 'minItems':
-      return { field, text: countText('least', params.limit, 'items'), kind }
-    case 'maxItems':
-      return { field, text: countText('most', params.limit, 'items'), kind }
-    case 'minLength':
-      return { field, text: countText('least', params.limit, 'characters'), kind }
-    case 'maxLength': {
-      const keys = error.propertyName === undefined ? '' : ' in each key'
-      return { field, text: countText('most', params.limit, `characters${keys}`), kind }
-    }
-    case 'maxProperties':
-      return { field, text: countText('most', params.limit, 'properties'), kind }
     default:
-      return { field, text: error.message ?? 'is not valid', kind }
+      return { field, text: TEXTS[error.keyword]?.(params, error) ?? error.message ?? 'is not valid', kind }
   }
+}
+
+/** By keyword of the schema. */
+const TEXTS: Readonly<Record<string, (params: Record<string, unknown>, error: ErrorObject) => string>> = {
+  enum: ({ allowedValues }) =>
+    `must be one of ${(allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`,
+  const: ({ allowedValue }) => `must be ${JSON.stringify(allowedValue)}`,
+  type: ({ type }) => expectedText([type].flat().map(String)),
+  minItems: ({ limit }) => countText('least', limit, 'items'),
+  maxItems: ({ limit }) => countText('most', limit, 'items'),
+  minLength: ({ limit }) => countText('least', limit, 'characters'),
+  maxLength: ({ limit }, { propertyName }) =>
+    countText('most', limit, `characters${propertyName === undefined ? '' : ' in each key'}`),
+  maxProperties: ({ limit }) => countText('most', limit, 'properties'),
 }
 
 function tagProblem(field: string, { params, parentSchema }: ErrorObject): FieldProblem {

@@ -2,11 +2,16 @@
 import type { Logger } from '../contracts/log.ts'
 import type { TaskPool } from '../contracts/task-pool.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import type { ReplicaCell, ThreadLink } from './link.ts'
-import type { LinkDownMessage, LinkUpMessage, ReplicaState, SendDown } from './messages.ts'
-import { ProcessPools } from './process-pools.ts'
-import { ReplicaCells } from './replica-cells.ts'
-import { threadErrors, toFailure } from './thread-errors.ts'
+import { type ReplicaCell, ReplicaCells, type ThreadLink } from './link.ts'
+import {
+  type LinkDownMessage,
+  type LinkUpMessage,
+  type ReplicaState,
+  type SendDown,
+  threadErrors,
+  toFailure,
+} from './messages.ts'
+import { type DataPort, ProcessPools } from './process-pools.ts'
 
 export interface ControlLinkOptions {
   readonly log: Logger
@@ -16,7 +21,6 @@ export interface ControlLinkOptions {
 
 /** The link of one data thread. */
 export interface Attachment {
-  /** Handles one message of the thread. */
   receive(message: LinkUpMessage): void
   /** The thread has ended: it counts as having acknowledged everything. Safe to call twice. */
   detach(): void
@@ -29,10 +33,6 @@ interface Publication {
 }
 
 type CommandMessage = Extract<LinkUpMessage, { type: 'command' }>
-
-interface DataPort {
-  readonly send: SendDown
-}
 
 export class ControlLink implements ThreadLink {
   readonly isControl = true

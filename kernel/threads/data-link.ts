@@ -2,11 +2,16 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
 import type { TaskPool } from '../contracts/task-pool.ts'
-import type { ReplicaCell, ThreadLink } from './link.ts'
-import type { DownMessage, LifeDownMessage, LifeUpMessage, ReplicaState, UpMessage } from './messages.ts'
-import { RemoteTasks } from './remote-task-pool.ts'
-import { ReplicaCells } from './replica-cells.ts'
-import { fromFailure } from './thread-errors.ts'
+import { type ReplicaCell, ReplicaCells, type ThreadLink } from './link.ts'
+import {
+  type DownMessage,
+  fromFailure,
+  type LifeDownMessage,
+  type LifeUpMessage,
+  type ReplicaState,
+  type UpMessage,
+} from './messages.ts'
+import { RemoteTasks } from './process-pools.ts'
 
 export interface DataLinkOptions {
   /** The thread's `parentPort`. */

@@ -1,7 +1,7 @@
 /** Life cycle of a data thread: reports to control, follows its orders, and ends the thread alone on an uncaught error. */
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric.ts'
 import { messageOf } from '../errors/message-of.ts'
 import { DataLink } from './data-link.ts'
 import type { ThreadSeed, ThreadWorkerData } from './messages.ts'
@@ -42,14 +42,16 @@ export function connectDataLink(seed: ThreadSeed, log: Logger): DataLink {
  */
 export function runDataThread(options: DataThreadOptions): void {
   const { link, log } = options
+  const close = () => quietly(options.closeServer, log, 'data thread failed to close its server')
   let isEnding = false
 
   const die = (err: unknown) => {
     if (isEnding) return
     isEnding = true
-    closeQuietly(options)
+    close()
     log.error({ err }, 'data thread ends on an uncaught error')
-    link.report({ type: 'fatal', message: messageOf(err), snapshot: collectQuietly(options) })
+    const snapshot = quietly(options.collect, log, 'last metrics of a data thread lost')
+    link.report({ type: 'fatal', message: messageOf(err), snapshot })
     // On a worker thread this ends the thread only; posted messages still arrive.
     process.exit(1)
   }
@@ -64,7 +66,7 @@ export function runDataThread(options: DataThreadOptions): void {
     await options.stop().catch((err: unknown) => log.error({ err }, 'data thread failed to stop'))
     if (isEnding) return
     isEnding = true
-    closeQuietly(options)
+    close()
     process.exit(0)
   }
   const drain = async (deadlineMs: number, settleMs: number) => {
@@ -81,19 +83,12 @@ export function runDataThread(options: DataThreadOptions): void {
   })
 }
 
-function closeQuietly({ closeServer, log }: DataThreadOptions): void {
+/** Logs an exception, so that the thread ends in any case. */
+function quietly<T>(run: () => T, log: Logger, failure: string): T | null {
   try {
-    closeServer()
+    return run()
   } catch (err) {
-    log.error({ err }, 'data thread failed to close its server')
-  }
-}
-
-function collectQuietly({ collect, log }: DataThreadOptions): MetricsSnapshot | null {
-  try {
-    return collect()
-  } catch (err) {
-    log.error({ err }, 'last metrics of a data thread lost')
+    log.error({ err }, failure)
     return null
   }
 }

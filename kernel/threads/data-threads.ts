@@ -1,6 +1,6 @@
 /** Control's view of the data threads: starts them, replaces those that die, and collects their metrics. */
 import type { Logger } from '../contracts/log.ts'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric.ts'
 import { mergeSnapshots, withoutGauges } from '../observe/metrics-snapshot.ts'
 import type { ControlLink } from './control-link.ts'
 import { findFreePort } from './ports.ts'
@@ -74,7 +74,6 @@ export class DataThreads {
     this.#port = options.port
   }
 
-  /** Number of running threads. */
   get alive(): number {
     return this.#live().length
   }
@@ -146,8 +145,8 @@ export class DataThreads {
   }
 
   #spawn(index: number): ThreadHandle {
-    const { entry, execArgv, link, count, counters, shared, config } = this.#options
-    const seed = { index, count, port: this.#port, counters, config: config() }
+    const { entry, execArgv, link, counters, shared, config } = this.#options
+    const seed = { index, port: this.#port, counters, config: config() }
     const thread = new ThreadHandle({ entry, execArgv, link, shared, seed })
     this.#threads.set(index, thread)
     void thread.ended.then((end) => this.#onEnd(thread, end))

@@ -6,8 +6,8 @@ import { createLogger } from '../observe/log.ts'
 import { ControlLink } from './control-link.ts'
 import { DataLink } from './data-link.ts'
 import { RestartBackOff } from './data-threads.ts'
+import { ReplicaCells } from './link.ts'
 import type { LinkUpMessage } from './messages.ts'
-import { ReplicaCells } from './replica-cells.ts'
 
 const log = createLogger({ level: 'silent', thread: 0 })
 const closers: (() => void)[] = []

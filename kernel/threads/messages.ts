@@ -1,8 +1,10 @@
-/** Messages between control and a data thread. */
+/** Messages between control and a data thread, and errors in them. */
 import type { MessagePort } from 'node:worker_threads'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric.ts'
 import type { TaskFailureKind } from '../contracts/task-pool.ts'
-import type { PlainError } from '../errors/gateway-error.ts'
+import { defineErrors } from '../errors/define-errors.ts'
+import { fromPlainError, GatewayError, type PlainError, toPlainError } from '../errors/gateway-error.ts'
+import { messageOf } from '../errors/message-of.ts'
 import type { SharedBlocks } from './shared-memory.ts'
 
 /** A replica's value and the number of its publication, 1-based. */
@@ -12,7 +14,7 @@ export interface ReplicaState {
 }
 
 /** Failure of a command: all of a GatewayError, or only the message of another error. */
-export type CommandFailure =
+type CommandFailure =
   | { readonly kind: 'gateway'; readonly error: PlainError }
   | { readonly kind: 'internal'; readonly message: string }
 
@@ -67,8 +69,6 @@ export type DownMessage = LinkDownMessage | LifeDownMessage
 export interface ThreadSeed {
   /** 1-based; also the thread's column in the shared counters. */
   readonly index: number
-  /** How many data threads there are. */
-  readonly count: number
   /** Port to listen on, shared with the other threads; never 0. */
   readonly port: number
   readonly counters: SharedArrayBuffer
@@ -84,4 +84,23 @@ export interface ThreadSeed {
 
 export interface ThreadWorkerData {
   readonly weirThread: ThreadSeed
+}
+
+export const threadErrors = defineErrors('threads', {
+  unknown_command: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (name: string) => `no plugin handles the command ${name}`,
+  },
+})
+
+/** Keeps all fields of a GatewayError, and only the message of other errors. */
+export function toFailure(error: unknown): CommandFailure {
+  if (error instanceof GatewayError) return { kind: 'gateway', error: toPlainError(error) }
+  return { kind: 'internal', message: messageOf(error) }
+}
+
+/** The error that the caller of the command receives. */
+export function fromFailure(failure: CommandFailure): Error {
+  return failure.kind === 'gateway' ? fromPlainError(failure.error) : new Error(failure.message)
 }

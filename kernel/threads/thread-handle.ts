@@ -1,6 +1,6 @@
 /** Control's handle of one running data thread: its port, its metrics and its end. */
 import { MessageChannel, Worker } from 'node:worker_threads'
-import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
+import type { MetricsSnapshot } from '../contracts/metric.ts'
 import { messageOf } from '../errors/message-of.ts'
 import type { Attachment, ControlLink } from './control-link.ts'
 import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'

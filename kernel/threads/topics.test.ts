@@ -1,7 +1,7 @@
 /** Topics over the real BroadcastChannel; each `Topics` acts as a thread, since a channel delivers within a thread too. */
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, test } from 'vitest'
-import { defineTopic, type Topic } from '../contracts/topic.ts'
+import { defineTopic, type Topic } from '../contracts/token.ts'
 import { createLogger } from '../observe/log.ts'
 import { Topics, topicBytes } from './topics.ts'
 

@@ -5,7 +5,7 @@
 import { randomInt } from 'node:crypto'
 import { BroadcastChannel } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
-import type { Topic, TopicToken } from '../contracts/topic.ts'
+import type { Topic, TopicToken } from '../contracts/token.ts'
 
 /** Cells per thread; two keys with the same hash cost needless messages, nothing else. */
 const HASHES = 4_096

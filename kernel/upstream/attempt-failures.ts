@@ -2,6 +2,8 @@
  * Decides what follows a failed attempt of a call: an attempt on another worker, one at the next target of a virtual model,
  * or an error. Reports the failure to the breaker and keeps what the worker sent. Created with the first failure at a target.
  */
+
+import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault } from '../balance/worker-balance.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { TargetFailure } from '../contracts/model-targets.ts'
@@ -10,25 +12,28 @@ import type { CallWatch } from '../contracts/traffic.ts'
 import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { isContextOverflow, isContextOverflowBody } from '../wire/context-overflow.ts'
-import type { AttemptNotes } from './attempt-notes.ts'
+import { headerOf } from '../wire/headers.ts'
+import { isContextOverflow, isContextOverflowBody } from '../wire/worker-message.ts'
+import type { AttemptNotes, PairAttempt } from './attempts.ts'
 import { CallFaults } from './call-faults.ts'
-import { CallRetries, type RetriedCall } from './call-retries.ts'
 import type { CallTarget } from './call-target.ts'
-import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
-import type { PairAttempt } from './pair-attempt.ts'
-import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
+import { backOffMs, retryAfterMs } from './retry.ts'
+import type { SendingCall } from './send-attempt.ts'
+import { logExhaustion, toLocalFailure, toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 const BAD_REQUEST = 400
 const NOT_FOUND = 404
 
 /** The call whose attempt has failed. */
-export interface FailingCall extends RetriedCall {
+export interface FailingCall extends SendingCall {
+  /** Label of metrics. */
+  readonly endpoint: string
+  /** `performance.now()` of the first attempt. */
+  readonly startedAtMs: number
   /** Null unless the call names a virtual model. */
   readonly target: CallTarget | null
   /** Status of the response that is passed on; 0 before it, and again if its head was not passed on. */
   status: number
-  readonly isOver: boolean
   /** Null between attempts. */
   readonly attempt: Attempt | null
   /** 1-based number of the attempt at the current target. */
@@ -42,19 +47,21 @@ export interface FailingCall extends RetriedCall {
   discardResponse(contentLength: number): void
   /** Releases the worker of the attempt. */
   endAttempt(outcome: AttemptReport['outcome']): void
-  /** Ends the call with an error. */
-  giveUp(error: unknown): void
+  /** Starts the next attempt. */
+  tryAgain(): void
 }
 
 export class AttemptFailures {
   readonly faults: CallFaults
-  readonly retries: CallRetries
+  /** Slots of the workers tried so far. */
+  readonly excluded: number[] = []
   readonly #call: FailingCall
+  /** Of the next attempt. */
+  #timer: NodeJS.Timeout | null = null
 
   constructor(call: FailingCall) {
     this.#call = call
     this.faults = new CallFaults(call.call, call.model, call.parts)
-    this.retries = new CallRetries(call)
   }
 
   /** No worker could be picked, or the request could not be built. */
@@ -110,7 +117,7 @@ export class AttemptFailures {
     const { worker } = attempt
     if (call.mayLackRoute === true) return false
     const listsModel = worker.models.some(({ id }) => id === model)
-    if (listsModel && this.retries.hasAnother(attempt)) {
+    if (listsModel && this.#hasAnother(attempt)) {
       if (!this.#scheduleNext(attempt, null)) return false
     } else if (!this.#giveUpTarget('status', attempt)) return false
     this.faults.suspect(worker)
@@ -233,13 +240,69 @@ export class AttemptFailures {
     )
   }
 
-  /** @returns true if another attempt follows; then the caller ends the failed one */
+  /**
+   * @param failed the attempt, or the failed leg of a pair, whose worker's settings apply; null if no worker could be picked
+   * @param headers of the worker's response; null without one
+   * @returns true if another attempt follows; then the caller ends the failed one
+   */
   #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
-    const number = this.#call.attemptNumber
-    return (
-      this.retries.schedule({ failed, number, headers, leg }) ||
-      this.#giveUpTarget(headers === null ? 'failure' : 'status', failed)
+    const reason = headers === null ? 'failure' : 'status'
+    return this.#retry(failed, headers, leg) || this.#giveUpTarget(reason, failed)
+  }
+
+  /** Schedules an attempt at the same target, if the retry rules allow one. */
+  #retry(failed: Attempt | null, headers: HeaderList | null, leg: PairLeg | undefined): boolean {
+    const { call, parts, endpoint, attemptNumber: number } = this.#call
+    if (call.worker !== null) return false
+    const worker = failed === null ? null : failed.worker
+    const delayMs = this.#delayMs(failed, headers, leg)
+    const workerType = worker === null ? 'regular' : worker.workerType
+    if (delayMs === null) {
+      if (number > 1) parts.traffic?.exhausted(workerType, endpoint)
+      return false
+    }
+    parts.log.debug(
+      { request_id: call.ctx.requestId, worker: worker?.url, attempt: number, delay_ms: delayMs },
+      'retrying upstream attempt',
     )
+    this.#timer = setTimeout(() => {
+      parts.traffic?.retried(workerType, endpoint, number + 1, delayMs)
+      this.#call.tryAgain()
+    }, delayMs)
+    return true
+  }
+
+  /**
+   * @returns delay before the next attempt in milliseconds; null for none: attempts or time are used up, or the worker asks
+   *   for a longer delay than `maxWaitMs` and there is no other worker
+   */
+  #delayMs(failed: Attempt | null, headers: HeaderList | null, leg: PairLeg | undefined): number | null {
+    const { parts, startedAtMs, attemptNumber } = this.#call
+    const worker = failed === null ? null : failed.worker
+    // Of the kernel if no worker could be picked.
+    const settings = parts.retry.of(worker === null ? null : worker.resilience)
+    if (attemptNumber >= settings.maxAttempts) return null
+    // Set by workers that know that the same request would fail again.
+    if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return null
+    const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
+    if (askedMs > settings.maxWaitMs) return failed !== null && this.#hasAnother(failed, leg) ? 0 : null
+    const delayMs = backOffMs(settings, attemptNumber, askedMs, Math.random)
+    const totalMs = parts.limits.totalMs(worker)
+    return totalMs === 0 || performance.now() - startedAtMs + delayMs < totalMs ? delayMs : null
+  }
+
+  /** True if a worker that this call has not tried could take it now. */
+  #hasAnother({ policy, worker }: Attempt, leg?: PairLeg): boolean {
+    // An onPick hook may choose the same worker again.
+    if (policy === CHOSEN_BY_HOOK.policy) return false
+    const { parts, model, accepts } = this.#call
+    const excluded = this.excluded.concat(worker.slot)
+    return parts.balance.hasUntried(model, { leg, excluded, accepts })
+  }
+
+  /** The call has ended: no further attempt follows. */
+  cancel(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
   }
 
   /** @returns true if an attempt at the next target of the virtual model follows */
@@ -257,7 +320,7 @@ export class AttemptFailures {
 
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
   #abandon(failed: Attempt): void {
-    this.retries.excluded.push(failed.worker.slot)
+    this.excluded.push(failed.worker.slot)
     this.#call.endAttempt('retried')
   }
 }

@@ -15,15 +15,12 @@ import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transpo
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { AttemptFailures, type FailingCall } from './attempt-failures.ts'
-import type { AttemptNotes } from './attempt-notes.ts'
-import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
+import { type AttemptNotes, openNotes, PairAttempt, reportAttempts, toReports } from './attempts.ts'
 import type { CallParts } from './call-parts.ts'
-import { CallTarget } from './call-target.ts'
-import { HeldRefusal } from './held-refusal.ts'
+import { CallTarget, HeldRefusal } from './call-target.ts'
 import { checkModel } from './key-scope.ts'
-import { PairAttempt } from './pair-attempt.ts'
 import { isPage, isStream } from './response-headers.ts'
-import { pickAttempt, type SendingCall, sendAttempt } from './send-attempt.ts'
+import { pickAttempt, sendAttempt } from './send-attempt.ts'
 import type { WatchedStream } from './stalled-streams.ts'
 import { correctedUsage, sumOfUsage } from './token-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
@@ -34,7 +31,7 @@ const MAX_DRAINED_BYTES = 65_536
 const BAD_REQUEST = 400
 const SERVICE_UNAVAILABLE = 503
 
-export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStream {
+export class CallRun implements OpenCall, FailingCall, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
   status = 0
   /** The call has finished, failed or was aborted. */
@@ -190,7 +187,7 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
   }
 
   get excluded(): readonly number[] | undefined {
-    return this.#failures?.retries.excluded
+    return this.#failures?.excluded
   }
 
   get usedMs(): number {
@@ -384,7 +381,7 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
     this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#failures?.retries.cancel()
+    this.#failures?.cancel()
     this.endAttempt('failure')
     if (this.meter === null) this.#countUnrouted(error)
     else this.meter.done(this.call.ctx, error instanceof GatewayError ? error.status : 500)
@@ -399,7 +396,7 @@ export class CallRun implements OpenCall, SendingCall, FailingCall, WatchedStrea
     this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#failures?.retries.cancel()
+    this.#failures?.cancel()
     this.endAttempt('cancelled')
     this.meter?.done(this.call.ctx, 0)
   }

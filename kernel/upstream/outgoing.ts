@@ -3,7 +3,7 @@ import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { headerOf } from '../wire/header-list.ts'
+import { headerOf } from '../wire/headers.ts'
 import { mayHoldCredential } from './misconfigured-workers.ts'
 import type { Transports } from './transports.ts'
 

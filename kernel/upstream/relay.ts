@@ -8,7 +8,7 @@ import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import type { RelayOptions, StreamCompletionCheck } from '../contracts/relay-options.ts'
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { headerOf } from '../wire/header-list.ts'
+import { filterHeaders, headerOf } from '../wire/headers.ts'
 import { StreamTail } from '../wire/stream-tail.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
@@ -17,8 +17,7 @@ import { StreamUsage } from './stream-usage.ts'
 import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
 import { countStreamUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
-import { usageEdit } from './usage-request.ts'
-import { canonicalBody, toWorkerRequest, withParameters } from './worker-request.ts'
+import { canonicalBody, toWorkerRequest, usageEdit, withParameters } from './worker-request.ts'
 
 /** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
@@ -288,9 +287,5 @@ function isUnstructured(headers: HeaderList): boolean {
 
 /** Headers that do not describe the body, which another one replaces, and no request id: the format has its own. */
 function withoutDescription(headers: HeaderList): HeaderList {
-  const kept: HeaderList = []
-  for (let at = 0; at < headers.length; at += 2)
-    if (!headers[at].startsWith('content-') && headers[at] !== 'request-id')
-      kept.push(headers[at], headers[at + 1])
-  return kept
+  return filterHeaders(headers, (name) => !name.startsWith('content-') && name !== 'request-id')
 }

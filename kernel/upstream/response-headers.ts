@@ -1,6 +1,6 @@
 /** Selects the headers of a worker's response that the client receives. @hot */
 import type { HeaderList } from '../contracts/transport.ts'
-import { headerOf } from '../wire/header-list.ts'
+import { headerOf } from '../wire/headers.ts'
 
 /** Names that clients receive from every route: the body's description, caching, and hints for retries. */
 const PASSED_NAMES: readonly string[] = [

@@ -2,9 +2,7 @@
 import type { KernelConfig } from '../config/kernel-config.ts'
 import { MAX_TIMER_MS } from '../config/number-settings.ts'
 import type { RandomSource } from '../contracts/policy.ts'
-import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
-import { headerOf } from '../wire/header-list.ts'
 
 /** Retry settings of the kernel, or of a worker that overrides some of them. */
 export type RetrySettings = Omit<KernelConfig['retry'], 'statuses'> & {
@@ -91,37 +89,4 @@ export function retryAfterMs(value: string | undefined, nowMs: number): number {
   if (!/^[A-Za-z]{3}/.test(text)) return 0
   const atMs = Date.parse(text)
   return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - nowMs)
-}
-
-export interface FailedAttempt {
-  /** Settings of the failed worker; null if no worker could be picked, then those of the kernel apply. */
-  readonly resilience: WorkerResilience | null
-  /** Response headers of the worker; null without a response. */
-  readonly headers: HeaderList | null
-  /** 1-based. */
-  readonly number: number
-  /** Time since the request was first routed, milliseconds. */
-  readonly usedMs: number
-  /** Limit of all attempts together, milliseconds; 0 for none. */
-  readonly totalMs: number
-  /** True if a worker that this request has not tried could take it now. */
-  hasAnother(): boolean
-}
-
-/**
- * Decides about the attempt after a failed one.
- *
- * @returns delay in milliseconds; null for no further attempt: attempts or time are used up, or the worker asks for a
- *   longer delay than `maxWaitMs` and there is no other worker
- */
-export function nextAttemptDelayMs(rules: RetryRules, failed: FailedAttempt): number | null {
-  const { headers, number, usedMs, totalMs } = failed
-  const settings = rules.of(failed.resilience)
-  if (number >= settings.maxAttempts) return null
-  // Set by workers that know that the same request would fail again.
-  if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return null
-  const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
-  if (askedMs > settings.maxWaitMs) return failed.hasAnother() ? 0 : null
-  const delayMs = backOffMs(settings, number, askedMs, Math.random)
-  return totalMs === 0 || usedMs + delayMs < totalMs ? delayMs : null
 }

@@ -1,14 +1,26 @@
 /** Starts one attempt of a call: picks its worker, or its pair of workers, and sends the request. @hot */
 import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { Call } from '../contracts/call.ts'
-import type { PairHandler } from '../contracts/pair.ts'
-import type { Exchange, Transport, UpstreamRequest } from '../contracts/transport.ts'
+import type { ModelParameters } from '../contracts/model-targets.ts'
+import type { PairCall, PairHandler, PairLeg, PairRequests, PairStrategy } from '../contracts/pair.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
+import type { Exchange, Transport, UpstreamHandler, UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { PairAttempt } from './pair-attempt.ts'
-import { type AttemptSource, OpenPair } from './pair-call.ts'
+import { PairAttempt } from './attempts.ts'
+import type { CallParts } from './call-parts.ts'
 
 /** The call that makes the attempt, and receives its response. */
-export interface SendingCall extends PairHandler, AttemptSource {
+export interface SendingCall extends PairHandler {
+  readonly call: Call
+  readonly parts: CallParts
+  /** Canonical. */
+  readonly model: string
+  /** Number of attempts so far, this one included. */
+  readonly attemptCount: number
+  /** Of the target of a virtual model; null for none. */
+  readonly parameters: ModelParameters | null
+  /** Time used by earlier attempts, milliseconds. */
+  readonly usedMs: number
   readonly accepts: Call['accepts']
   /** Slots of the workers tried so far; undefined before the first failure. */
   readonly excluded: readonly number[] | undefined
@@ -73,4 +85,74 @@ function preparePairOf(run: SendingCall, attempt: PairAttempt): void {
 
 function sendPair(run: SendingCall, pair: OpenPair): void {
   if (!run.isOver) run.onSent(pair.start(run))
+}
+
+/** One attempt of a pair: requests, hooks, and the strategy of the workers' connection mode. */
+class OpenPair implements PairCall {
+  readonly ctx: RelayContext
+  readonly model: string
+  readonly #attempt: PairAttempt
+  readonly #run: SendingCall
+  readonly #usedMs: number
+  readonly #strategy: PairStrategy
+  readonly #requests: PairRequests
+
+  /** @throws pairs_unsupported (501), and errors of the call and the strategy; then nothing was sent */
+  constructor(attempt: PairAttempt, run: SendingCall) {
+    const { call, parts, model, attemptCount, parameters, usedMs } = run
+    this.ctx = call.ctx
+    this.model = model
+    this.#attempt = attempt
+    this.#run = run
+    this.#usedMs = usedMs
+    this.#strategy = parts.transports.pairsOf(attempt.prefill.worker)
+    this.#requests = this.#strategy.requests(this, {
+      prefill: call.requestFor(this.prefill, model, attemptCount, parameters),
+      decode: call.requestFor(this.decode, model, attemptCount, parameters),
+    })
+  }
+
+  get prefill(): WorkerEntry {
+    return this.#attempt.prefill.worker
+  }
+
+  get decode(): WorkerEntry {
+    return this.#attempt.decode.worker
+  }
+
+  open(leg: PairLeg, request: UpstreamRequest, handler: UpstreamHandler): Exchange {
+    const { worker } = this.#attempt.leg(leg)
+    const { call, parts, model } = this.#run
+    const limits = parts.limits.after(worker, model, call.stream, this.#usedMs)
+    return parts.transports.of(worker).open(worker, request, limits, handler)
+  }
+
+  prefillAnswered(status: number): void {
+    this.#attempt.prefillNotes?.answered(status)
+  }
+
+  prefillSucceeded(): void {
+    this.#attempt.prefillNotes?.ended()
+    this.#attempt.prefill.succeeded()
+  }
+
+  /** Runs `onUpstreamRequest` for both. @returns null if no hook is asynchronous */
+  runHooks(): Promise<unknown> | null {
+    const { ctx } = this
+    const { onUpstreamRequest } = ctx.hooks
+    if (onUpstreamRequest === null) return null
+    const run = (leg: PairLeg) =>
+      onUpstreamRequest(ctx, {
+        worker: this.#attempt.leg(leg).worker,
+        headers: this.#requests[leg].headers,
+      })
+    const first = run('prefill')
+    if (first instanceof Promise) return first.then(() => run('decode'))
+    const second = run('decode')
+    return second instanceof Promise ? second : null
+  }
+
+  start(handler: PairHandler): Exchange {
+    return this.#strategy.start(this, this.#requests, handler)
+  }
 }

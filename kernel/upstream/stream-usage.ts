@@ -6,9 +6,8 @@
 
 import type { UsageReport } from '../contracts/relay-options.ts'
 import type { TokenUsage } from '../contracts/request.ts'
-import type { UsageEstimator } from '../contracts/usage-estimator.ts'
-import { nextEventEnd } from '../wire/event-borders.ts'
-import { EventSplitter } from '../wire/event-splitter.ts'
+import type { UsageEstimator } from '../contracts/upstream.ts'
+import { EventSplitter, nextEventEnd } from '../wire/event-splitter.ts'
 import { isObject } from '../wire/is-object.ts'
 import { ChunkShape } from './chunk-shape.ts'
 import { StreamedText } from './streamed-text.ts'

@@ -1,5 +1,5 @@
 /** Keeps the beginning of a stream, within a limit for all streams of the thread, and reads the generated text at its end. */
-import { nextEventEnd } from '../wire/event-borders.ts'
+import { nextEventEnd } from '../wire/event-splitter.ts'
 import { isObject } from '../wire/is-object.ts'
 import { jsonOfEvent } from './token-usage.ts'
 

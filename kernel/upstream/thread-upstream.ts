@@ -5,19 +5,18 @@ import type { KernelConfig } from '../config/kernel-config.ts'
 import type { AuthService } from '../contracts/auth.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { ModeControl } from '../contracts/mode-control.ts'
 import type { ModelTargets } from '../contracts/model-targets.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RelayOptions } from '../contracts/relay-options.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import { type HeaderList, UpstreamFailure } from '../contracts/transport.ts'
-import type { ModelAnswer, ModelQuestion, Upstream } from '../contracts/upstream.ts'
-import type { UsageEstimator } from '../contracts/usage-estimator.ts'
+import type { ModelAnswer, ModelQuestion, Upstream, UsageEstimator } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import type { ModeControl } from '../contracts/worker-control.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { ask } from './ask.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
+import { ask } from './collected-call.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { Relay } from './relay.ts'
@@ -28,19 +27,13 @@ import { Transports } from './transports.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 import { WorkerLimits } from './worker-limits.ts'
 
-export interface ThreadUpstreamOptions {
-  readonly balance: WorkerBalance
-  readonly config: KernelConfig['upstream']
-  readonly retry: KernelConfig['retry']
-  readonly log: Logger
-}
-
 export class ThreadUpstream implements Upstream {
   readonly balance: WorkerBalance
   readonly transports = new Transports()
   readonly #parts: CallParts
 
-  constructor({ balance, config, retry, log }: ThreadUpstreamOptions) {
+  constructor(balance: WorkerBalance, kernel: Pick<KernelConfig, 'upstream' | 'retry'>, log: Logger) {
+    const { upstream: config, retry } = kernel
     this.balance = balance
     const { transports } = this
     this.#parts = {
@@ -60,24 +53,16 @@ export class ThreadUpstream implements Upstream {
     }
   }
 
-  /** Null without an auth plugin. */
-  set auth(auth: AuthService | null) {
+  /** Connects services of plugins, each null if no plugin provides it; before the first call. */
+  connect(auth: AuthService | null, traffic: TrafficWatch | null, targets: ModelTargets | null): void {
     this.#parts.outgoing.auth = auth
+    this.#parts.traffic = traffic
+    this.#parts.targets = targets
+    if (traffic !== null) this.countUsage()
   }
 
   reload(retry: KernelConfig['retry']): void {
     this.#parts.retry.configure(retry)
-  }
-
-  /** Null without a traffic observer. */
-  set traffic(traffic: TrafficWatch | null) {
-    this.#parts.traffic = traffic
-    if (traffic !== null) this.countUsage()
-  }
-
-  /** Null without virtual models. */
-  set targets(targets: ModelTargets | null) {
-    this.#parts.targets = targets
   }
 
   countUsage(): void {
@@ -90,14 +75,6 @@ export class ThreadUpstream implements Upstream {
 
   estimateUsage(estimator: UsageEstimator): void {
     this.#parts.estimator = estimator
-  }
-
-  controlOf(mode: string): ModeControl | null {
-    return this.transports.controlOf(mode)
-  }
-
-  controlFor(url: string): ModeControl | null {
-    return this.transports.controlFor(url)
   }
 
   controls(): readonly ModeControl[] {

@@ -2,7 +2,7 @@
 import type { OpenCall } from '../contracts/call.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TokenUsage } from '../contracts/request.ts'
-import type { StreamCount, UsageEstimator } from '../contracts/usage-estimator.ts'
+import type { StreamCount, UsageEstimator } from '../contracts/upstream.ts'
 import type { StreamUsage } from './stream-usage.ts'
 import type { StreamedText } from './streamed-text.ts'
 

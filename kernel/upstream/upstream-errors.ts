@@ -1,5 +1,7 @@
 /** Errors that clients get when a worker fails. Worker addresses appear in the log only. */
-import type { UpstreamFailure } from '../contracts/transport.ts'
+
+import type { Logger } from '../contracts/log.ts'
+import { UpstreamFailure } from '../contracts/transport.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 
@@ -143,4 +145,35 @@ function toBrokenResponse(failure: UpstreamFailure): GatewayError {
     default:
       return upstreamErrors.read_response_body_failed.with({ cause }, 'connection lost')
   }
+}
+
+const LOCAL_CODES: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM'])
+const LOG_EVERY_MS = 60_000
+
+/** True if a call failed because the gateway itself has no descriptors, ports or memory left; no worker is at fault. */
+export function isLocalExhaustion(error: unknown): boolean {
+  if (!(error instanceof UpstreamFailure)) return false
+  return LOCAL_CODES.has((error.cause as NodeJS.ErrnoException | undefined)?.code)
+}
+
+/** The same failure with the error `gateway_exhausted`; null if the worker may be at fault. */
+export function toLocalFailure(failure: UpstreamFailure): UpstreamFailure | null {
+  if (!isLocalExhaustion(failure)) return null
+  const { code } = failure.cause as NodeJS.ErrnoException
+  const { kind, message, responseStarted } = failure
+  const error = upstreamErrors.gateway_exhausted(String(code))
+  return new UpstreamFailure(kind, message, responseStarted, { cause: failure.cause, error })
+}
+
+let loggedAtMs = Number.NEGATIVE_INFINITY
+
+/** Logs at most one line per minute and thread. */
+export function logExhaustion(log: Logger, reason: string): void {
+  const nowMs = performance.now()
+  if (nowMs - loggedAtMs < LOG_EVERY_MS) return
+  loggedAtMs = nowMs
+  log.error(
+    { reason, advice: 'raise ulimit -n, or limit connections in front of the gateway' },
+    'gateway out of descriptors or ports',
+  )
 }

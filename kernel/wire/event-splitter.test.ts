@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { computingMs } from '../../test/support/best-of.ts'
-import { EventCounter, nextEventEnd } from './event-borders.ts'
-import { EventSplitter } from './event-splitter.ts'
+import { EventCounter, EventSplitter, nextEventEnd } from './event-splitter.ts'
 
 /** Reference implementation: finds events line by line. */
 function eventsOf(text: string): { whole: string; rest: string } {

@@ -5,7 +5,7 @@ import { type KernelConfig, KernelConfigSchema } from '../../kernel/config/kerne
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { messageOf } from '../../kernel/errors/message-of.ts'
 import { TlsFileError } from '../../kernel/http/tls-files.ts'
-import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
+import { PluginMistakes } from '../../kernel/plugin/declarations.ts'
 import { tryPort } from '../../kernel/threads/ports.ts'
 import { loadFromOptions } from './config-options.ts'
 import type { Finding } from './configuration/check-section.ts'

@@ -2,7 +2,7 @@
 
 import { dirname } from 'node:path'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
-import { isLoopback } from '../../kernel/http/foreign-page.ts'
+import { isLoopback } from '../../kernel/http/cors.ts'
 import type { ServeInfo } from '../../kernel/serve.ts'
 
 export function readyBlock(config: LoadedConfig, info: ServeInfo, version: string): string {

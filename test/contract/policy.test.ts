@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { definePlugin, type KvEventListener, KvEvents, Type, type WorkerEntry } from '#kernel'
-import { PLAIN_POLICY } from '../../kernel/balance/policy-name.ts'
+import { PLAIN_POLICY } from '../../kernel/balance/policy-registry.ts'
 import type { PickRequest } from '../../kernel/contracts/policy.ts'
 import policies from '../../plugins/routing/policies/index.ts'
 import thirdParty from '../fixtures/policy-plugin.ts'

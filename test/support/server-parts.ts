@@ -1,9 +1,8 @@
 /** The parts of a server that contexts and sinks need, without a server. */
-import { BodyBudget } from '../../kernel/http/body-budget.ts'
-import { BodyPool } from '../../kernel/http/body-pool.ts'
+import { BodyBudget, BodyPool } from '../../kernel/http/body-memory.ts'
 import { createCors } from '../../kernel/http/cors.ts'
 import { Heartbeats } from '../../kernel/http/heartbeat.ts'
-import { LongBodies } from '../../kernel/http/long-bodies.ts'
+import { LongBodies } from '../../kernel/http/json-body.ts'
 import type { ServerParts } from '../../kernel/http/server-parts.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 

@@ -222,17 +222,9 @@ export interface GenerateOptions {
 }
 
 /** How the client's bytes reach workers that take its format. */
-export interface PassThrough {
+export interface PassThrough extends Pick<RelayOptions, 'path' | 'headers' | 'checkCompletion' | 'usage'> {
   /** A name of `WorkerEntry.apis`. */
   readonly api: string
-  /** On the worker. */
-  readonly path: string
-  /** As `RelayOptions.headers`. */
-  readonly headers?: readonly string[]
-  /** As `RelayOptions.checkCompletion`. */
-  readonly checkCompletion?: RelayOptions['checkCompletion']
-  /** As `RelayOptions.usage`. */
-  readonly usage?: RelayOptions['usage']
 }
 
 /** A prompt that an adapter prepared before a worker is picked, for every attempt. */

@@ -1,6 +1,6 @@
 /** The metrics of circuit breakers, seen through snapshots. */
 import { beforeEach, expect, test } from 'vitest'
-import type { ValueFamily } from '../../../kernel/contracts/metric-snapshot.ts'
+import type { ValueFamily } from '../../../kernel/contracts/metric.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
 import { BreakerMetrics } from './breaker-metrics.ts'
 

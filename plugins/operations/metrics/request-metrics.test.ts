@@ -2,7 +2,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import type { WorkerFigures, WorkerStatus } from '#kernel'
 import { LabelLimit, modelLabelLimit } from '#shared'
-import type { HistogramFamily, ValueFamily } from '../../../kernel/contracts/metric-snapshot.ts'
+import type { HistogramFamily, ValueFamily } from '../../../kernel/contracts/metric.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
 import { workerFigures } from '../../../test/support/worker-figures.ts'
 import { HttpMetrics } from './http-metrics.ts'

@@ -2,7 +2,7 @@ import { ExportResultCode } from '@opentelemetry/core'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base'
 import { expect, test } from 'vitest'
 import type { Logger } from '#kernel'
-import type { ValueFamily } from '../../../kernel/contracts/metric-snapshot.ts'
+import type { ValueFamily } from '../../../kernel/contracts/metric.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
 import { WatchedExporter } from './span-pipeline.ts'
 

@@ -1,7 +1,7 @@
 /** Pooled blocks are large enough, bounded, and used by one request at a time. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { BodyPool, MAX_POOLED_BYTES, MIN_POOLED_BYTES } from './body-pool.ts'
+import { BodyPool, MAX_POOLED_BYTES, MIN_POOLED_BYTES } from './body-memory.ts'
 
 test('blocks fit the requested size, and sizes outside the range are not pooled', () => {
   const pool = new BodyPool()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { load } from './server-library.ts'
+import { load } from './server-app.ts'
 
 test('a missing binary is reported with platform, Node version and advice, and keeps its cause', () => {
   const cause = new Error(

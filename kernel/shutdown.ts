@@ -1,5 +1,33 @@
-/** Shuts the gateway down after an uncaught error on the control thread, whose state is unknown from then on. */
+/**
+ * Requests to shut the gateway down: by a signal, a plugin, or an uncaught error on the control thread, whose state is unknown
+ * from then on.
+ */
 import type { Logger } from './contracts/log.ts'
+
+/** State of a shutdown request, by a signal or by a plugin. */
+export class ShutdownRequest {
+  readonly #requested = Promise.withResolvers<number>()
+  readonly #hurried = Promise.withResolvers<void>()
+  /** Resolves with the settle time in milliseconds. */
+  readonly requested = this.#requested.promise
+  /** Resolves when a second signal ends the drain. */
+  readonly hurried = this.#hurried.promise
+  #isRequested = false
+
+  /** The first call requests the shutdown, the second ends the drain. */
+  demand(settleMs: number): void {
+    if (this.#isRequested) this.#hurried.resolve()
+    this.request(settleMs)
+  }
+
+  /** Later calls have no effect. @returns true for the first call */
+  request(settleMs: number): boolean {
+    const isFirst = !this.#isRequested
+    this.#isRequested = true
+    this.#requested.resolve(settleMs)
+    return isFirst
+  }
+}
 
 /** An uncaught error on the control thread has shut the gateway down; its cause is that error, which was logged. */
 export class ControlError extends Error {

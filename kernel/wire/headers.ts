@@ -1,4 +1,26 @@
-/** @hot Permitted bytes of header names and values. */
+/** Flat header lists, [name, value, …] with names in lower case, and the bytes that names and values may contain. @hot */
+
+/** First value of a name. */
+export function headerOf(headers: readonly string[], name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return undefined
+}
+
+/** Removes every header of a name. @param from index in the list from which on it removes */
+export function removeHeader(headers: string[], name: string, from = 0): void {
+  for (let i = headers.length - 2; i >= from; i -= 2) if (headers[i] === name) headers.splice(i, 2)
+}
+
+/** The headers that pass the filter, in a new list. */
+export function filterHeaders(
+  headers: readonly string[],
+  accepts: (name: string, value: string) => boolean,
+): string[] {
+  const kept: string[] = []
+  for (let i = 0; i + 1 < headers.length; i += 2)
+    if (accepts(headers[i], headers[i + 1])) kept.push(headers[i], headers[i + 1])
+  return kept
+}
 
 /** Lower-case byte of each token character, 0 for all others. @source RFC 9110 §5.6.2 */
 export const TOKEN_BYTE = new Uint8Array(256)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { CounterLayout } from './counter-layout.ts'
-import { LastErrors } from './last-errors.ts'
+import { LastErrors } from './worker-statistics.ts'
 
 const open = () => new LastErrors(new CounterLayout(CounterLayout.createBuffer(8, 2)))
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isForeignPage, isLoopback } from './foreign-page.ts'
+import { isForeignPage, isLoopback } from './cors.ts'
 
 const isListed = (origin: string) => origin === 'https://console.example'
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { configDigests } from './config-digests.ts'
-import type { LoadedConfig } from './loaded-config.ts'
+import { configDigests, type LoadedConfig } from './loaded-config.ts'
 
 const KEY = Buffer.from('key')
 const digests = (kernel: object, plugins: object, key = KEY) =>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { peekRouting } from '../http/json-body.ts'
-import { editedBody, usageEdit } from './usage-request.ts'
+import { editedBody, usageEdit } from './worker-request.ts'
 
 function ask(text: string): string {
   const body = Buffer.from(text)

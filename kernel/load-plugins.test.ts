@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { token } from '../contracts/token.ts'
-import { Type } from '../contracts/type.ts'
-import { definePlugin, type Plugin, type PluginManifest } from './define-plugin.ts'
-import { missingServices, sortPlugins } from './graph.ts'
+import { token } from './contracts/token.ts'
+import { Type } from './contracts/type.ts'
+import { missingServices, sortPlugins } from './load-plugins.ts'
+import { definePlugin, type Plugin, type PluginManifest } from './plugin/define-plugin.ts'
 
 const Store = token<object>('store')
 const Clock = token<string>('clock')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { OpenRequests } from './open-requests.ts'
+import { OpenRequests } from './server-parts.ts'
 
 test('equals a Set for any sequence of starts and ends', () => {
   const step = fc.record({ request: fc.nat(7), begins: fc.boolean() })
