@@ -100,7 +100,7 @@ export { EventCounter, nextEventEnd } from './wire/event-borders.ts'
 export { EventSplitter } from './wire/event-splitter.ts'
 export { headerOf, removeHeader } from './wire/header-list.ts'
 export { isFieldValue, isToken, TOKEN_BYTE, VALUE_BYTE } from './wire/header-syntax.ts'
-export { isObject } from './wire/is-object.ts'
+export { isObject, type JsonObject } from './wire/is-object.ts'
 export {
   CLOSE_BRACE,
   CLOSE_BRACKET,

@@ -8,12 +8,11 @@ import {
   type FinishReason,
   type IdLogprob,
   isObject,
+  type JsonObject,
   type PromptLogprob,
   type TokenLogprob,
 } from '#kernel'
 import { answerErrors, errorOfEvent } from '#shared'
-
-type Json = Readonly<Record<string, unknown>>
 
 interface OpenChoice {
   text: string
@@ -48,7 +47,7 @@ export class GenerateAnswer {
   }
 
   /** @returns false if the engine has aborted: the answer has failed */
-  add({ text, output_ids: ids, meta_info: info, index: given }: Json): boolean {
+  add({ text, output_ids: ids, meta_info: info, index: given }: JsonObject): boolean {
     const meta = isObject(info) ? info : {}
     const index = typeof given === 'number' ? given : 0
     // Others were not requested, and no client expects them.
@@ -107,7 +106,7 @@ export class GenerateAnswer {
     })
   }
 
-  #start({ id, prompt_tokens, weight_version: weights, input_token_logprobs: ofPrompt }: Json): void {
+  #start({ id, prompt_tokens, weight_version: weights, input_token_logprobs: ofPrompt }: JsonObject): void {
     this.#hasStarted = true
     this.#sink.emit({
       type: 'started',
@@ -150,7 +149,7 @@ function newest<T>(list: readonly T[], count: number): readonly T[] {
 
 type Entry = readonly [logprob: number, tokenId: number, text?: string | null]
 
-function logprobsOf(meta: Json, count: number): readonly TokenLogprob[] {
+function logprobsOf(meta: JsonObject, count: number): readonly TokenLogprob[] {
   const tops = newest(listOf<readonly Entry[] | null>(meta.output_top_logprobs), count)
   const named = newest(listOf<readonly Entry[] | null>(meta.output_token_ids_logprobs), count)
   return newest(listOf<Entry>(meta.output_token_logprobs), count).map((entry, at) => ({

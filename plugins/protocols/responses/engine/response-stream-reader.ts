@@ -1,7 +1,6 @@
 /** Reads a streamed response into generation events. @hot */
-import { type EngineAttempt, type EngineSink, isObject } from '#kernel'
+import { type EngineAttempt, type EngineSink, isObject, type JsonObject } from '#kernel'
 import { EventAnswerReader, errorOfEvent, readStreamEvent, workerMessage } from '#shared'
-import type { Json } from '../json.ts'
 import { toAnswerError } from './answer-values.ts'
 import { ResponseAnswer } from './response-answer.ts'
 
@@ -97,6 +96,6 @@ const REPEATED: ReadonlySet<unknown> = new Set([
 
 const KNOWN_PARTS: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'reasoning_text'])
 
-function hasKnownPart({ part }: Json): boolean {
+function hasKnownPart({ part }: JsonObject): boolean {
   return isObject(part) && KNOWN_PARTS.has(part.type)
 }

@@ -4,12 +4,12 @@ import type {
   ChatTool,
   EngineAttempt,
   GenerationRequest,
+  JsonObject,
   NativeRequest,
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
 import { answerErrors } from '#shared'
-import type { Json } from '../json.ts'
 import { toWireItems } from './to-wire-items.ts'
 
 type Body = Record<string, unknown>
@@ -27,7 +27,7 @@ export function toResponsesBody(
   const native = request.native?.engine === 'responses' ? request.native : null
   const body: Body = native === null ? ownMembers(request, worker) : native.members()
   body.model = model
-  const input = toInput(request, native) as readonly Json[]
+  const input = toInput(request, native) as readonly JsonObject[]
   body.input = worker.isExternal ? input.filter(isForService).map(withoutExtraContent) : input
   addTools(body, request, native, toolTypes)
   body.store = false
@@ -47,12 +47,12 @@ function toInput({ prompt }: GenerationRequest, native: NativeRequest | null): r
 }
 
 /** External services accept only reasoning that they encrypted; engines need it in the clear. */
-function isForService({ type, encrypted_content: sealed }: Json): boolean {
+function isForService({ type, encrypted_content: sealed }: JsonObject): boolean {
   return type !== 'reasoning' || typeof sealed === 'string'
 }
 
 /** External services refuse the data of other vendors. */
-function withoutExtraContent(item: Json): Json {
+function withoutExtraContent(item: JsonObject): JsonObject {
   if (item.extra_content === undefined) return item
   const { extra_content: _, ...rest } = item
   return rest
@@ -86,11 +86,11 @@ function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Body
 }
 
 /** Members that engines accept and the vendor's service rejects. */
-function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): Json {
+function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): JsonObject {
   return { top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty }
 }
 
-function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): Json {
+function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): JsonObject {
   if (constraint.kind === 'json_object') return { type: 'json_object' }
   if (constraint.kind !== 'json_schema') throw unsupported('text of this form', 'response_format')
   const { name, description, schema, strict } = constraint
@@ -115,7 +115,10 @@ function addTools(
 }
 
 /** If the client does not set strictness, the worker decides in its own format; other formats are not strict. */
-function toTool({ function: { name, description, parameters, strict } }: ChatTool, isNative: boolean): Json {
+function toTool(
+  { function: { name, description, parameters, strict } }: ChatTool,
+  isNative: boolean,
+): JsonObject {
   return {
     type: 'function',
     name,

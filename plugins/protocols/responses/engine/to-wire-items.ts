@@ -1,10 +1,9 @@
 /** Messages of a chat as input items. @source OpenAI API reference, Responses */
-import type { ChatMessage, ContentPart } from '#kernel'
-import type { Json } from '../json.ts'
+import type { ChatMessage, ContentPart, JsonObject } from '#kernel'
 import { ENGINE, KINDS } from './response-answer.ts'
 
-export function toWireItems(messages: readonly ChatMessage[]): Json[] {
-  const items: Json[] = []
+export function toWireItems(messages: readonly ChatMessage[]): JsonObject[] {
+  const items: JsonObject[] = []
   for (const message of messages) {
     if (message.role === 'tool') items.push(toOutput(message))
     else if (message.role === 'assistant') {
@@ -16,14 +15,14 @@ export function toWireItems(messages: readonly ChatMessage[]): Json[] {
   return items
 }
 
-function toOutput({ tool_call_id, content, is_error }: ChatMessage): Json {
+function toOutput({ tool_call_id, content, is_error }: ChatMessage): JsonObject {
   const output = typeof content === 'string' ? content : toContent(content)
   const said = is_error === true && typeof output === 'string' ? `Error: ${output}` : output
   return { type: 'function_call_output', call_id: tool_call_id, output: said }
 }
 
 /** The turn as the worker wrote it, with the call ids that the results use; null if it came from another format. */
-function nativeItems({ native, tool_calls: calls = [] }: ChatMessage): Json[] | null {
+function nativeItems({ native, tool_calls: calls = [] }: ChatMessage): JsonObject[] | null {
   if (native?.engine !== ENGINE) return null
   let count = 0
   const items = native.content.map((item) => {
@@ -37,14 +36,14 @@ function nativeItems({ native, tool_calls: calls = [] }: ChatMessage): Json[] | 
   return count === calls.length && items.length > 0 ? items : null
 }
 
-function addTurn(items: Json[], message: ChatMessage): void {
+function addTurn(items: JsonObject[], message: ChatMessage): void {
   const { content, refusal, reasoning_content: thoughts, reasoning_signature: sealed, tool_calls } = message
   const { extra_content } = message
   const extra = extra_content === undefined ? {} : { extra_content }
   if (sealed !== undefined) items.push({ type: 'reasoning', summary: [], encrypted_content: sealed })
   else if (thoughts !== undefined)
     items.push({ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: thoughts }] })
-  const parts: Json[] = []
+  const parts: JsonObject[] = []
   const said = typeof content === 'string' ? content : textOf(content)
   if (said !== '') parts.push({ type: 'output_text', text: said, annotations: [] })
   if (refusal !== undefined) parts.push({ type: 'refusal', refusal })
@@ -64,13 +63,13 @@ function textOf(content: readonly ContentPart[] | null): string {
   return content?.map((part) => (part.type === 'text' ? part.text : '')).join('') ?? ''
 }
 
-function toContent(content: ChatMessage['content']): Json[] {
+function toContent(content: ChatMessage['content']): JsonObject[] {
   if (typeof content === 'string') return [{ type: 'input_text', text: content }]
   return content?.map(toPart) ?? []
 }
 
-function toPart(part: ContentPart): Json {
-  if ('value' in part) return part.value as Json
+function toPart(part: ContentPart): JsonObject {
+  if ('value' in part) return part.value as JsonObject
   switch (part.type) {
     case 'text':
       return { type: 'input_text', text: part.text }

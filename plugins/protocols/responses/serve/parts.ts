@@ -1,17 +1,22 @@
-/** The services and state that the routes of the plugin share, by how much of them a step needs. */
-import type { HistoryService, Host, TokenizerService, ToolLoopService } from '#kernel'
+/** The services and state that the routes of the plugin share. */
+import type { HistoryService, Host, RequestSlot, TokenizerService, ToolLoopService } from '#kernel'
 import type { ResponsesConfig } from '../config.ts'
+import type { SignalTopics } from './background/signals.ts'
 import type { TextSeal } from './prompt/sealed-text.ts'
+import type { ResponseRun } from './run/response-run.ts'
 
-export interface PlanParts {
-  readonly host: Pick<Host, 'balance'>
+export interface Parts extends SignalTopics {
+  readonly host: Host
+  readonly config: ResponsesConfig
   readonly history: HistoryService | undefined
   readonly toolLoop: ToolLoopService | undefined
+  readonly tokenizers: TokenizerService | undefined
   readonly seal: TextSeal
+  /** The run of a request, for its error format. */
+  readonly runs: RequestSlot<ResponseRun>
 }
 
-export interface RunParts extends PlanParts {
-  readonly host: Host
-  readonly tokenizers: TokenizerService | undefined
-  readonly config: ResponsesConfig
+/** With a store, which background responses need. */
+export interface StoredParts extends Parts {
+  readonly history: HistoryService
 }

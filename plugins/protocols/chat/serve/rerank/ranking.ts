@@ -1,5 +1,5 @@
 /** Reads the responses of rerank workers: a bare list of scores, or the object of vLLM, Jina and Cohere around one. */
-import { isObject, type Static, type WorkerResponse } from '#kernel'
+import { isObject, type JsonObject, type Static, type WorkerResponse } from '#kernel'
 import { chatErrors } from '../../errors.ts'
 import type { RerankResponse } from '../../wire/rerank.ts'
 
@@ -14,8 +14,6 @@ export interface Ranking {
   readonly results: readonly RankedDocument[]
   readonly usage: Static<typeof RerankResponse>['usage']
 }
-
-type JsonObject = Readonly<Record<string, unknown>>
 
 /** @throws rerank_response_build_failed (500) */
 export function readRanking(reply: WorkerResponse): Ranking {

@@ -1,6 +1,5 @@
 /** A create request for a worker that speaks the format itself. */
-import type { BuiltInType, NativeRequest, WorkerEntry } from '#kernel'
-import type { Json } from '../../json.ts'
+import type { BuiltInType, JsonObject, NativeRequest, WorkerEntry } from '#kernel'
 import { builtInType } from '../read/read-tools.ts'
 
 /** Members that the gateway handles itself, or writes for each worker. */
@@ -22,10 +21,10 @@ const OWN_MEMBERS = new Set([
 ])
 
 export interface NativeSource {
-  readonly body: Json
+  readonly body: JsonObject
   readonly messageCount: number
   /** Items of the prompt. */
-  readonly items: () => readonly Json[]
+  readonly items: () => readonly JsonObject[]
   /** True for a built-in tool that the gateway runs. */
   readonly runs: (type: BuiltInType) => boolean
 }
@@ -35,14 +34,14 @@ export function speaksResponses({ apis }: WorkerEntry): boolean {
 }
 
 export function nativeRequest({ body, messageCount, items, runs }: NativeSource): NativeRequest {
-  let made: readonly Json[] | null = null
+  let made: readonly JsonObject[] | null = null
   const tools = Array.isArray(body.tools)
-    ? (body.tools as Json[]).filter((tool) => isForeign(tool, runs))
+    ? (body.tools as JsonObject[]).filter((tool) => isForeign(tool, runs))
     : []
   const types = new Set(tools.map(({ type }) => type))
   const choice = body.tool_choice
   const isForeignChoice =
-    typeof choice === 'object' && choice !== null && types.has((choice as Json).type as string)
+    typeof choice === 'object' && choice !== null && types.has((choice as JsonObject).type as string)
   // Without functions, a mode is about the tools of the worker.
   const isMode = typeof choice === 'string' && !hasFunctions(body)
   return {
@@ -61,15 +60,15 @@ export function nativeRequest({ body, messageCount, items, runs }: NativeSource)
   }
 }
 
-function isForeign({ type }: Json, runs: NativeSource['runs']): boolean {
+function isForeign({ type }: JsonObject, runs: NativeSource['runs']): boolean {
   if (type === 'function' || type === 'mcp') return false
   const builtIn = builtInType(String(type))
   return builtIn === null || !runs(builtIn)
 }
 
-function hasFunctions({ tools }: Json): boolean {
+function hasFunctions({ tools }: JsonObject): boolean {
   return (
     Array.isArray(tools) &&
-    (tools as readonly Json[]).some(({ type }) => type === 'function' || type === 'mcp')
+    (tools as readonly JsonObject[]).some(({ type }) => type === 'function' || type === 'mcp')
   )
 }

@@ -2,9 +2,16 @@
  * Tool declarations: functions for the model, tools that the gateway runs, and other types, which are echoed and only
  * sent to workers that speak the format.
  */
-import type { ApprovalRule, BuiltInType, ChatTool, GatewayTool, McpToolRequest, ToolFilter } from '#kernel'
+import type {
+  ApprovalRule,
+  BuiltInType,
+  ChatTool,
+  GatewayTool,
+  JsonObject,
+  McpToolRequest,
+  ToolFilter,
+} from '#kernel'
 import { missing, responsesErrors, wrongValue } from '../../errors.ts'
-import type { Json } from '../../json.ts'
 import type { CreateBody, FunctionTool, McpTool, OtherTool, ToolFilter as WireFilter } from '../../wire.ts'
 import { type StandIn, standInsOf } from './stand-ins.ts'
 
@@ -22,7 +29,7 @@ export interface DeclaredTools {
   readonly functions: readonly ChatTool[]
   readonly gateway: readonly GatewayTool[]
   /** As the client wrote them, without secrets. */
-  readonly echo: readonly Json[]
+  readonly echo: readonly JsonObject[]
   /** Functions among them that stand for a tool of another type, by name. */
   readonly standIns: ReadonlyMap<string, StandIn>
   /** Types that were declared, for `tool_choice`. */
@@ -37,7 +44,7 @@ export function builtInType(type: string): BuiltInType | null {
 export function readTools({ tools }: CreateBody): DeclaredTools {
   const functions: ChatTool[] = []
   const gateway: GatewayTool[] = []
-  const echo: Json[] = []
+  const echo: JsonObject[] = []
   const types = new Set<string>()
   const names = new Set<string>()
   const standIns = new Map<string, StandIn>()

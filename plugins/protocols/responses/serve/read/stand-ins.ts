@@ -3,10 +3,9 @@
  * function with one text, the functions of a namespace have its name in front of theirs, and a search of the client for further
  * tools is a function too.
  */
-import { type ChatTool, isObject } from '#kernel'
+import { type ChatTool, isObject, type JsonObject } from '#kernel'
 import { memberName, parseCallArguments } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
-import type { Json } from '../../json.ts'
 
 /** What a call of the function is in the format. */
 export type StandIn =
@@ -24,7 +23,7 @@ export const SEARCH_TOOL = 'tool_search'
 const INPUT = 'input'
 
 /** @returns none for a tool of another type. @throws 400 naming the member */
-export function standInsOf(tool: Json, path: string): readonly StandInFunction[] {
+export function standInsOf(tool: JsonObject, path: string): readonly StandInFunction[] {
   if (tool.type === 'custom') return [ofCustom(tool, path, null)]
   if (tool.type === SEARCH_TOOL) return tool.execution === 'client' ? [ofSearch(tool)] : []
   if (tool.type !== 'namespace') return []
@@ -45,7 +44,7 @@ export function standInsOf(tool: Json, path: string): readonly StandInFunction[]
 }
 
 /** The function that stands for a tool with parameters. */
-export function standInTool(name: string, { description, parameters, strict }: Json): ChatTool {
+export function standInTool(name: string, { description, parameters, strict }: JsonObject): ChatTool {
   return {
     type: 'function',
     isStandIn: true,
@@ -58,16 +57,16 @@ export function standInTool(name: string, { description, parameters, strict }: J
   }
 }
 
-function ofSearch(tool: Json): StandInFunction {
+function ofSearch(tool: JsonObject): StandInFunction {
   return { tool: standInTool(SEARCH_TOOL, tool), standsFor: { kind: 'search' } }
 }
 
 /** @throws missing_required_parameter (400) */
-export function nameOf({ name }: Json, path: string): string {
+export function nameOf({ name }: JsonObject, path: string): string {
   return typeof name === 'string' && name !== '' ? name : missing(`${path}.name`)
 }
 
-function ofCustom(tool: Json, path: string, namespace: string | null): StandInFunction {
+function ofCustom(tool: JsonObject, path: string, namespace: string | null): StandInFunction {
   const name = nameOf(tool, path)
   return {
     tool: {
@@ -89,7 +88,7 @@ function ofCustom(tool: Json, path: string, namespace: string | null): StandInFu
 }
 
 /** The grammar is part of it: it is all that a model learns about the input. */
-function customDescription({ description, format }: Json): string {
+function customDescription({ description, format }: JsonObject): string {
   const about = typeof description === 'string' ? description : ''
   if (!isObject(format) || typeof format.definition !== 'string') return about
   const syntax = typeof format.syntax === 'string' ? `${format.syntax} ` : ''

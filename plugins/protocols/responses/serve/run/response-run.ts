@@ -17,10 +17,10 @@ import { responsesErrors } from '../../errors.ts'
 import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
 import { OutputItems, outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
-import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './store-end.ts'
+import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './response-record.ts'
 
 export interface RunOptions {
   readonly id: string
@@ -51,7 +51,7 @@ export interface RunEnd {
 }
 
 export class ResponseRun {
-  readonly #parts: RunParts
+  readonly #parts: Parts
   readonly #ctx: RequestContext
   /** Null after the start, to release memory: thousands of responses wait for their workers at once. */
   #start: Plan | null
@@ -69,7 +69,7 @@ export class ResponseRun {
   #isPaused = false
   #connectionMode: string | null = null
 
-  constructor(parts: RunParts, ctx: RequestContext, plan: Plan, options: RunOptions) {
+  constructor(parts: Parts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
     this.#ctx = ctx
     this.#start = plan

@@ -1,19 +1,13 @@
 /** POST /v1/responses: the response as one object or as an event stream. */
-import { type RequestContext, type RequestSlot, type StreamWriter, tenantOf } from '#kernel'
+import { type JsonObject, type RequestContext, type StreamWriter, tenantOf } from '#kernel'
 import { newId, storageUnavailable } from '#shared'
-import type { Json } from '../../json.ts'
 import { DONE } from '../output/event-encoder.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import type { RememberedTurn } from './load-past.ts'
 import { makePlan, type Plan, warningHeaders } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
-
-export interface ServeParts extends RunParts {
-  /** The run of a request, for its error format. */
-  readonly runs: RequestSlot<ResponseRun>
-}
 
 export interface ServeOptions {
   /** On a WebSocket each event is a message, and no `[DONE]` follows the last one. */
@@ -24,7 +18,7 @@ export interface ServeOptions {
 
 /** @throws errors of the request (400, 404), storage_unavailable (503), storage_quota_exceeded (507) */
 export function serveCreate(
-  parts: ServeParts,
+  parts: Parts,
   ctx: RequestContext,
   request: CreateRequest,
   options: ServeOptions = {},
@@ -67,7 +61,7 @@ export function serveCreate(
  * @throws storage_unavailable (503) if the request stores a response or continues a stored one, and the store is down
  */
 export function requireStore(
-  { history }: RunParts,
+  { history }: Parts,
   { store, background, conversationId, previousResponseId }: CreateRequest,
   remembered: RememberedTurn | null,
 ): void {
@@ -81,7 +75,7 @@ export function requireStore(
 }
 
 /** @param members replace those of the client. @throws 400 naming the field */
-export function readCreate(parts: RunParts, body: unknown, members: Json = {}): CreateRequest {
+export function readCreate(parts: Parts, body: unknown, members: JsonObject = {}): CreateRequest {
   const request = withoutInternal(parts, readCreateRequest(body, members))
   if (parts.history !== undefined || !request.store) return request
   // Without a store nothing is kept, also if the client requests it.
@@ -89,15 +83,15 @@ export function readCreate(parts: RunParts, body: unknown, members: Json = {}): 
 }
 
 /** Internal tool servers are not echoed. */
-function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): CreateRequest {
+function withoutInternal({ toolLoop }: Parts, request: CreateRequest): CreateRequest {
   const hidden = request.tools.gateway.some((tool) => tool.kind === 'mcp' && toolLoop?.isInternal(tool.label))
   if (!hidden) return request
-  const isShown = ({ type, server_label: label }: Json) =>
+  const isShown = ({ type, server_label: label }: JsonObject) =>
     type !== 'mcp' || toolLoop?.isInternal(String(label)) !== true
   return { ...request, echo: { ...request.echo, tools: request.tools.echo.filter(isShown) } }
 }
 
-function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): void {
+function answerResponse(parts: Parts, ctx: RequestContext, plan: Plan): void {
   const headers = warningHeaders(plan)
   const run = new ResponseRun(parts, ctx, plan, {
     id: newId('resp'),
@@ -114,7 +108,7 @@ function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): voi
 }
 
 function streamResponse(
-  parts: ServeParts,
+  parts: Parts,
   ctx: RequestContext,
   plan: Plan,
   { isSocket = false, onEnd }: ServeOptions,
