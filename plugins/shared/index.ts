@@ -1,6 +1,6 @@
 /** Helpers that several plugins use (`#shared`): no module state that outlives a caller's object, no service tokens. */
 export { parseBoundedJson, parseBoundedText, type WorkerMessage, workerMessage } from '#kernel'
-export { answerErrors, streamFailure } from './answers/answer-errors.ts'
+export { answerErrors, clientError, streamFailure } from './answers/answer-errors.ts'
 export { type AnswerLimits, AnswerReader, WholeAnswerReader } from './answers/answer-reader.ts'
 export { BodyExcerpt } from './answers/body-excerpt.ts'
 export { type CollectingUpstream, collectResponse, toWorkerResponse } from './answers/collect-response.ts'

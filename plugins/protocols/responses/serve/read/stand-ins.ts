@@ -3,9 +3,10 @@
  * function with one text, the functions of a namespace have its name in front of theirs, and a search of the client for further
  * tools is a function too.
  */
-import { type ChatTool, isObject, type JsonObject } from '#kernel'
+import { type ChatTool, type HistoryItem, isObject, type JsonObject } from '#kernel'
 import { memberName, parseCallArguments } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
+import type { DeclaredTools } from './read-tools.ts'
 
 /** What a call of the function is in the format. */
 export type StandIn =
@@ -13,7 +14,7 @@ export type StandIn =
   | { readonly kind: 'member'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'search' }
 
-export interface StandInFunction {
+interface StandInFunction {
   readonly tool: ChatTool
   readonly standsFor: StandIn
 }
@@ -44,7 +45,7 @@ export function standInsOf(tool: JsonObject, path: string): readonly StandInFunc
 }
 
 /** The function that stands for a tool with parameters. */
-export function standInTool(name: string, { description, parameters, strict }: JsonObject): ChatTool {
+function standInTool(name: string, { description, parameters, strict }: JsonObject): ChatTool {
   return {
     type: 'function',
     isStandIn: true,
@@ -62,7 +63,7 @@ function ofSearch(tool: JsonObject): StandInFunction {
 }
 
 /** @throws missing_required_parameter (400) */
-export function nameOf({ name }: JsonObject, path: string): string {
+function nameOf({ name }: JsonObject, path: string): string {
   return typeof name === 'string' && name !== '' ? name : missing(`${path}.name`)
 }
 
@@ -105,4 +106,46 @@ export function toArguments(input: unknown): string {
 export function toInput(args: string): string {
   const { [INPUT]: input } = parseCallArguments(args)
   return typeof input === 'string' ? input : args
+}
+
+// Tools that a search of the client found in earlier turns: the model may call them from then on.
+
+export const SEARCH_OUTPUT = 'tool_search_output'
+const FOUND_PATH = 'input.tools'
+
+/**
+ * Adds what the searches among the items found. A declared function of the same name takes precedence.
+ * @throws 400 naming a tool that cannot be read
+ */
+export function withFoundTools(tools: DeclaredTools, items: readonly HistoryItem[]): DeclaredTools {
+  const outputs = items.filter(({ type }) => type === SEARCH_OUTPUT)
+  if (outputs.length === 0) return tools
+  const functions = new Map(tools.functions.map((tool) => [tool.function.name, tool]))
+  const standIns = new Map(tools.standIns)
+  for (const tool of outputs.flatMap(foundIn)) {
+    if (tool.type === 'function') addOnce(functions, standInTool(nameOf(tool, FOUND_PATH), tool))
+    for (const { tool: member, standsFor } of standInsOf(tool, FOUND_PATH))
+      if (addOnce(functions, member)) standIns.set(member.function.name, standsFor)
+  }
+  return { ...tools, functions: [...functions.values()], standIns }
+}
+
+/** Names under which the tools of one output are offered, for the model. */
+export function namesFound(output: HistoryItem): readonly string[] {
+  return foundIn(output).flatMap((tool) =>
+    tool.type === 'function'
+      ? [nameOf(tool, FOUND_PATH)]
+      : standInsOf(tool, FOUND_PATH).map((standIn) => standIn.tool.function.name),
+  )
+}
+
+function foundIn({ tools }: HistoryItem): readonly JsonObject[] {
+  return Array.isArray(tools) ? tools.filter(isObject) : []
+}
+
+function addOnce(functions: Map<string, ChatTool>, tool: ChatTool): boolean {
+  const { name } = tool.function
+  if (functions.has(name)) return false
+  functions.set(name, tool)
+  return true
 }

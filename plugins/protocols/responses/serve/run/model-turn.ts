@@ -8,7 +8,7 @@ import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
 import { isNativeType } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
-import { toPlainChoice } from '../read/tool-choice.ts'
+import { toPlainChoice } from '../read/read-tools.ts'
 
 /** The generation request of a turn. */
 export interface ModelTurn extends Omit<PromptMessages, 'messages'> {

@@ -16,9 +16,9 @@ import { unknownMembers } from '../../wire.ts'
 import type { Parts } from '../parts.ts'
 import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
-import { withFoundTools } from '../read/found-tools.ts'
 import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
+import { withFoundTools } from '../read/stand-ins.ts'
 import { answersOf, listedIn } from './approvals.ts'
 import {
   findItems,
