@@ -1,14 +1,14 @@
 /** The blocks of an answer as the events of a stream. */
 import type { NativeObject } from '#kernel'
 import type { WireUsage } from '../wire.ts'
-import type { ServerToolResult, TurnSink } from './block-sequence.ts'
+import type { BlockSink, ServerToolResult } from './blocks.ts'
 import type { Stop } from './stop-and-usage.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
 import { makeMessageId, toResultBlock } from './whole-message.ts'
 
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
-export class MessageEvents implements TurnSink {
+export class MessageEvents implements BlockSink {
   /** Of all texts, for estimates of the usage. */
   characters = 0
   #out = ''

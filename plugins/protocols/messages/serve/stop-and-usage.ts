@@ -1,7 +1,7 @@
 /** How a message ends: its stop reason, and its token counts. */
 import type { GenerationUsage } from '#kernel'
 import type { MessageResponse, WireUsage } from '../wire.ts'
-import type { BlockSequence } from './block-sequence.ts'
+import type { Blocks } from './blocks.ts'
 
 export interface Stop {
   readonly reason: MessageResponse['stop_reason']
@@ -13,11 +13,9 @@ export interface Stop {
  * @param stops the client's stop sequences; a match of any other text is internal to the engine
  * @returns null when the worker aborted
  */
-export function toStop(
-  answer: Pick<BlockSequence, 'reason' | 'matchedStop' | 'hasCalls' | 'hasBrokenCall' | 'hasRefusal'>,
-  stops: readonly string[],
-): Stop | null {
-  const { reason, matchedStop, hasCalls, hasBrokenCall, hasRefusal } = answer
+export function toStop(answer: Omit<Blocks<never>, 'add'>, stops: readonly string[]): Stop | null {
+  const { reason, matchedStop, hasCalls, hasBrokenCall, hasRefusal, isPaused } = answer
+  if (isPaused) return { reason: 'pause_turn', sequence: null }
   if (reason === 'abort' || reason === null) return null
   if (reason === 'content_filter') return { reason: 'refusal', sequence: null }
   // The client cannot run a call that was cut off.

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { NativeObject } from '#kernel'
 import { parseCallArguments } from '#shared'
 import type { MessageResponse, WireResponseBlock, WireUsage } from '../wire.ts'
-import type { ServerToolResult, TurnSink } from './block-sequence.ts'
+import type { BlockSink, ServerToolResult } from './blocks.ts'
 import type { Stop } from './stop-and-usage.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
 
@@ -12,7 +12,7 @@ type Block = {
   [Kind in WireResponseBlock['type']]: Writable<Extract<WireResponseBlock, { type: Kind }>>
 }[WireResponseBlock['type']]
 
-export class WholeBlocks implements TurnSink {
+export class WholeBlocks implements BlockSink {
   readonly blocks: Block[] = []
   /** Of all texts, for estimates of the usage. */
   characters = 0

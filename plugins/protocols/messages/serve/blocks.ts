@@ -1,0 +1,214 @@
+/**
+ * Content blocks of an answer, one after the other: one is open at a time, numbered from 0. What comes for another block meanwhile
+ * waits until the open one is complete. @hot
+ */
+import type { FinishReason, NativeObject } from '#kernel'
+import { tryParseJson } from '#shared'
+
+/** Result of a tool that the gateway ran. */
+export interface ServerToolResult {
+  readonly id: string
+  readonly isError: boolean
+  readonly text: string
+}
+
+/** Receives blocks. `close` ends the one that was opened last. */
+export interface BlockSink {
+  openThinking(index: number): void
+  openText(index: number): void
+  /** @param members further members of the block */
+  openCall(index: number, id: string, name: string, members?: NativeObject): void
+  /** A call that the gateway runs. */
+  openServerCall(index: number, id: string, name: string, server: string): void
+  /** A complete block: the vendor's data about text and reasoning, which is known only behind them. */
+  extraContent(index: number, data: NativeObject): void
+  /** A complete block. */
+  serverResult(index: number, result: ServerToolResult): void
+  /** A complete block in the worker's format. */
+  native(index: number, block: NativeObject): void
+  thinking(index: number, delta: string): void
+  text(index: number, delta: string): void
+  /** A source of the text so far, in the worker's format. */
+  citation(index: number, citation: unknown): void
+  input(index: number, delta: string): void
+  /** @param signature of a thinking block, empty if the worker gave none; null for other blocks */
+  close(index: number, signature: string | null): void
+}
+
+export interface BlockOptions {
+  /** `empty`: blocks without their text; `none`: no such blocks. */
+  readonly thinking: 'text' | 'empty' | 'none'
+  readonly maxCalls: number
+}
+
+/** Of calls. */
+interface CalledNames {
+  readonly id: string
+  readonly name: string
+  readonly server: string
+  /** That the worker added to the block. */
+  readonly members: NativeObject | undefined
+  /** Of a call that ends with its input, if others wait behind it. */
+  readonly input: CallInput | null
+}
+
+/** One block, or none if nothing of it is shown. */
+export interface Block extends CalledNames {
+  readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
+  /** Text that is not written yet. */
+  waiting: string
+  signature: string
+  /** Not written yet. */
+  readonly citations: unknown[]
+  /** A complete block in the worker's format. */
+  native: NativeObject | null
+  /** Of text or thinking. */
+  extraContent: NativeObject | null
+  result: ServerToolResult | null
+  isOpen: boolean
+  isDone: boolean
+}
+
+/** @typeParam Event of the source of the answer */
+export abstract class Blocks<Event> {
+  /** Null before the end. */
+  reason: FinishReason | null = null
+  matchedStop: string | number | null = null
+  hasCalls = false
+  hasRefusal = false
+  /** Input of a call was cut off. */
+  hasBrokenCall = false
+  /** The operator's limit ended the turn before the model did, or the worker paused while its own tools run. */
+  isPaused = false
+  protected readonly options: BlockOptions
+  readonly #sink: BlockSink
+  /** In order of their start; the first is being written. */
+  #queue: Block[] = []
+  #count = 0
+
+  constructor(sink: BlockSink, options: BlockOptions) {
+    this.#sink = sink
+    this.options = options
+  }
+
+  abstract add(event: Event): void
+
+  protected begin(kind: Block['kind'], called: Partial<CalledNames> = {}): Block {
+    const block: Block = {
+      kind,
+      id: '',
+      name: '',
+      server: '',
+      members: undefined,
+      input: null,
+      ...called,
+      waiting: '',
+      signature: '',
+      citations: [],
+      native: null,
+      extraContent: null,
+      result: null,
+      isOpen: false,
+      isDone: false,
+    }
+    this.#queue.push(block)
+    this.advance()
+    return block
+  }
+
+  protected write(block: Block, delta: string): void {
+    if (block.isDone) return
+    block.waiting += delta
+    block.input?.push(delta)
+    this.advance()
+  }
+
+  protected end(block: Block): void {
+    if (block.isDone) return
+    block.isDone = true
+    this.advance()
+  }
+
+  /** Writes the first block, and those behind it once it is complete. */
+  protected advance(): void {
+    for (let block = this.#queue.at(0); block !== undefined; block = this.#queue.at(0)) {
+      this.#write(block)
+      if (!block.isDone && (this.#queue.length === 1 || block.input?.isWhole() !== true)) return
+      block.isDone = true
+      if (block.isOpen) this.#sink.close(this.#count++, block.kind === 'thinking' ? block.signature : null)
+      if (block.extraContent !== null) this.#sink.extraContent(this.#count++, block.extraContent)
+      if (block.result !== null) this.#sink.serverResult(this.#count++, block.result)
+      this.#queue.shift()
+    }
+  }
+
+  #write(block: Block): void {
+    const { kind } = block
+    if (kind === 'native') {
+      if (block.native !== null) this.#sink.native(this.#count++, block.native)
+      return
+    }
+    const isShown = kind !== 'text' || block.isOpen || block.waiting.trim() !== ''
+    if (!isShown) return
+    if (!block.isOpen) this.#open(block)
+    const text = block.waiting
+    block.waiting = ''
+    if (kind === 'text') {
+      if (text !== '') this.#sink.text(this.#count, text)
+      if (block.citations.length === 0) return
+      for (const citation of block.citations.splice(0)) this.#sink.citation(this.#count, citation)
+    } else if (text === '') return
+    else if (kind !== 'thinking') this.#sink.input(this.#count, text)
+    else if (this.options.thinking === 'text') this.#sink.thinking(this.#count, text)
+  }
+
+  #open(block: Block): void {
+    block.isOpen = true
+    const { kind, id, name, server, members } = block
+    if (kind === 'text') this.#sink.openText(this.#count)
+    else if (kind === 'thinking') this.#sink.openThinking(this.#count)
+    else if (kind === 'call') this.#sink.openCall(this.#count, id, name, members)
+    else this.#sink.openServerCall(this.#count, id, name, server)
+  }
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Input of a call, which arrives in pieces: finds the end of the JSON object, reading each character once. */
+export class CallInput {
+  #text = ''
+  #depth = 0
+  #isString = false
+  #isEscaped = false
+  #hasClosed = false
+  #hasMore = false
+  #isJson: boolean | null = null
+
+  /** True if the pieces end with the brace that closes the first one, and white space: later text cannot repair an earlier error. */
+  isWhole(): boolean {
+    if (!this.#hasClosed || this.#hasMore) return false
+    this.#isJson ??= tryParseJson(this.#text) !== undefined
+    return this.#isJson
+  }
+
+  /** Something, but no whole object. */
+  get isBroken(): boolean {
+    return this.#text.trim() !== '' && !this.isWhole()
+  }
+
+  push(piece: string): void {
+    this.#text += piece
+    for (let at = 0; at < piece.length; at++) {
+      const code = piece.charCodeAt(at)
+      if (this.#hasClosed) this.#hasMore ||= piece[at].trim() !== ''
+      else if (this.#isEscaped) this.#isEscaped = false
+      else if (this.#isString) {
+        if (code === QUOTE) this.#isString = false
+        else if (code === BACKSLASH) this.#isEscaped = true
+      } else if (code === QUOTE) this.#isString = true
+      else if (piece[at] === '{') this.#depth++
+      else if (piece[at] === '}' && --this.#depth <= 0) this.#hasClosed = true
+    }
+  }
+}
