@@ -12,7 +12,7 @@ import {
   type PromptLogprob,
   type TokenLogprob,
 } from '#kernel'
-import { answerErrors, errorOfEvent } from '#shared'
+import { errorOfEvent, streamFailure, tokenCount } from '#shared'
 
 interface OpenChoice {
   text: string
@@ -40,7 +40,7 @@ export class GenerateAnswer {
     for (const [index, choice] of choices.entries()) {
       if (!isObject(choice)) throw new TypeError('the answer holds no JSON object')
       const error = errorOfEvent(choice, null)
-      if (error !== null) this.#sink.fail(answerErrors.worker_stream_failed(error.text))
+      if (error !== null) this.#sink.fail(streamFailure(error.text))
       if (error !== null || !this.add({ ...choice, index })) return
     }
     this.finish()
@@ -55,9 +55,9 @@ export class GenerateAnswer {
     if (!this.#hasStarted) this.#start(meta)
     const choice = this.#choiceOf(index)
     if (choice.hasEnded) return true
-    this.#promptTokens = countOf(meta.prompt_tokens, this.#promptTokens)
-    this.#cachedTokens = countOf(meta.cached_tokens, this.#cachedTokens)
-    const count = countOf(meta.completion_tokens, choice.tokens)
+    this.#promptTokens = tokenCount(meta.prompt_tokens, this.#promptTokens)
+    this.#cachedTokens = tokenCount(meta.cached_tokens, this.#cachedTokens)
+    const count = tokenCount(meta.completion_tokens, choice.tokens)
     const tokenIds = listOf<number>(ids)
     const fresh = Math.max(0, count - choice.tokens)
     const delta = addText(choice, text)
@@ -70,7 +70,7 @@ export class GenerateAnswer {
       logprobs: this.#attempt.request.topLogprobs === null ? null : logprobsOf(meta, fresh),
     }
     if (end?.reason === 'abort') {
-      this.#sink.fail(answerErrors.worker_stream_failed(end.message))
+      this.#sink.fail(streamFailure(end.message))
       return false
     }
     if (delta !== '') this.#sink.emit({ type: 'text', choice: index, delta, ...facts })
@@ -192,8 +192,4 @@ function toReason(type: unknown): FinishReason {
 
 function stopOf(value: unknown): string | number | null {
   return typeof value === 'string' || typeof value === 'number' ? value : null
-}
-
-function countOf(value: unknown, before: number): number {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : before
 }

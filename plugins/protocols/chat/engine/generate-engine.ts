@@ -7,11 +7,11 @@ import type { EngineAdapter, EngineAttempt, OutputConstraint, Sampling } from '#
 import {
   type AnswerLimits,
   AnswerReader,
-  answerErrors,
   EventAnswerReader,
   errorOfEvent,
   parseBoundedText,
   readStreamEvent,
+  streamFailure,
   WholeAnswerReader,
 } from '#shared'
 import { GenerateAnswer } from './generate-answer.ts'
@@ -51,12 +51,10 @@ class GenerateStreamReader extends EventAnswerReader {
     const event = readStreamEvent(data, name)
     const error = errorOfEvent(event, name)
     if (error === null) return !this.#answer.add(event)
-    this.sink.fail(answerErrors.worker_stream_failed(error.text.slice(0, MAX_ERROR_TEXT)))
+    this.sink.fail(streamFailure(error.text))
     return true
   }
 }
-
-const MAX_ERROR_TEXT = 1_000
 
 export function toGenerateBody({ request, model, stream }: EngineAttempt): Buffer {
   const { prompt, topLogprobs, promptLogprobsFrom, logprobsOf, carried } = request

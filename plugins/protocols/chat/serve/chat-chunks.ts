@@ -1,9 +1,8 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, NativeObject, TokenLogprob } from '#kernel'
-import { toChatAnnotation } from '../../wire/annotations.ts'
-import type { ChatResponseChoice } from '../../wire/chat.ts'
-import type { Usage } from '../../wire/fields.ts'
-import { DONE } from '../stream-end.ts'
+import { type ChatResponseChoice, toChatAnnotation } from '../wire/chat.ts'
+import type { Usage } from '../wire/fields.ts'
+import { DONE } from './stream-end.ts'
 
 export interface ChunkOptions {
   /** Id of the reply if the worker gives none. */
