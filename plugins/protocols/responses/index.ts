@@ -15,10 +15,9 @@ import { responsesConfig } from './config.ts'
 import { responsesErrorFormat, socketErrorFormat } from './error-format.ts'
 import { BackgroundRunner } from './serve/background/background-runner.ts'
 import { CancelTopic, JobsTopic, LiveTopic, MeshSignals, SignalTopic } from './serve/background/signals.ts'
-import type { Parts } from './serve/parts.ts'
+import type { Parts, RunningStream } from './serve/parts.ts'
 import { TextSeal } from './serve/prompt/sealed-text.ts'
 import { createRoutes } from './serve/routes.ts'
-import type { ResponseRun } from './serve/run/response-run.ts'
 import { SealKeysReplica, sealKeyLoader } from './serve/seal-keys.ts'
 import { responsesSocket } from './serve/socket.ts'
 import { storedRoutes } from './serve/stored/stored-routes.ts'
@@ -35,7 +34,7 @@ export default definePlugin({
   },
   enables: () => ['auth', 'history'],
   register(host, config) {
-    const runs = host.slot<ResponseRun>()
+    const runs = host.slot<RunningStream>()
     const history = host.find(History)
     const parts: Parts = {
       host,

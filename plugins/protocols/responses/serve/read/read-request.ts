@@ -3,7 +3,8 @@ import { isObject, type JsonObject, type OutputConstraint, type Sampling } from 
 import { type Include, isInclude, withItemTypes } from '#shared'
 import { missing, responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { type CreateBody, createBody } from '../../wire.ts'
-import { type DeclaredTools, type RequestedChoice, readToolChoice, readTools } from './read-tools.ts'
+import { type RequestedChoice, readToolChoice, readTools } from './read-tools.ts'
+import type { DeclaredTools } from './stand-ins.ts'
 
 /** In characters. */
 const MAX_INPUT_TEXT = 10_485_760

@@ -23,7 +23,7 @@ import type {
   ToolChoice as WireChoice,
   ToolFilter as WireFilter,
 } from '../../wire.ts'
-import { type StandIn, standInsOf } from './stand-ins.ts'
+import { type DeclaredTools, type StandIn, standInsOf } from './stand-ins.ts'
 
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/
 
@@ -34,17 +34,6 @@ const BUILT_IN = new Map<string, BuiltInType>([
   ['code_interpreter', 'code_interpreter'],
   ['file_search', 'file_search'],
 ])
-
-export interface DeclaredTools {
-  readonly functions: readonly ChatTool[]
-  readonly gateway: readonly GatewayTool[]
-  /** As the client wrote them, without secrets. */
-  readonly echo: readonly JsonObject[]
-  /** Functions among them that stand for a tool of another type, by name. */
-  readonly standIns: ReadonlyMap<string, StandIn>
-  /** Types that were declared, for `tool_choice`. */
-  readonly types: ReadonlySet<string>
-}
 
 export function builtInType(type: string): BuiltInType | null {
   return BUILT_IN.get(type) ?? null

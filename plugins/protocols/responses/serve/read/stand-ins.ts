@@ -3,10 +3,9 @@
  * function with one text, the functions of a namespace have its name in front of theirs, and a search of the client for further
  * tools is a function too.
  */
-import { type ChatTool, type HistoryItem, isObject, type JsonObject } from '#kernel'
+import { type ChatTool, type GatewayTool, type HistoryItem, isObject, type JsonObject } from '#kernel'
 import { memberName, parseCallArguments } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
-import type { DeclaredTools } from './read-tools.ts'
 
 /** What a call of the function is in the format. */
 export type StandIn =
@@ -17,6 +16,18 @@ export type StandIn =
 interface StandInFunction {
   readonly tool: ChatTool
   readonly standsFor: StandIn
+}
+
+/** Tools of a request. */
+export interface DeclaredTools {
+  readonly functions: readonly ChatTool[]
+  readonly gateway: readonly GatewayTool[]
+  /** As the client wrote them, without secrets. */
+  readonly echo: readonly JsonObject[]
+  /** Functions among them that stand for a tool of another type, by name. */
+  readonly standIns: ReadonlyMap<string, StandIn>
+  /** Types that were declared, for `tool_choice`. */
+  readonly types: ReadonlySet<string>
 }
 
 /** Type of the declaration, and name of its function. */
