@@ -12,7 +12,7 @@ import type { CompletionRequest } from '../wire/completion.ts'
 import { toWireUsage } from './chat-chunks.ts'
 import { PromptRuns } from './prompt-runs.ts'
 import { toConstraint, toSampling } from './settings.ts'
-import { DONE, openGenerationStream } from './stream-end.ts'
+import { DONE, noteWorker } from './stream-end.ts'
 
 /** @param body checked @throws invalid_json_schema (400) */
 export function serveCompletion(
@@ -127,7 +127,8 @@ function streamCompletion(generations: Generations, ctx: RequestContext, body: C
   const open = (started: GenerationStarted) => {
     if (writer !== null) return
     head = JSON.stringify(headOf(started, ctx)).slice(0, -1)
-    writer = openGenerationStream(ctx, started)
+    noteWorker(ctx, started)
+    writer = ctx.sse()
     writer.onDrain(() => runs.resume())
   }
   const write = (choice: object) => {

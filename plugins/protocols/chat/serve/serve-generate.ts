@@ -12,7 +12,7 @@ import type {
 import { chatErrors } from '../errors.ts'
 import type { GenerateRequest } from '../wire/completion.ts'
 import { toConstraint, toSampling } from './settings.ts'
-import { DONE, openGenerationStream } from './stream-end.ts'
+import { DONE, noteWorker } from './stream-end.ts'
 
 /** @param model of any worker if the client names none @throws resolve_input_failed (400) */
 export function serveGenerate(
@@ -154,7 +154,8 @@ function streamGenerate(
       return
     }
     if (writer === null) {
-      writer = openGenerationStream(ctx, event)
+      noteWorker(ctx, event)
+      writer = ctx.sse()
       writer.onDrain(() => generation.resume())
     }
     if (event.type === 'started') {

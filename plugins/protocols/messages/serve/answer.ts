@@ -18,11 +18,9 @@ import { countPromptTokens, estimatePromptTokens } from '#shared'
 import { messagesErrors } from '../errors.ts'
 import { BlockSequence } from './block-sequence.ts'
 import type { BlockOptions, BlockSink, Blocks } from './blocks.ts'
-import { MessageStream, type Pausable } from './message-stream.ts'
-import type { Pings } from './pings.ts'
-import { estimatedUsage, type Stop, toStop, toUsage } from './stop-and-usage.ts'
+import { estimatedUsage, toMessage, toStop, toUsage, WholeBlocks } from './message.ts'
+import { MessageStream, type Pausable, type Pings } from './message-stream.ts'
 import { TurnBlocks } from './turn-blocks.ts'
-import { toMessage, WholeBlocks } from './whole-message.ts'
 
 export interface AnswerParts {
   readonly host: Host
@@ -204,7 +202,7 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
   }
 
   #finish(reported: GenerationUsage | null): void {
-    const stop: Stop | null = toStop(this.#blocks, this.#source.request.sampling.stop ?? [])
+    const stop = toStop(this.#blocks, this.#source.request.sampling.stop ?? [])
     const { characters } = this.#stream.events
     const usage = reported === null ? estimatedUsage(this.#inputTokens, characters) : toUsage(reported)
     if (stop === null) this.#stream.fail(messagesErrors.generation_aborted())

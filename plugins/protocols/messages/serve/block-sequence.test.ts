@@ -4,10 +4,9 @@ import { expect, test } from 'vitest'
 import type { GenerationEvent } from '#kernel'
 import { parseCallArguments } from '#shared'
 import { BlockSequence } from './block-sequence.ts'
-
+import { WholeBlocks } from './message.ts'
 import { toClientId, toWorkerId } from './tool-ids.ts'
 import { cutUnsigned } from './unsigned-thinking.ts'
-import { WholeBlocks } from './whole-message.ts'
 
 class StrictBlocks extends WholeBlocks {
   #next = 0

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import type { GenerationListener, GenerationRequest, ToolLoopListener, ToolTurn } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { answerGeneration, answerWithTools } from './answer.ts'
-import { Pings, type PingTarget } from './pings.ts'
+import { Pings, type PingTarget } from './message-stream.ts'
 
 class CountedPings extends Pings {
   readonly targets = new Set<PingTarget>()

@@ -2,9 +2,8 @@
 import type { NativeObject } from '#kernel'
 import type { WireUsage } from '../wire.ts'
 import type { BlockSink, ServerToolResult } from './blocks.ts'
-import type { Stop } from './stop-and-usage.ts'
+import { makeMessageId, type Stop, toResultBlock } from './message.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
-import { makeMessageId, toResultBlock } from './whole-message.ts'
 
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 

@@ -23,9 +23,9 @@ export function serveCreate(
   request: CreateRequest,
   options: ServeOptions = {},
 ): void | Promise<void> {
-  let early: EarlyStream | null = null
+  let stopEarly: (() => StreamWriter | null) | null = null
   const begin = (plan: Plan) => {
-    const writer = early?.stop() ?? null
+    const writer = stopEarly?.() ?? null
     // The client may have disconnected while the history was read.
     if (ctx.isDone || ctx.isAborted) {
       void plan.lock?.release()
@@ -47,10 +47,9 @@ export function serveCreate(
       : compacted(parts, ctx, plan)
   if (!(ready instanceof Promise)) return begin(ready)
   // WebSockets need no early stream.
-  if (request.stream && options.isSocket !== true)
-    early = new EarlyStream(ctx, parts.config.streamOpensAfterMs)
+  if (request.stream && options.isSocket !== true) stopEarly = openEarly(ctx, parts.config.streamOpensAfterMs)
   return ready.then(begin, (error: unknown) => {
-    early?.stop()
+    stopEarly?.()
     throw error
   })
 }
@@ -155,28 +154,22 @@ export function nowSec(): number {
 /** A comment that keeps the connection alive. */
 const KEEP_ALIVE = ': preparing the response\n\n'
 
-/** Opens the stream of a request whose history takes long to load or to compact. */
-class EarlyStream {
-  readonly #ctx: RequestContext
-  readonly #timer: NodeJS.Timeout
-  #writer: StreamWriter | null = null
-
-  /** @param afterMs delay; a failure before it has its own HTTP status */
-  constructor(ctx: RequestContext, afterMs: number) {
-    this.#ctx = ctx
-    this.#timer = setTimeout(() => this.#open(), afterMs)
-  }
-
-  /** @returns the stream if it was opened */
-  stop(): StreamWriter | null {
-    clearTimeout(this.#timer)
-    return this.#writer
-  }
-
-  #open(): void {
-    const { isDone, isAborted, isFailing } = this.#ctx
+/**
+ * Opens the stream of a request whose history takes long to load or to compact.
+ *
+ * @param afterMs delay; a failure before it has its own HTTP status
+ * @returns ends the delay, and returns the stream if it was opened
+ */
+function openEarly(ctx: RequestContext, afterMs: number): () => StreamWriter | null {
+  let writer: StreamWriter | null = null
+  const timer = setTimeout(() => {
+    const { isDone, isAborted, isFailing } = ctx
     if (isDone || isAborted || isFailing) return
-    this.#writer = this.#ctx.sse()
-    this.#writer.write(KEEP_ALIVE)
+    writer = ctx.sse()
+    writer.write(KEEP_ALIVE)
+  }, afterMs)
+  return () => {
+    clearTimeout(timer)
+    return writer
   }
 }

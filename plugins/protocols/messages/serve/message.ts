@@ -1,10 +1,9 @@
-/** The blocks of an answer as one list, for replies that are not streamed. */
+/** A message: its blocks as one list, for replies that are not streamed; its stop reason and its token counts. */
 import { randomBytes } from 'node:crypto'
-import type { NativeObject } from '#kernel'
+import type { GenerationUsage, NativeObject } from '#kernel'
 import { parseCallArguments } from '#shared'
 import type { MessageResponse, WireResponseBlock, WireUsage } from '../wire.ts'
-import type { BlockSink, ServerToolResult } from './blocks.ts'
-import type { Stop } from './stop-and-usage.ts'
+import type { BlockSink, Blocks, ServerToolResult } from './blocks.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
 
 type Writable<T> = { -readonly [Member in keyof T]: T[Member] }
@@ -112,3 +111,51 @@ export function toMessage(
     usage,
   }
 }
+
+export interface Stop {
+  readonly reason: MessageResponse['stop_reason']
+  /** The client's stop sequence that was hit; null for any other reason. */
+  readonly sequence: string | null
+}
+
+/**
+ * @param stops the client's stop sequences; a match of any other text is internal to the engine
+ * @returns null when the worker aborted
+ */
+export function toStop(answer: Omit<Blocks<never>, 'add'>, stops: readonly string[]): Stop | null {
+  const { reason, matchedStop, hasCalls, hasBrokenCall, hasRefusal, isPaused } = answer
+  if (isPaused) return { reason: 'pause_turn', sequence: null }
+  if (reason === 'abort' || reason === null) return null
+  if (reason === 'content_filter') return { reason: 'refusal', sequence: null }
+  // The client cannot run a call that was cut off.
+  if (hasBrokenCall || (reason === 'length' && !hasCalls)) return { reason: 'max_tokens', sequence: null }
+  if (hasCalls) return { reason: 'tool_use', sequence: null }
+  if (hasRefusal) return { reason: 'refusal', sequence: null }
+  if (typeof matchedStop === 'string' && stops.includes(matchedStop))
+    return { reason: 'stop_sequence', sequence: matchedStop }
+  return { reason: 'end_turn', sequence: null }
+}
+
+/** In this format the input excludes tokens that were read from a cache or written to one. */
+export function toUsage(usage: GenerationUsage): WireUsage {
+  const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage
+  return {
+    input_tokens: Math.max(0, inputTokens - cachedTokens - cacheWriteTokens),
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedTokens,
+    output_tokens: outputTokens,
+    ...(reasoningTokens > 0 && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+  }
+}
+
+/** For an answer whose worker reports no usage. */
+export function estimatedUsage(inputTokens: number, outputCharacters: number): WireUsage {
+  return {
+    input_tokens: inputTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+    output_tokens: Math.ceil(outputCharacters / CHARACTERS_PER_TOKEN),
+  }
+}
+
+const CHARACTERS_PER_TOKEN = 4
