@@ -21,9 +21,8 @@ import {
 import { isShortExtraContent } from '#shared'
 import { generationErrors } from './errors.ts'
 import type { EventMap } from './generation-hooks.ts'
-import type { StreamCounter } from './stream-counter.ts'
+import { type StreamCounter, UnreportedStream } from './stream-counter.ts'
 import { TextView } from './text-view.ts'
-import { UnreportedStream } from './unreported-stream.ts'
 
 export interface OutputParts {
   readonly upstream: Upstream

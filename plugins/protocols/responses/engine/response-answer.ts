@@ -8,7 +8,7 @@ import {
   type NativeObject,
 } from '#kernel'
 import { memberName, readLogprobs, workerMessage } from '#shared'
-import { readUsage, textsOf, toAnswerError } from './answer-values.ts'
+import { isText, membersBeside, readUsage, textsOf, toAnswerError } from './answer-values.ts'
 
 const CHOICE = 0
 /** Name of the adapter. */
@@ -20,13 +20,6 @@ export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
   ['reasoning', 'reasoning'],
   ['function_call', 'call'],
 ])
-/** Members of items that their events have, or that the gateway writes itself. */
-const EVENT_MEMBERS: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
-  message: new Set(['id', 'type', 'status', 'role', 'content']),
-  reasoning: new Set(['id', 'type', 'status', 'summary', 'content', 'encrypted_content']),
-  call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
-}
-
 /** An item that has not ended. */
 interface OpenItem {
   readonly kind: 'message' | 'reasoning' | 'call' | 'native' | 'hidden'
@@ -108,7 +101,7 @@ export class ResponseAnswer {
         type: 'item_started',
         choice: CHOICE,
         item: kind,
-        members: membersBeside(EVENT_MEMBERS[kind], item),
+        members: membersBeside(kind, item),
       })
   }
 
@@ -121,7 +114,7 @@ export class ResponseAnswer {
   }
 
   #ofCall(item: JsonObject): { members?: JsonObject; extraContent?: NativeObject } {
-    if (this.#isNative) return { members: membersBeside(EVENT_MEMBERS.call, item) }
+    if (this.#isNative) return { members: membersBeside('call', item) }
     return isObject(item.extra_content) ? { extraContent: item.extra_content } : {}
   }
 
@@ -274,7 +267,7 @@ export class ResponseAnswer {
       this.#sink.emit({
         type: 'item_done',
         choice: CHOICE,
-        members: membersBeside(EVENT_MEMBERS[kind], item),
+        members: membersBeside(kind, item),
       })
   }
 
@@ -314,19 +307,8 @@ export class ResponseAnswer {
   }
 }
 
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
-}
-
 function beginPart(open: OpenItem, part: number): void {
   open.part = part
   open.hasDelta = false
   open.annotations = 0
-}
-
-/** Members that the worker added to the format, or that the gateway does not read. */
-function membersBeside(excluded: ReadonlySet<string>, item: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(item).filter(([name]) => !excluded.has(name) && !name.startsWith('_')),
-  )
 }
