@@ -4,32 +4,32 @@
  */
 import type { FinishReason, NativeObject } from '#kernel'
 import { tryParseJson } from '#shared'
+import type { WireResponseBlock } from '../wire.ts'
+import { toClientId, toServerCallId } from './tool-ids.ts'
 
 /** Result of a tool that the gateway ran. */
-export interface ServerToolResult {
+interface ServerToolResult {
   readonly id: string
   readonly isError: boolean
   readonly text: string
 }
 
+type Writable<T> = { -readonly [Member in keyof T]: T[Member] }
+/** A block of the message, as it begins or complete. */
+export type MessageBlock = {
+  [Kind in WireResponseBlock['type']]: Writable<Extract<WireResponseBlock, { type: Kind }>>
+}[WireResponseBlock['type']]
+
 /** Receives blocks. `close` ends the one that was opened last. */
 export interface BlockSink {
-  openThinking(index: number): void
-  openText(index: number): void
-  /** @param members further members of the block */
-  openCall(index: number, id: string, name: string, members?: NativeObject): void
-  /** A call that the gateway runs. */
-  openServerCall(index: number, id: string, name: string, server: string): void
-  /** A complete block: the vendor's data about text and reasoning, which is known only behind them. */
-  extraContent(index: number, data: NativeObject): void
-  /** A complete block. */
-  serverResult(index: number, result: ServerToolResult): void
+  open(index: number, block: MessageBlock): void
   /** A complete block in the worker's format. */
   native(index: number, block: NativeObject): void
   thinking(index: number, delta: string): void
   text(index: number, delta: string): void
   /** A source of the text so far, in the worker's format. */
   citation(index: number, citation: unknown): void
+  /** Of a call. */
   input(index: number, delta: string): void
   /** @param signature of a thinking block, empty if the worker gave none; null for other blocks */
   close(index: number, signature: string | null): void
@@ -136,8 +136,10 @@ export abstract class Blocks<Event> {
       if (!block.isDone && (this.#queue.length === 1 || block.input?.isWhole() !== true)) return
       block.isDone = true
       if (block.isOpen) this.#sink.close(this.#count++, block.kind === 'thinking' ? block.signature : null)
-      if (block.extraContent !== null) this.#sink.extraContent(this.#count++, block.extraContent)
-      if (block.result !== null) this.#sink.serverResult(this.#count++, block.result)
+      const { extraContent, result } = block
+      // Known only behind the text or reasoning that it is about.
+      if (extraContent !== null) this.#whole({ type: 'text', text: '', extra_content: extraContent })
+      if (result !== null) this.#whole(toResultBlock(result))
       this.#queue.shift()
     }
   }
@@ -150,7 +152,8 @@ export abstract class Blocks<Event> {
     }
     const isShown = kind !== 'text' || block.isOpen || block.waiting.trim() !== ''
     if (!isShown) return
-    if (!block.isOpen) this.#open(block)
+    if (!block.isOpen) this.#sink.open(this.#count, startOf(block))
+    block.isOpen = true
     const text = block.waiting
     block.waiting = ''
     if (kind === 'text') {
@@ -162,14 +165,28 @@ export abstract class Blocks<Event> {
     else if (this.options.thinking === 'text') this.#sink.thinking(this.#count, text)
   }
 
-  #open(block: Block): void {
-    block.isOpen = true
-    const { kind, id, name, server, members } = block
-    if (kind === 'text') this.#sink.openText(this.#count)
-    else if (kind === 'thinking') this.#sink.openThinking(this.#count)
-    else if (kind === 'call') this.#sink.openCall(this.#count, id, name, members)
-    else this.#sink.openServerCall(this.#count, id, name, server)
+  #whole(block: MessageBlock): void {
+    this.#sink.open(this.#count, block)
+    this.#sink.close(this.#count++, null)
   }
+}
+
+function startOf({ kind, id, name, server, members }: Block): MessageBlock {
+  switch (kind) {
+    case 'thinking':
+      return { type: 'thinking', thinking: '', signature: '' }
+    case 'call':
+      return { ...members, type: 'tool_use', id: toClientId(id), name, input: {} }
+    case 'server_call':
+      return { type: 'mcp_tool_use', id: toServerCallId(id), name, server_name: server, input: {} }
+    default:
+      return { type: 'text', text: '' }
+  }
+}
+
+function toResultBlock({ id, isError, text }: ServerToolResult): MessageBlock {
+  const content = [{ type: 'text' as const, text }]
+  return { type: 'mcp_tool_result', tool_use_id: toServerCallId(id), is_error: isError, content }
 }
 
 const QUOTE = 0x22

@@ -3,44 +3,17 @@ import { randomBytes } from 'node:crypto'
 import type { GenerationUsage, NativeObject } from '#kernel'
 import { parseCallArguments } from '#shared'
 import type { MessageResponse, WireResponseBlock, WireUsage } from '../wire.ts'
-import type { BlockSink, Blocks, ServerToolResult } from './blocks.ts'
-import { toClientId, toServerCallId } from './tool-ids.ts'
-
-type Writable<T> = { -readonly [Member in keyof T]: T[Member] }
-type Block = {
-  [Kind in WireResponseBlock['type']]: Writable<Extract<WireResponseBlock, { type: Kind }>>
-}[WireResponseBlock['type']]
+import type { BlockSink, Blocks, MessageBlock } from './blocks.ts'
 
 export class WholeBlocks implements BlockSink {
-  readonly blocks: Block[] = []
+  readonly blocks: MessageBlock[] = []
   /** Of all texts, for estimates of the usage. */
   characters = 0
   #input = ''
 
-  openThinking(): void {
-    this.blocks.push({ type: 'thinking', thinking: '', signature: '' })
-  }
-
-  openText(): void {
-    this.blocks.push({ type: 'text', text: '' })
-  }
-
-  openCall(_index: number, id: string, name: string, members?: NativeObject): void {
+  open(_index: number, block: MessageBlock): void {
     this.#input = ''
-    this.blocks.push({ ...members, type: 'tool_use', id: toClientId(id), name, input: {} })
-  }
-
-  openServerCall(_index: number, id: string, name: string, server: string): void {
-    this.#input = ''
-    this.blocks.push({ type: 'mcp_tool_use', id: toServerCallId(id), name, server_name: server, input: {} })
-  }
-
-  extraContent(_index: number, data: NativeObject): void {
-    this.blocks.push({ type: 'text', text: '', extra_content: data })
-  }
-
-  serverResult(_index: number, result: ServerToolResult): void {
-    this.blocks.push(toResultBlock(result))
+    this.blocks.push(block)
   }
 
   citation(_index: number, citation: unknown): void {
@@ -52,7 +25,7 @@ export class WholeBlocks implements BlockSink {
 
   native(_index: number, block: NativeObject): void {
     // None of the kinds above: those have events of their own.
-    this.blocks.push(block as unknown as Block)
+    this.blocks.push(block as unknown as MessageBlock)
   }
 
   thinking(_index: number, delta: string): void {
@@ -77,15 +50,6 @@ export class WholeBlocks implements BlockSink {
     if (block?.type === 'thinking') block.signature = signature ?? ''
     else if (block?.type === 'tool_use' || block?.type === 'mcp_tool_use')
       block.input = parseCallArguments(this.#input)
-  }
-}
-
-export function toResultBlock({ id, isError, text }: ServerToolResult) {
-  return {
-    type: 'mcp_tool_result' as const,
-    tool_use_id: toServerCallId(id),
-    is_error: isError,
-    content: [{ type: 'text' as const, text }],
   }
 }
 
