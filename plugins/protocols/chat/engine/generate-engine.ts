@@ -68,7 +68,7 @@ class GenerateStreamReader extends EventAnswerReader {
   }
 }
 
-export function toGenerateBody({ request, model, stream }: EngineAttempt): Buffer {
+function toGenerateBody({ request, model, stream }: EngineAttempt): Buffer {
   const { prompt, topLogprobs, promptLogprobsFrom, logprobsOf, carried } = request
   const sampling: Record<string, unknown> = toConstraint(request.constraint)
   for (const [name, wireName] of SAMPLING_NAMES)

@@ -79,10 +79,7 @@ function streamChat(
   body: ChatRequest,
   { mayRelay, opensAfterMs }: ChatServing,
 ): void {
-  const chunks = new ChatChunks({
-    requestId: ctx.requestId,
-    includeUsage: body.stream_options?.include_usage === true,
-  })
+  const chunks = new ChatChunks(ctx.requestId, body.stream_options?.include_usage === true)
   const onEvent = (event: GenerationEvent) => {
     clearTimeout(opening)
     if (event.type === 'failed') {
