@@ -152,7 +152,10 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
     this.#blocks = source.makeBlocks(this.#stream.events)
   }
 
-  /** @param count of the prompt's tokens; null if the source reports it, or nothing can count @param beginsEarly when the first ping is due */
+  /**
+   * @param count of the prompt's tokens; null if the source reports it, or nothing can count
+   * @param beginsEarly begins the stream when the first ping is due
+   */
   start(count: Promise<number> | null, beginsEarly: boolean): void {
     this.#count = count
     count?.catch(() => {})

@@ -1,6 +1,6 @@
 /**
- * Content blocks of an answer, one after the other: one is open at a time, numbered from 0. What comes for another block meanwhile
- * waits until the open one is complete. @hot
+ * Content blocks of an answer, one after the other: one is open at a time, numbered from 0. What comes for another block
+ * meanwhile waits until the open one is complete. @hot
  */
 import type { FinishReason, NativeObject } from '#kernel'
 import { tryParseJson } from '#shared'
@@ -202,7 +202,10 @@ export class CallInput {
   #hasMore = false
   #isJson: boolean | null = null
 
-  /** True if the pieces end with the brace that closes the first one, and white space: later text cannot repair an earlier error. */
+  /**
+   * True if the pieces end with the brace that closes the first one, and white space. Parsed once: later text cannot repair an
+   * earlier error.
+   */
   isWhole(): boolean {
     if (!this.#hasClosed || this.#hasMore) return false
     this.#isJson ??= tryParseJson(this.#text) !== undefined

@@ -13,8 +13,8 @@ const TYPE_OF_KIND = {
 } as const
 
 /**
- * The input of a custom tool is known once the arguments are complete, and the format has no events for the arguments of a search:
- * only functions have deltas.
+ * The input of a custom tool is known once the arguments are complete, and the format has no events for the arguments of a
+ * search: only functions have deltas.
  */
 export class CallItem extends OpenItem {
   readonly #callId: string

@@ -1,4 +1,4 @@
-/** Output items that have not ended, and those that the gateway passes on: in a worker's format, or whole from their beginning. */
+/** Output items that have not ended, and those that are passed on: in a worker's format, or whole from their beginning. */
 import type { HistoryItem, NativeObject, ToolLoopEvent } from '#kernel'
 import { newItemId, withoutPrivate } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'

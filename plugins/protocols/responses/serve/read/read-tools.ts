@@ -1,6 +1,6 @@
 /**
- * The tools of a request and the choice among them: functions for the model, tools that the gateway runs, and other types, which are echoed and only
- * sent to workers that speak the format.
+ * The tools of a request and the choice among them: functions for the model, tools that the gateway runs, and other types,
+ * which are echoed and only sent to workers that speak the format.
  */
 import type {
   ApprovalRule,
