@@ -1,21 +1,16 @@
 /** Errors of the chat routes: missing fields, broken rules between fields, and unusable responses. */
 import { defineErrors } from '#kernel'
+import { clientError } from '#shared'
 
-const rule = (text: string) => ({ kind: 'bad_request', source: 'client', text: () => text }) as const
+const rule = (text: string) => clientError(() => text)
 
 export const chatErrors = defineErrors('chat', {
   missing_model: rule("field 'model' is required"),
   invalid_json_schema: rule("field 'json_schema' must be JSON"),
-  resolve_input_failed: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (problem: string) => `invalid prompt: ${problem}`,
-  },
-  generate_field_unsupported: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (field: string) => `workers of this model do not support '${field}'`,
-  },
+  resolve_input_failed: clientError((problem: string) => `invalid prompt: ${problem}`),
+  generate_field_unsupported: clientError(
+    (field: string) => `workers of this model do not support '${field}'`,
+  ),
   no_workers: {
     kind: 'unavailable',
     source: 'gateway',
@@ -37,11 +32,7 @@ export const chatErrors = defineErrors('chat', {
     text: (problem: string) => `the worker's response is not a list of scored documents: ${problem}`,
   },
   empty_input: rule("field 'input' must not be empty"),
-  invalid_input: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (problem: string) => `field 'input' is invalid: ${problem}`,
-  },
+  invalid_input: clientError((problem: string) => `field 'input' is invalid: ${problem}`),
   embedding_dimensions_unsupported: rule("workers of this model do not support 'dimensions'"),
   embeddings_unsupported: {
     kind: 'not_implemented',
@@ -66,17 +57,13 @@ export const ruleErrors = defineErrors('chat rules', {
   multiple_constraints: rule('at most one of regex, ebnf and json_schema may be set'),
   json_schema_name_empty: rule("the 'name' of the JSON schema must not be empty"),
   tool_choice_requires_tools: rule("'tool_choice' requires 'tools'"),
-  tool_choice_function_not_found: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (name: string) => `'tool_choice' names the function '${name}', which is not in 'tools'`,
-  },
+  tool_choice_function_not_found: clientError(
+    (name: string) => `'tool_choice' names the function '${name}', which is not in 'tools'`,
+  ),
   tool_choice_invalid_mode: rule("the mode of 'allowed_tools' must be auto or required"),
-  tool_choice_tool_not_found: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (name: string) => `'allowed_tools' names the tool '${name}', which is not in 'tools'`,
-  },
+  tool_choice_tool_not_found: clientError(
+    (name: string) => `'allowed_tools' names the tool '${name}', which is not in 'tools'`,
+  ),
   tool_choice_invalid_tool_type: rule("'allowed_tools' must hold references to functions only"),
   prompt_empty: rule("'prompt' must hold at least one string"),
   best_of_less_than_n: rule("'best_of' must be greater than 'n'"),

@@ -4,7 +4,7 @@ import { chatConfig } from './config.ts'
 import { chatFlags } from './flags.ts'
 import { inferenceRoutes } from './serve/inference-routes.ts'
 import { infoRoutes, modelRoutes, modelsRoute } from './serve/models/info-routes.ts'
-import { rerankRoutes } from './serve/rerank/rerank.ts'
+import { rerankRoutes } from './serve/rerank.ts'
 
 export default definePlugin({
   manifest: {

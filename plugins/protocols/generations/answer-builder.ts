@@ -11,23 +11,20 @@ import type {
   TokenLogprob,
 } from '#kernel'
 
-interface OpenCallText {
-  id: string
-  name: string
-  arguments: string
-  extraContent?: NativeObject
-}
+type OpenCall = { -readonly [Member in keyof Call]: Call[Member] }
+type Call = GeneratedChoice['toolCalls'][number]
 
-class OpenChoice {
+class OpenChoice implements GeneratedChoice {
   text = ''
   reasoning = ''
   reasoningSignature: string | null = null
   refusal = ''
   readonly annotations: unknown[] = []
-  readonly toolCalls: OpenCallText[] = []
+  toolCalls: OpenCall[] = []
   logprobs: TokenLogprob[] | null = null
   tokenIds: number[] | null = null
-  reason: FinishReason | null = null
+  /** A choice without an end counts as aborted. */
+  reason: FinishReason = 'abort'
   matchedStop: string | number | null = null
   extraContent: NativeObject | undefined
   readonly index: number
@@ -36,17 +33,21 @@ class OpenChoice {
     this.index = index
   }
 
-  addTokens(ids: readonly number[] | null | undefined): void {
-    if (!ids) return
-    this.tokenIds ??= []
-    for (const id of ids) this.tokenIds.push(id)
+  addTokens(facts: TokenFacts): void {
+    if (facts.logprobs) this.logprobs = append(this.logprobs, facts.logprobs)
+    if (facts.tokenIds) this.tokenIds = append(this.tokenIds, facts.tokenIds)
   }
+}
 
-  addLogprobs(logprobs: readonly TokenLogprob[] | null | undefined): void {
-    if (!logprobs) return
-    this.logprobs ??= []
-    for (const one of logprobs) this.logprobs.push(one)
-  }
+interface TokenFacts {
+  readonly logprobs?: readonly TokenLogprob[] | null
+  readonly tokenIds?: readonly number[] | null
+}
+
+function append<T>(list: T[] | null, more: readonly T[]): T[] {
+  const all = list ?? []
+  for (const one of more) all.push(one)
+  return all
 }
 
 export class AnswerBuilder implements GatheredAnswer {
@@ -69,13 +70,11 @@ export class AnswerBuilder implements GatheredAnswer {
     switch (event.type) {
       case 'text':
         choice.text += event.delta
-        choice.addLogprobs(event.logprobs)
-        choice.addTokens(event.tokenIds)
+        choice.addTokens(event)
         return
       case 'reasoning':
         choice.reasoning += event.delta
-        choice.addLogprobs(event.logprobs)
-        choice.addTokens(event.tokenIds)
+        choice.addTokens(event)
         return
       case 'reasoning_signature':
         choice.reasoningSignature = (choice.reasoningSignature ?? '') + event.signature
@@ -96,12 +95,10 @@ export class AnswerBuilder implements GatheredAnswer {
         return
       case 'tool_arguments':
         choice.toolCalls[event.index].arguments += event.delta
-        choice.addLogprobs(event.logprobs)
-        choice.addTokens(event.tokenIds)
+        choice.addTokens(event)
         return
       case 'choice_done':
-        choice.addLogprobs(event.logprobs)
-        choice.addTokens(event.tokenIds)
+        choice.addTokens(event)
         choice.reason = event.reason
         choice.matchedStop = event.matchedStop
         choice.extraContent = event.extraContent
@@ -118,25 +115,11 @@ export class AnswerBuilder implements GatheredAnswer {
     }
   }
 
-  /** Call after `finished`. A choice without an end counts as aborted. */
+  /** Call after `finished`. */
   answer(): GeneratedAnswer {
-    const choices: GeneratedChoice[] = [...this.#choices.values()]
-      .sort((a, b) => a.index - b.index)
-      .map((choice) => ({
-        index: choice.index,
-        text: choice.text,
-        reasoning: choice.reasoning,
-        reasoningSignature: choice.reasoningSignature,
-        refusal: choice.refusal,
-        annotations: choice.annotations,
-        toolCalls: choice.toolCalls.filter((call) => call !== undefined),
-        logprobs: choice.logprobs,
-        tokenIds: choice.tokenIds,
-        reason: choice.reason ?? 'abort',
-        matchedStop: choice.matchedStop,
-        extraContent: choice.extraContent,
-      }))
     if (this.#started === null) throw new Error('the generation has not started')
+    const choices = [...this.#choices.values()].sort((a, b) => a.index - b.index)
+    for (const choice of choices) choice.toolCalls = choice.toolCalls.filter((call) => call !== undefined)
     return { started: this.#started, choices, usage: this.#usage }
   }
 

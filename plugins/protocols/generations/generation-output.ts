@@ -7,22 +7,22 @@ import {
   type EngineSink,
   GatewayError,
   type GenerateOptions,
+  type GenerationAnswer,
   type GenerationEvent,
   type GenerationRequest,
   type GenerationUsage,
   messageOf,
   type NativeObject,
   type OpenCall,
-  type OpeningGeneration,
   type RelayContext,
   type TokenUsage,
   type Upstream,
 } from '#kernel'
 import { isShortExtraContent } from '#shared'
 import { generationErrors } from './errors.ts'
-import type { StreamCounter } from './stream-counter.ts'
+import type { EventMap } from './generation-hooks.ts'
+import { type StreamCounter, UnreportedStream } from './stream-counter.ts'
 import { TextView } from './text-view.ts'
-import { UnreportedStream } from './unreported-stream.ts'
 
 export interface OutputParts {
   readonly upstream: Upstream
@@ -41,9 +41,6 @@ export interface OutputSource {
   /** With the client's names of functions by those that the worker got in their place; null before the first attempt. */
   readonly attempt: { readonly names: ReadonlyMap<string, string> } | null
 }
-
-/** A function of `OpeningGeneration.mapEvents`. */
-export type EventMap = Parameters<OpeningGeneration['mapEvents']>[0]
 
 export class GenerationOutput implements EngineSink {
   /** No further event is passed on: the answer has ended, or its bytes pass through. */
@@ -149,6 +146,19 @@ export class GenerationOutput implements EngineSink {
   unreadable(error: unknown): void {
     if (error instanceof GatewayError) this.fail(error)
     else this.fail(generationErrors.engine_unreadable.with({ cause: error }, messageOf(error)))
+  }
+
+  /** Passes on the answer of a hook. */
+  replay(answer: GenerationAnswer): void {
+    try {
+      for (const event of answer) {
+        if (event.type === 'failed') this.failed(event.error)
+        else this.emit(event)
+      }
+    } catch (error) {
+      this.failed(error)
+    }
+    this.failed(generationErrors.generation_cut_off())
   }
 
   /** Ends the answer with an error, unless it has ended. */

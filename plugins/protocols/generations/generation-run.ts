@@ -11,14 +11,11 @@ import type {
   GatewayError,
   GenerateOptions,
   Generation,
-  GenerationAnswer,
   GenerationRequest,
   HeaderList,
-  HookSignatures,
   JoinedRelay,
   ModelParameters,
   OpenCall,
-  OpeningGeneration,
   RelayContext,
   UpstreamFailure,
   UpstreamRequest,
@@ -26,12 +23,12 @@ import type {
 } from '#kernel'
 import { BodyExcerpt } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
-import { generationErrors } from './errors.ts'
-import { type EventMap, GenerationOutput, type OutputParts, type OutputSource } from './generation-output.ts'
+import { generationErrors, toRefusal } from './errors.ts'
+import { askHooks, type OpenedGeneration } from './generation-hooks.ts'
+import { GenerationOutput, type OutputParts, type OutputSource } from './generation-output.ts'
 import type { PassThroughDecision } from './pass-through.ts'
-import { toRefusal } from './refusal.ts'
 import { withTargetParameters } from './target-parameters.ts'
-import { seesImages, type ToolImages, withToolImages } from './tool-images.ts'
+import { type ToolImages, withToolImages } from './tool-images.ts'
 import { WorkerAttempt } from './worker-attempt.ts'
 
 /** Bytes of an error body that are read for its message. */
@@ -94,54 +91,23 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       ctx.generationCount++
       const { onGeneration } = ctx.hooks
       if (onGeneration === null) this.#begin()
-      else this.#askHooks(onGeneration)
+      else
+        askHooks(this, onGeneration, {
+          goOn: (opened) => this.#goOn(opened),
+          failed: (error) => this.#output.failed(error),
+        })
     } catch (error) {
       process.nextTick(() => this.#output.failed(error))
     }
   }
 
-  #askHooks(onGeneration: NonNullable<HookSignatures['onGeneration']>): void {
-    const maps: EventMap[] = []
-    const { ctx, model, stream, request } = this
-    const opening: OpeningGeneration = {
-      number: ctx.generationCount,
-      model,
-      stream,
-      request,
-      mapEvents: (map) => {
-        maps.push(map)
-      },
-    }
-    const goOn = (answer: GenerationAnswer | undefined | void) => {
-      if (this.#output.isOver) return
-      if (maps.length > 0) this.#output.maps = maps
-      if (opening.request !== request) this.#replaceRequest(opening.request)
-      if (answer) setImmediate(() => this.#replay(answer))
-      else this.#begin()
-    }
-    const pending = onGeneration(ctx, opening)
-    if (pending instanceof Promise) pending.then(goOn).catch((error: unknown) => this.#output.failed(error))
-    else goOn(pending)
-  }
-
-  #replaceRequest(request: GenerationRequest): void {
-    const isSamePrompt = request.prompt === this.request.prompt
-    // The client's own form of the prompt would be sent in place of the changed one.
-    const { native, ...others } = request
-    this.request = isSamePrompt || native !== this.request.native ? request : others
-    this.#current = this.request
-  }
-
-  #replay(answer: GenerationAnswer): void {
-    try {
-      for (const event of answer) {
-        if (event.type === 'failed') this.#output.failed(event.error)
-        else this.#output.emit(event)
-      }
-    } catch (error) {
-      this.#output.failed(error)
-    }
-    this.#output.failed(generationErrors.generation_cut_off())
+  #goOn({ request, maps, answer }: OpenedGeneration): void {
+    if (this.#output.isOver) return
+    this.#output.maps = maps
+    this.request = request
+    this.#current = request
+    if (answer) setImmediate(() => this.#output.replay(answer))
+    else this.#begin()
   }
 
   #begin(): void {
@@ -166,7 +132,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     this.tokenIds = null
     if (preparing.length === 0) return null
     // Engines that get a prepared prompt take text alone.
-    const request = this.#withImages(null, model)
+    const request = withToolImages(this.#current, this.#parts.toolImages, null, model)
     return preparePrompts(preparing, { request, model, ctx: this.ctx }).then((prepared) => {
       this.#prepared = prepared.byAdapter
       this.tokenIds = prepared.tokenIds
@@ -229,7 +195,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     }
     const adapter = this.#engineOf(worker)
     if (adapter === null) throw generationErrors.engine_missing(model, worker.apis)
-    const request = this.#withImages(worker, model)
+    const request = withToolImages(this.#current, this.#parts.toolImages, worker, model)
     const run = { request, stream: this.stream, ctx: this.ctx }
     const attempt = new WorkerAttempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.attempt = attempt
@@ -241,18 +207,6 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       body,
       headers: upstream.headersFor(this.ctx, worker, headers, adapter.sendsCredentials),
     }
-  }
-
-  /** @param worker null for engines that cannot get images */
-  #withImages(worker: WorkerEntry | null, model: string): GenerationRequest {
-    const request = this.#current
-    const { prompt } = request
-    if (prompt.kind !== 'chat') return request
-    const { toolImages } = this.#parts
-    const areSeen =
-      toolImages === 'auto' ? worker !== null && seesImages(worker, model) : toolImages === 'send'
-    const messages = withToolImages(prompt.messages, areSeen)
-    return messages === prompt.messages ? request : { ...request, prompt: { ...prompt, messages } }
   }
 
   // The call's events.

@@ -1,14 +1,18 @@
-/** Counts the tokens of streams whose worker has not reported them, with the tokenizer of the model. */
+/** Counts the tokens of streams whose worker has not reported them, with the tokenizer of the model. @hot */
 import {
+  addEstimate,
   type ChatPrompt,
+  type GenerationEvent,
   type GenerationRequest,
   isObject,
+  type OpenCall,
   type StreamCount,
+  StreamedText,
   type TokenizerService,
-  type UnreportedStream,
+  type UnreportedStream as UncountedStream,
   type UsageEstimator,
 } from '#kernel'
-import { parseBoundedJson, templatePrompt } from '#shared'
+import { estimatePromptTokens, parseBoundedJson, templatePrompt } from '#shared'
 
 /** Further streams of this thread keep their estimates, so that the encoders stay free for requests. */
 const MAX_RUNNING = 64
@@ -28,7 +32,7 @@ export class StreamCounter implements UsageEstimator {
     return this.#tokenizers.find(model) !== undefined
   }
 
-  count({ model, endpoint, body, text }: UnreportedStream): Promise<StreamCount | null> {
+  count({ model, endpoint, body, text }: UncountedStream): Promise<StreamCount | null> {
     return this.#count(model, text, () => (body === null ? null : promptOfBody(endpoint, body)))
   }
 
@@ -111,4 +115,67 @@ function promptOfChat(body: Record<string, unknown>, messages: readonly unknown[
     ...(body.continue_final_message === true && { addGenerationPrompt: false, continueFinalMessage: true }),
     ...(isObject(kwargs) && { templateKwargs: kwargs }),
   }
+}
+
+/** Before and after the name of a part; a noncharacter, which text does not have. */
+const MARK = '\uffff'
+
+/** Usage of a streamed generation that ends before the worker has reported it. */
+export class UnreportedStream {
+  readonly #counter: Pick<StreamCounter, 'countGeneration'> | null
+  readonly #model: string
+  /** Parts of text, each after its name; null without a tokenizer. */
+  readonly #text: StreamedText | null
+  /** Name of the part that the last delta belongs to: kind, choice and position. */
+  #part = ''
+  #events = 0
+
+  /** @param counter null without a tokenizer of the model @param model canonical */
+  constructor(counter: Pick<StreamCounter, 'countGeneration'> | null, model: string) {
+    this.#counter = counter
+    this.#model = model
+    this.#text = counter === null ? null : new StreamedText(textOfParts)
+  }
+
+  add(event: GenerationEvent): void {
+    if (!('delta' in event) || event.delta === '') return
+    this.#events++
+    if (this.#text === null) return
+    const { type, choice, delta } = event
+    const part = `${type} ${choice} ${'index' in event ? event.index : ''}`
+    if (part !== this.#part) {
+      this.#part = part
+      this.#text.write(MARK + part + MARK)
+    }
+    this.#text.write(delta)
+  }
+
+  /** Adds the estimated usage to the call; nothing for a stream without output. */
+  count(call: OpenCall, request: GenerationRequest): void {
+    if (this.#events === 0) return
+    const counter = this.#counter
+    const count = async (text: string) => counter?.countGeneration(this.#model, request, text) ?? null
+    const estimate = {
+      input: estimatePromptTokens(request),
+      output: this.#events,
+      cached: 0,
+      reasoning: 0,
+      isEstimated: true,
+    }
+    addEstimate(call, estimate, { text: this.#text, count, input: 0 })
+  }
+
+  /** Nothing more is added or counted. */
+  release(): void {
+    this.#text?.release()
+  }
+}
+
+/** Each part in one piece, however the deltas of several alternate. */
+function textOfParts(kept: Buffer): string {
+  const texts = new Map<string, string>()
+  const pieces = kept.toString('utf8').split(MARK)
+  for (let at = 1; at + 1 < pieces.length; at += 2)
+    texts.set(pieces[at], (texts.get(pieces[at]) ?? '') + pieces[at + 1])
+  return [...texts.values()].join('\n')
 }

@@ -3,15 +3,28 @@
  * what the editors return into the events. Client formats and the store are written from the events, so that an edit reaches
  * every place where a text appears. What would repeat an edited text in the worker's own form is removed. @hot
  */
-import type { GenerationEvent, HookSignatures, RequestContext, TextEditor, TextStream } from '#kernel'
-import { editItemTexts } from '#shared'
-import { EditedChoice, type TextEvent, withoutExtraContent, withoutTokens } from './edited-events.ts'
-
-/** Steps that may wait for an editor before the worker is paused. */
-const MAX_WAITING = 64
-const CUSTOM_CALL = 'custom_tool_call'
+import type {
+  GenerationEvent,
+  HookSignatures,
+  RequestContext,
+  TextEditor,
+  TextEditors,
+  TextStream,
+} from '#kernel'
+import { EditQueue, type EditQueueOptions } from './edit-queue.ts'
+import { EditedChoice, type TextEvent, withoutTokens } from './edited-events.ts'
+import { WholeItems } from './whole-items.ts'
 
 type EventOf<Type extends GenerationEvent['type']> = Extract<GenerationEvent, { type: Type }>
+
+/** Deltas of one text that are edited in one call. */
+interface Piece {
+  /** The last of them; null for the end of the text. */
+  event: TextEvent | null
+  delta: string
+  /** Its step in the queue. */
+  readonly run: () => void
+}
 
 /** A text that has not ended, and what its editor has made of it. */
 class OpenText {
@@ -20,6 +33,8 @@ class OpenText {
   last: TextEvent
   /** First half of a character that the worker cut in two; empty for none. */
   half = ''
+  /** The latest; null before the first. */
+  piece: Piece | null = null
   #isChanged = false
   /** Text that was given to the editor and not passed on yet; not kept once the text is changed. */
   #unpassed = ''
@@ -49,57 +64,35 @@ interface OpenChoice {
   readonly calls: Map<number, OpenText>
 }
 
-interface EditStep {
-  readonly kind: 'edit'
-  readonly text: OpenText
-  readonly choice: OpenChoice
-  /** The last of its deltas; null for the end of the text. */
-  event: TextEvent | null
-  delta: string
-  readonly isLast: boolean
-}
-
-type Step =
-  | EditStep
-  | { readonly kind: 'pass'; readonly event: GenerationEvent }
-  | { readonly kind: 'custom'; readonly event: EventOf<'native_item'>; readonly editor: TextEditor }
-  | {
-      readonly kind: 'native'
-      readonly started: EventOf<'native_started'>
-      readonly event: EventOf<'native_item'>
-    }
-  | { readonly kind: 'citation'; readonly event: EventOf<'annotation'> }
-
-export interface TextViewOptions {
+export interface TextViewOptions extends EditQueueOptions {
   readonly ctx: RequestContext
   readonly onText: NonNullable<HookSignatures['onText']>
   /** Receives the edited events, in order. May throw. */
   readonly deliver: (event: GenerationEvent) => void
-  /** An editor or the receiver has thrown: no events follow. */
-  readonly onError: (error: unknown) => void
-  /** Too many events wait for an editor, or no longer do. */
-  readonly onFull: (isFull: boolean) => void
 }
 
 export class TextView {
-  readonly #options: TextViewOptions
+  readonly #deliverAll: TextViewOptions['deliver']
+  readonly #editorOf: TextEditors
+  readonly #queue: EditQueue
+  readonly #items: WholeItems
   readonly #choices = new Map<number, OpenChoice>()
-  /** Editors of the inputs of custom tools, by number. */
-  readonly #customCalls = new Map<number, TextEditor>()
-  /** Other output of kinds that have no events, which begins once it is complete and edited, by number. */
-  readonly #natives = new Map<number, EventOf<'native_started'>>()
-  /** Steps that wait for the editor at work. */
-  #waiting: Step[] = []
-  #isBusy = false
-  #isFull = false
-  #isClosed = false
 
   constructor(options: TextViewOptions) {
-    this.#options = options
+    const { ctx, onText, deliver } = options
+    this.#deliverAll = deliver
+    this.#editorOf = (stream) => onText(ctx, stream)
+    this.#queue = new EditQueue(options)
+    this.#items = new WholeItems({
+      queue: this.#queue,
+      editorOf: this.#editorOf,
+      deliver: (event) => this.#deliver(event),
+      noteChange: (choice) => this.#choice(choice).edited.noteChange(null),
+    })
   }
 
   push(event: GenerationEvent): void {
-    if (this.#isClosed) return
+    if (this.#queue.isClosed) return
     switch (event.type) {
       case 'text':
       case 'refusal':
@@ -123,13 +116,14 @@ export class TextView {
         this.#pass(event)
         return
       case 'native_started':
-        this.#openNative(event)
+        this.#endText(this.#choice(event.choice))
+        this.#items.begin(event)
         return
       // May repeat texts: of an item that is edited as a whole at its end, of a message, a call or the answer.
       case 'native_event':
         return
       case 'native_item':
-        this.#endNative(event)
+        this.#items.end(event)
         return
       case 'reasoning_signature':
       case 'item_started':
@@ -147,8 +141,7 @@ export class TextView {
         this.#pass(event)
         return
       case 'annotation':
-        if (this.#isBusy) this.#wait({ kind: 'citation', event })
-        else this.#guard(() => this.#runCitation(event))
+        this.#items.addSource(event)
         return
       // Held-back text of a failed answer is dropped.
       case 'started':
@@ -159,14 +152,13 @@ export class TextView {
 
   /** No events follow. */
   close(): void {
-    this.#isClosed = true
-    this.#waiting = []
+    this.#queue.close()
   }
 
   #choice(index: number): OpenChoice {
     let choice = this.#choices.get(index)
     if (choice === undefined) {
-      const edited = new EditedChoice(this.#options.deliver)
+      const edited = new EditedChoice(this.#deliverAll)
       choice = { edited, text: null, kind: null, form: undefined, calls: new Map() }
       this.#choices.set(index, choice)
     }
@@ -207,46 +199,21 @@ export class TextView {
   }
 
   #open(stream: TextStream, last: TextEvent): OpenText | null {
-    const editor = this.#openEditor(stream)
-    return editor === null ? null : new OpenText(editor, last)
-  }
-
-  #openEditor(stream: TextStream): TextEditor | null {
-    const { ctx, onText } = this.#options
-    return this.#guard(() => onText(ctx, stream)) || null
-  }
-
-  #edit(choice: OpenChoice, text: OpenText, event: TextEvent): void {
-    const { delta } = event
-    if (!this.#isBusy) {
-      this.#guard(() => this.#runEdit({ kind: 'edit', text, choice, event, delta, isLast: false }))
-      return
-    }
-    // Several pieces of one text become one call.
-    const before = this.#waiting.at(-1)
-    if (before?.kind === 'edit' && before.text === text && !before.isLast) {
-      before.event = event
-      before.delta += delta
-    } else this.#wait({ kind: 'edit', text, choice, event, delta, isLast: false })
+    const editor = this.#queue.guard(() => this.#editorOf(stream))
+    return editor ? new OpenText(editor, last) : null
   }
 
   #endText(choice: OpenChoice): void {
     const { text } = choice
     choice.text = null
     choice.kind = null
-    if (text !== null) this.#end(choice, text)
+    if (text !== null) this.#edit(choice, text, null)
   }
 
   #endCall(choice: OpenChoice, index: number): void {
     const text = choice.calls.get(index)
     choice.calls.delete(index)
-    if (text !== undefined) this.#end(choice, text)
-  }
-
-  #end(choice: OpenChoice, text: OpenText): void {
-    const step: EditStep = { kind: 'edit', text, choice, event: null, delta: '', isLast: true }
-    if (this.#isBusy) this.#wait(step)
-    else this.#guard(() => this.#runEdit(step))
+    if (text !== undefined) this.#edit(choice, text, null)
   }
 
   #endChoice(index: number): void {
@@ -255,81 +222,22 @@ export class TextView {
     for (const call of choice.calls.keys()) this.#endCall(choice, call)
   }
 
-  #pass(event: GenerationEvent): void {
-    if (this.#isBusy) this.#wait({ kind: 'pass', event })
-    else this.#guard(() => this.#deliver(event))
-  }
-
-  // Output of kinds that have no events: the input of a custom tool, and calls of the vendor's tools with their results.
-
-  #openNative(event: EventOf<'native_started'>): void {
-    const { type, call_id: id, name } = event.item
-    this.#endText(this.#choice(event.choice))
-    if (type === CUSTOM_CALL) {
-      const call = { id: String(id), name: String(name) }
-      const editor = this.#openEditor({ kind: 'tool_arguments', choice: event.choice, call })
-      if (editor) {
-        this.#customCalls.set(event.number, editor)
-        this.#pass({ ...event, item: { ...withoutExtraContent(event.item), input: '' } })
-        return
-      }
+  /** @param event null for the end of the text */
+  #edit(choice: OpenChoice, text: OpenText, event: TextEvent | null): void {
+    const before = text.piece
+    // Several pieces of one text become one call.
+    if (event !== null && before !== null && this.#queue.isLast(before.run)) {
+      before.event = event
+      before.delta += event.delta
+      return
     }
-    this.#natives.set(event.number, event)
+    const piece: Piece = { event, delta: event?.delta ?? '', run: () => this.#runEdit(choice, text, piece) }
+    text.piece = piece
+    this.#queue.run(piece.run)
   }
 
-  #endNative(event: EventOf<'native_item'>): void {
-    const editor = this.#customCalls.get(event.number)
-    const started = this.#natives.get(event.number)
-    this.#customCalls.delete(event.number)
-    this.#natives.delete(event.number)
-    if (editor !== undefined) {
-      if (this.#isBusy) this.#wait({ kind: 'custom', event, editor })
-      else this.#guard(() => this.#runCustom(event, editor))
-    } else if (started !== undefined) {
-      if (this.#isBusy) this.#wait({ kind: 'native', started, event })
-      else this.#guard(() => this.#runNative(started, event))
-    }
-  }
-
-  #runNative(started: EventOf<'native_started'>, event: EventOf<'native_item'>): void {
-    const { id, name, type } = event.item
-    const call = { id: String(id ?? event.item.tool_use_id ?? ''), name: String(name ?? type) }
-    const stream: TextStream = { kind: 'tool_output', choice: event.choice, call }
-    this.#settle(this.#editTexts(event.item, stream), (item) => {
-      const isChanged = item !== event.item
-      if (isChanged) this.#choice(event.choice).edited.noteChange(null)
-      this.#deliver({ ...started, item: isChanged ? item : started.item })
-      this.#deliver({ ...event, item })
-    })
-  }
-
-  #runCitation(event: EventOf<'annotation'>): void {
-    const stream: TextStream = { kind: 'citation', choice: event.choice, call: null }
-    this.#settle(this.#editTexts(event.annotation, stream), (annotation) => {
-      if (annotation !== event.annotation) this.#choice(event.choice).edited.noteChange(null)
-      this.#deliver({ ...event, annotation })
-    })
-  }
-
-  #editTexts<Value>(value: Value, stream: TextStream): Value | Promise<Value> {
-    const { ctx, onText } = this.#options
-    return editItemTexts(value, (text) => onText(ctx, stream)?.edit(text, true) ?? text)
-  }
-
-  #runCustom(event: EventOf<'native_item'>, editor: TextEditor): void {
-    const { input } = event.item
-    const choice = this.#choice(event.choice)
-    this.#settle(editor.edit(typeof input === 'string' ? input : '', true), (passed) => {
-      if (passed === input) {
-        this.#deliver(event)
-        return
-      }
-      choice.edited.noteChange(null)
-      this.#deliver({ ...event, item: { ...withoutExtraContent(event.item), input: passed } })
-    })
-  }
-
-  #runEdit({ choice, text, event, delta: piece, isLast }: EditStep): void {
+  #runEdit(choice: OpenChoice, text: OpenText, { event, delta: piece }: Piece): void {
+    const isLast = event === null
     let delta = text.half + piece
     text.half = ''
     text.last = event ?? text.last
@@ -339,7 +247,7 @@ export class TextView {
       if (delta === '') return
     }
     const { last } = text
-    this.#settle(text.editor.edit(delta, isLast), (passed) => {
+    this.#queue.settle(text.editor.edit(delta, isLast), (passed) => {
       if (text.note(delta, passed, isLast)) choice.edited.noteChange(last)
       if (passed !== '') {
         const isUnchanged = passed === delta && last.delta === delta
@@ -349,64 +257,13 @@ export class TextView {
     })
   }
 
-  #settle<Value>(edited: Value | Promise<Value>, then: (passed: Value) => void): void {
-    if (!(edited instanceof Promise)) {
-      then(edited)
-      return
-    }
-    this.#isBusy = true
-    edited
-      .then((passed) => {
-        this.#isBusy = false
-        if (this.#isClosed) return
-        then(passed)
-        this.#runWaiting()
-      })
-      .catch((error: unknown) => this.#fail(error))
-  }
-
-  #wait(step: Step): void {
-    this.#waiting.push(step)
-    if (this.#isFull || this.#waiting.length < MAX_WAITING) return
-    this.#isFull = true
-    this.#options.onFull(true)
-  }
-
-  #runWaiting(): void {
-    let step: Step | undefined
-    while (!this.#isBusy && !this.#isClosed) {
-      step = this.#waiting.shift()
-      if (step === undefined) break
-      if (step.kind === 'pass') this.#deliver(step.event)
-      else if (step.kind === 'edit') this.#runEdit(step)
-      else if (step.kind === 'custom') this.#runCustom(step.event, step.editor)
-      else if (step.kind === 'native') this.#runNative(step.started, step.event)
-      else this.#runCitation(step.event)
-    }
-    if (!this.#isFull || this.#waiting.length > 0 || this.#isClosed) return
-    this.#isFull = false
-    this.#options.onFull(false)
+  #pass(event: GenerationEvent): void {
+    this.#queue.run(() => this.#deliver(event))
   }
 
   #deliver(event: GenerationEvent): void {
     if ('choice' in event) this.#choice(event.choice).edited.deliver(event)
-    else this.#options.deliver(event)
-  }
-
-  /** Returns undefined for an exception, which ends the answer. */
-  #guard<T>(step: () => T): T | undefined {
-    try {
-      return step()
-    } catch (error) {
-      this.#fail(error)
-      return undefined
-    }
-  }
-
-  #fail(error: unknown): void {
-    if (this.#isClosed) return
-    this.close()
-    this.#options.onError(error)
+    else this.#deliverAll(event)
   }
 }
 

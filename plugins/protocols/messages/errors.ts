@@ -1,12 +1,9 @@
 /** Errors of the Messages routes. */
 import { defineErrors, type GatewayError } from '#kernel'
+import { clientError } from '#shared'
 
 export const messagesErrors = defineErrors('messages', {
-  invalid_field: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (path: string, problem: string) => `${path}: ${problem}`,
-  },
+  invalid_field: clientError((path: string, problem: string) => `${path}: ${problem}`),
   route_not_found: {
     kind: 'not_found',
     source: 'client',

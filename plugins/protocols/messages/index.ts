@@ -3,9 +3,9 @@ import { definePlugin, Generations, Tokenizers, ToolLoop } from '#kernel'
 import { MESSAGES_VERSION_HEADER } from '#shared'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './serve/create-message.ts'
+import { Pings } from './serve/message-stream.ts'
 import { MODELS_PATH, toModelPage } from './serve/model-page.ts'
 import { addRequestId } from './serve/native-relay.ts'
-import { Pings } from './serve/pings.ts'
 import { messagesRoutes } from './serve/routes.ts'
 
 export default definePlugin({

@@ -10,7 +10,7 @@ import {
 } from '#kernel'
 import { DONE, eventFrame } from './serve/output/event-encoder.ts'
 
-export interface ClientError {
+interface ClientError {
   readonly status: number
   readonly type: string
   readonly code: string
@@ -37,7 +37,7 @@ const TYPE_OF_STATUS = new Map([
 ])
 
 /** Errors of the gateway's credentials at a worker are never shown as errors of the client's. */
-export function toClientError(error: GatewayError): ClientError {
+function toClientError(error: GatewayError): ClientError {
   const { message, param } = error
   const status = statusOf(error)
   const code = codeOf(error, status)

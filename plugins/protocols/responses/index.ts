@@ -14,18 +14,13 @@ import {
 import { responsesConfig } from './config.ts'
 import { responsesErrorFormat, socketErrorFormat } from './error-format.ts'
 import { BackgroundRunner } from './serve/background/background-runner.ts'
-import { Cancellation } from './serve/background/cancellation.ts'
-import { MeshSignals } from './serve/background/mesh-signals.ts'
-import { CancelTopic, JobsTopic, LiveTopic, SignalTopic } from './serve/background/topics.ts'
-import { compactRoute } from './serve/compact.ts'
-import { inputTokensRoute } from './serve/input-tokens.ts'
+import { CancelTopic, JobsTopic, LiveTopic, MeshSignals, SignalTopic } from './serve/background/signals.ts'
+import type { Parts, RunningStream } from './serve/parts.ts'
 import { TextSeal } from './serve/prompt/sealed-text.ts'
-import { createRoute } from './serve/routes.ts'
-import type { ResponseRun } from './serve/run/response-run.ts'
-import type { ServeParts } from './serve/run/serve-create.ts'
-import { SealKeyLoader, SealKeysReplica } from './serve/seal-keys.ts'
+import { createRoutes } from './serve/routes.ts'
+import { SealKeysReplica, sealKeyLoader } from './serve/seal-keys.ts'
 import { responsesSocket } from './serve/socket.ts'
-import { type StoredParts, storedRoutes } from './serve/stored/stored-routes.ts'
+import { storedRoutes } from './serve/stored/stored-routes.ts'
 
 export default definePlugin({
   manifest: {
@@ -39,20 +34,16 @@ export default definePlugin({
   },
   enables: () => ['auth', 'history'],
   register(host, config) {
-    const runs = host.slot<ResponseRun>()
+    const runs = host.slot<RunningStream>()
     const history = host.find(History)
-    const live = host.topic(LiveTopic)
-    const stops = host.topic(CancelTopic)
-    const signals = host.topic(SignalTopic)
-    const jobs = host.topic(JobsTopic)
-    const parts: ServeParts & StoredParts = {
+    const parts: Parts = {
       host,
       config,
       runs,
-      live,
-      signals,
-      jobs,
-      cancellation: new Cancellation(history, live, stops, signals),
+      live: host.topic(LiveTopic),
+      stops: host.topic(CancelTopic),
+      jobs: host.topic(JobsTopic),
+      signals: host.topic(SignalTopic),
       history,
       toolLoop: host.find(ToolLoop),
       tokenizers: host.find(Tokenizers),
@@ -60,15 +51,12 @@ export default definePlugin({
     }
     const lastFrames = (request: RequestFacts, error: GatewayError) => runs.get(request)?.lastFrames(error)
     const errors = responsesErrorFormat(lastFrames)
-    const runner = history === undefined ? null : new BackgroundRunner(parts, history)
-    host.route(createRoute(parts, errors, (tenant) => runner?.queued(tenant)))
-    host.route(compactRoute(parts, errors))
-    host.route(inputTokensRoute(parts, errors))
+    const runner = history === undefined ? null : new BackgroundRunner({ ...parts, history })
+    for (const route of createRoutes(parts, errors, (tenant) => runner?.queued(tenant))) host.route(route)
     host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
     for (const route of storedRoutes(parts, errors)) host.route(route)
     const mesh = host.find(Mesh)
-    if (mesh?.isShared && history?.isShared)
-      new MeshSignals(mesh.channel('signals'), { signals, jobs, live, stops })
+    if (mesh?.isShared && history?.isShared) new MeshSignals(mesh.channel('signals'), parts)
     const { encryptionKey } = config
     const sealKeys = host.replica(SealKeysReplica)
     const useKeys = (stored: readonly string[]) => {
@@ -76,7 +64,7 @@ export default definePlugin({
       parts.seal.useKeys([...configured, ...stored.map((key) => Buffer.from(key, 'base64'))])
     }
     sealKeys.onChange(useKeys)
-    const keyLoader = new SealKeyLoader(
+    const keyLoader = sealKeyLoader(
       { shared: host.find(SharedStore), own: host.find(Store), log: host.log },
       encryptionKey !== null,
       () => host.outage(SharedStore) !== null,

@@ -8,17 +8,15 @@ import {
   workerMessage,
 } from '#kernel'
 
+/** The definition of a 400 that the client's request causes. */
+export const clientError = <Args extends unknown[]>(text: (...args: Args) => string) =>
+  ({ kind: 'bad_request', source: 'client', text }) as const
+
 export const answerErrors = defineErrors('answer', {
-  unsupported_by_worker: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (what: string) => `the workers of this model do not support ${what}`,
-  },
-  extra_content_too_long: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (limit: number) => `extra_content of a call or message exceeds ${limit} characters of JSON`,
-  },
+  unsupported_by_worker: clientError((what: string) => `the workers of this model do not support ${what}`),
+  extra_content_too_long: clientError(
+    (limit: number) => `extra_content of a call or message exceeds ${limit} characters of JSON`,
+  ),
   worker_stream_failed: {
     kind: 'bad_gateway',
     source: 'worker',

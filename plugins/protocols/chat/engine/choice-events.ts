@@ -1,8 +1,7 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
 import { type EngineSink, type FinishReason, isObject, type NativeObject, type TokenLogprob } from '#kernel'
 import { readLogprobs, StopSearch, toLogprob } from '#shared'
-import { fromChatAnnotation } from '../wire/annotations.ts'
-import type { UncheckedChoice, UncheckedDelta } from '../wire/chat.ts'
+import { fromChatAnnotation, type UncheckedChoice, type UncheckedDelta } from '../wire/chat.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
 
 export class ChoiceEvents {

@@ -13,6 +13,7 @@ import type {
   WorkerEntry,
 } from '#kernel'
 import { answerErrors, withStrictRoles } from '#shared'
+import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
 
 type Json = Record<string, unknown>
 
@@ -125,28 +126,8 @@ function toSampling({ sampling }: GenerationRequest, isToOpenAi: boolean): Json 
   return wire
 }
 
-/** Taken by every service. */
-const SHARED_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
-  ['temperature', 'temperature'],
-  ['topP', 'top_p'],
-  ['frequencyPenalty', 'frequency_penalty'],
-  ['presencePenalty', 'presence_penalty'],
-  ['seed', 'seed'],
-  ['logitBias', 'logit_bias'],
-  ['stop', 'stop'],
-  ['maxTokens', 'max_tokens'],
-])
-/** Added to the format by engines. */
-const ENGINE_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
-  ['topK', 'top_k'],
-  ['minP', 'min_p'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['minTokens', 'min_tokens'],
-  ['stopTokenIds', 'stop_token_ids'],
-  ['ignoreEos', 'ignore_eos'],
-  ['skipSpecialTokens', 'skip_special_tokens'],
-  ['includesStop', 'no_stop_trim'],
-])
+const SHARED_NAMES: ReadonlyMap<string, string> = new Map(SHARED_SETTINGS)
+const ENGINE_NAMES: ReadonlyMap<string, string> = new Map(ENGINE_SETTINGS)
 
 function toConstraint(constraint: OutputConstraint | null): Json {
   if (constraint === null) return {}

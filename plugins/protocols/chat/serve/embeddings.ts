@@ -101,7 +101,7 @@ function toClass({ values, worker }: EmbeddingVector, index: number) {
 }
 
 /** Values of any size: the largest is subtracted before exponentiation. */
-export function softmax(values: readonly number[]): number[] {
+function softmax(values: readonly number[]): number[] {
   let largest = Number.NEGATIVE_INFINITY
   for (const value of values) if (value > largest) largest = value
   const raised = values.map((value) => Math.exp(value - largest))

@@ -14,14 +14,18 @@ import {
 import type { ChatConfig } from '../config.ts'
 import { chatErrors } from '../errors.ts'
 import { ChatRequest, ChatResponse } from '../wire/chat.ts'
-import { CompletionRequest, CompletionResponse } from '../wire/completion.ts'
+import {
+  CompletionRequest,
+  CompletionResponse,
+  GenerateRequest,
+  GenerationResponse,
+} from '../wire/completion.ts'
 import { ClassifyRequest, ClassifyResponse, EmbeddingRequest, EmbeddingResponse } from '../wire/embedding.ts'
-import { GenerateRequest, GenerationResponse } from '../wire/generate.ts'
-import { serveChat } from './chat/serve-chat.ts'
-import { serveCompletion } from './completions/serve-completion.ts'
 import { serveClassify, serveEmbedding } from './embeddings.ts'
-import { serveGenerate } from './generate/serve-generate.ts'
 import { checkChatRules, checkCompletionRules, checkGenerateRules } from './request-rules.ts'
+import { serveChat } from './serve-chat.ts'
+import { serveCompletion } from './serve-completion.ts'
+import { serveGenerate } from './serve-generate.ts'
 import { checkStreamCompletion, inferenceErrorFormat } from './stream-end.ts'
 
 interface InferenceRow {
@@ -30,30 +34,27 @@ interface InferenceRow {
   readonly endpoint: 'chat' | 'completions' | 'generate' | 'embeddings' | 'classify'
   /** Of generated request ids. */
   readonly requestIdPrefix: string
-  readonly needsModel: boolean
   /** Where workers report the usage. */
   readonly usage: UsageReport
   readonly summary: string
   readonly body: TSchema
+  /** Checks the rules between the members of a valid body. */
+  readonly checkRules?: (request: never) => void
   readonly reply: TSchema
   readonly streams: boolean
-  /** Makes the check of `validate: full`. */
-  readonly makeCheck: () => FullCheck
 }
 
 /** Checks every documented rule of a body. @throws 400 naming the field or the rule */
 type FullCheck = (ctx: RequestContext) => void
 
 /** Checks the schema, then the rules between fields. */
-function fullCheck<T>(schema: TSchema, checkRules?: (request: T) => void): () => FullCheck {
-  return () => {
-    const validator = defineValidator(schema)
-    // Compiles now: the chat schema takes about 100 ms.
-    validator.problem(null)
-    return (ctx) => {
-      const request = ctx.body(validator) as T
-      checkRules?.(request)
-    }
+function makeCheck({ body, checkRules }: InferenceRow): FullCheck {
+  const validator = defineValidator(body)
+  // Compiles now: the chat schema takes about 100 ms.
+  validator.problem(null)
+  return (ctx) => {
+    const request = ctx.body(validator)
+    checkRules?.(request as never)
   }
 }
 
@@ -62,67 +63,60 @@ const rows: readonly InferenceRow[] = [
     path: '/v1/chat/completions',
     endpoint: 'chat',
     requestIdPrefix: 'chatcmpl-',
-    needsModel: true,
     usage: 'on_request',
     summary: 'Complete a chat',
     body: ChatRequest,
+    checkRules: checkChatRules,
     reply: ChatResponse,
     streams: true,
-    makeCheck: fullCheck(ChatRequest, checkChatRules),
   },
   {
     path: '/v1/completions',
     endpoint: 'completions',
     requestIdPrefix: 'cmpl-',
-    needsModel: true,
     usage: 'on_request',
     summary: 'Complete a text',
     body: CompletionRequest,
+    checkRules: checkCompletionRules,
     reply: CompletionResponse,
     streams: true,
-    makeCheck: fullCheck(CompletionRequest, checkCompletionRules),
   },
   {
     path: '/generate',
     endpoint: 'generate',
     requestIdPrefix: 'gnt-',
-    needsModel: false,
     usage: 'meta_info',
     summary: 'Generate in the native format of the engine',
     body: GenerateRequest,
+    checkRules: checkGenerateRules,
     reply: Type.Union([GenerationResponse, Type.Array(GenerationResponse)]),
     streams: true,
-    makeCheck: fullCheck(GenerateRequest, checkGenerateRules),
   },
   {
     path: '/v1/embeddings',
     endpoint: 'embeddings',
     requestIdPrefix: 'req-',
-    needsModel: true,
     usage: 'always',
     summary: 'Embed texts',
     body: EmbeddingRequest,
     reply: EmbeddingResponse,
     streams: false,
-    makeCheck: fullCheck(EmbeddingRequest),
   },
   {
     path: '/v1/classify',
     endpoint: 'classify',
     requestIdPrefix: 'req-',
-    needsModel: true,
     usage: 'always',
     summary: 'Classify texts',
     body: ClassifyRequest,
     reply: ClassifyResponse,
     streams: false,
-    makeCheck: fullCheck(ClassifyRequest),
   },
 ]
 
 export function inferenceRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
   return rows.map((row) => {
-    const check = config.validate === 'full' ? row.makeCheck() : null
+    const check = config.validate === 'full' ? makeCheck(row) : null
     return toRoute(row, handlerOf(host, row, check, config))
   })
 }
@@ -169,7 +163,8 @@ function handlerOf(
   check: FullCheck | null,
   config: ChatConfig,
 ): RouteDefinition['handler'] {
-  const { endpoint, needsModel } = row
+  const { endpoint } = row
+  const needsModel = endpoint !== 'generate'
   const generations = host.use(Generations)
   const relay = relayHandler(host, row, check)
   const serve = serveOf(host, endpoint, config)
@@ -183,14 +178,15 @@ function handlerOf(
       ? model
       : generations.modelToGenerate(isUnnamed ? null : model, endpoint, row.streams ? ctx : undefined)
     if (named === null) return relay(ctx)
-    fullCheck ??= row.makeCheck()
+    fullCheck ??= makeCheck(row)
     fullCheck(ctx)
     return serve(ctx, named)
   }
 }
 
 function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
-  const { path, needsModel, endpoint, streams, usage } = row
+  const { path, endpoint, streams, usage } = row
+  const needsModel = endpoint !== 'generate'
   const checkCompletion =
     endpoint === 'chat' || endpoint === 'completions' ? checkStreamCompletion : undefined
   return (ctx) => {

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { defineValidator, type TSchema } from '#kernel'
-import { CompletionRequest } from '../wire/completion.ts'
+import { CompletionRequest, GenerateRequest } from '../wire/completion.ts'
 import { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
-import { GenerateRequest } from '../wire/generate.ts'
 import { checkCompletionRules, checkGenerateRules } from './request-rules.ts'
 
 function verdictOf<T>(schema: TSchema, minimal: object, rules: (request: T) => void = () => {}) {

@@ -1,8 +1,7 @@
 /** The rules between fields of a request; single fields are checked by the schemas. */
 import { ruleErrors } from '../errors.ts'
 import type { ChatRequest } from '../wire/chat.ts'
-import type { CompletionRequest } from '../wire/completion.ts'
-import type { GenerateRequest } from '../wire/generate.ts'
+import type { CompletionRequest, GenerateRequest } from '../wire/completion.ts'
 
 /** @throws a rule error (400) named after the broken rule. */
 export function checkChatRules(request: ChatRequest): void {

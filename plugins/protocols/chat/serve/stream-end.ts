@@ -16,15 +16,6 @@ export const DONE = 'data: [DONE]\n\n'
 /** Requests whose stream comes from an engine over gRPC. */
 const grpcStreams = new WeakSet<RequestFacts>()
 
-/** Sends the head of the event stream of a generation. @param first its first event */
-export function openGenerationStream(
-  ctx: RequestContext,
-  first: GenerationEvent,
-): ReturnType<RequestContext['sse']> {
-  noteWorker(ctx, first)
-  return ctx.sse()
-}
-
 /** For the end of the stream. @param event any; `started` names the worker */
 export function noteWorker(ctx: RequestContext, event: GenerationEvent): void {
   if (event.type === 'started' && event.worker?.connectionMode === 'grpc') grpcStreams.add(ctx)

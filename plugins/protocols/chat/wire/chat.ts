@@ -1,5 +1,5 @@
 /** Bodies of chat completions, for the routes and for the engine adapter. Unknown fields are allowed: the worker may know them. */
-import { type Static, Type } from '#kernel'
+import { isObject, type Static, Type } from '#kernel'
 import { nullable, nullableStringOrList, stringOrList, type Unchecked, unionBy } from '#shared'
 import { commonFields, engineFields, list, Range, U32, Usage } from './fields.ts'
 
@@ -223,3 +223,21 @@ export type UncheckedChoice = Unchecked<ChatResponseChoice> & {
 }
 /** A worker's chunk or answer; completions have the same members. */
 export type UncheckedResponse = Unchecked<ChatResponse>
+
+// Sources of a text: a chat nests the members of a URL citation under its type; generations, as all other formats, do not.
+
+const URL_CITATION = 'url_citation'
+
+/** @param annotation of a generation */
+export function toChatAnnotation(annotation: unknown): unknown {
+  if (!isObject(annotation) || annotation.type !== URL_CITATION) return annotation
+  const { type, ...citation } = annotation
+  return { type, [URL_CITATION]: citation }
+}
+
+/** @param annotation of a chat worker, some of which do not nest */
+export function fromChatAnnotation(annotation: unknown): unknown {
+  if (!isObject(annotation) || annotation.type !== URL_CITATION) return annotation
+  const { type, [URL_CITATION]: citation, ...rest } = annotation
+  return isObject(citation) ? { type, ...rest, ...citation } : annotation
+}

@@ -1,7 +1,7 @@
-/** Payloads of text completions. */
+/** Payloads of text completions, and of native generation. */
 import { type Static, Type } from '#kernel'
-import { nullable, stringOrList } from '#shared'
-import { commonFields, engineFields, U32, Usage } from './fields.ts'
+import { nullable, nullableStringOrList, stringOrList } from '#shared'
+import { commonFields, engineFields, Probability, Range, TopK, U32, Usage } from './fields.ts'
 
 export const CompletionRequest = Type.Object({
   ...commonFields,
@@ -28,4 +28,57 @@ export const CompletionResponse = Type.Object({
     Type.Object({ text: Type.String(), index: Type.Integer(), finish_reason: nullable(Type.String()) }),
   ),
   usage: nullable(Usage),
+})
+
+const SamplingParams = Type.Object({
+  temperature: nullable(Type.Number({ minimum: 0 })),
+  max_new_tokens: nullable(U32()),
+  min_new_tokens: nullable(U32()),
+  top_p: nullable(Probability),
+  top_k: nullable(TopK),
+  min_p: nullable(Range(0, 1)),
+  frequency_penalty: nullable(Range(-2, 2)),
+  presence_penalty: nullable(Range(-2, 2)),
+  repetition_penalty: nullable(Range(0, 2)),
+  stop: nullableStringOrList({ items: Type.String() }),
+  stop_token_ids: nullable(Type.Array(U32())),
+  ignore_eos: nullable(Type.Boolean()),
+  skip_special_tokens: nullable(Type.Boolean()),
+  no_stop_trim: nullable(Type.Boolean()),
+  json_schema: nullable(Type.String()),
+  regex: nullable(Type.String()),
+  ebnf: nullable(Type.String()),
+  n: nullable(U32()),
+  sampling_seed: nullable(Type.Integer({ minimum: 0 })),
+})
+
+export const GenerateRequest = Type.Object({
+  model: nullable(Type.String(), 'Absent or `unknown`: any worker.'),
+  text: nullable(Type.String(), 'Exactly one of text and input_ids.'),
+  input_ids: nullable(
+    Type.Array(Type.Union([Type.Integer(), Type.Array(Type.Integer())])),
+    'Token ids, or a batch of them.',
+  ),
+  stream: nullable(Type.Boolean()),
+  sampling_params: nullable(SamplingParams),
+  return_logprob: nullable(Type.Boolean()),
+  logprob_start_len: nullable(Type.Integer()),
+  top_logprobs_num: nullable(Type.Integer()),
+  token_ids_logprob: nullable(Type.Array(U32())),
+  return_text_in_logprobs: nullable(Type.Boolean()),
+  return_hidden_states: nullable(Type.Boolean()),
+  rid: nullable(Type.String()),
+  modalities: nullable(Type.Array(Type.String())),
+  session_params: nullable(Type.Record(Type.String(), Type.Unknown())),
+  lora_path: nullable(Type.String()),
+  custom_labels: nullable(Type.Record(Type.String(), Type.String())),
+})
+
+export type GenerateRequest = Static<typeof GenerateRequest>
+
+/** What workers answer; passed through, never checked. */
+export const GenerationResponse = Type.Object({
+  text: Type.String(),
+  output_ids: Type.Array(Type.Integer()),
+  meta_info: Type.Record(Type.String(), Type.Unknown()),
 })

@@ -4,36 +4,25 @@ import { expect, test } from 'vitest'
 import type { GenerationEvent } from '#kernel'
 import { parseCallArguments } from '#shared'
 import { BlockSequence } from './block-sequence.ts'
-
+import type { MessageBlock } from './blocks.ts'
+import { WholeBlocks } from './message.ts'
 import { toClientId, toWorkerId } from './tool-ids.ts'
 import { cutUnsigned } from './unsigned-thinking.ts'
-import { WholeBlocks } from './whole-message.ts'
 
 class StrictBlocks extends WholeBlocks {
   #next = 0
   #isOpen = false
 
-  override openThinking(index = -1): void {
-    this.#open(index)
-    super.openThinking()
-  }
-  override openText(index = -1): void {
-    this.#open(index)
-    super.openText()
-  }
-  override openCall(index: number, id: string, name: string): void {
-    this.#open(index)
-    super.openCall(index, id, name)
+  override open(index: number, block: MessageBlock): void {
+    if (this.#isOpen || index !== this.#next) throw new Error(`block ${index} begins, ${this.#next} is due`)
+    this.#isOpen = true
+    super.open(index, block)
   }
   override close(index: number, signature: string | null): void {
     if (!this.#isOpen || index !== this.#next) throw new Error(`block ${index} ends, ${this.#next} is open`)
     this.#isOpen = false
     this.#next++
     super.close(index, signature)
-  }
-  #open(index: number): void {
-    if (this.#isOpen || index !== this.#next) throw new Error(`block ${index} begins, ${this.#next} is due`)
-    this.#isOpen = true
   }
 }
 

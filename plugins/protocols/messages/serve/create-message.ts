@@ -11,8 +11,8 @@ import { ignoredMembers, warningHeader } from '#shared'
 import type { MessagesConfig } from '../config.ts'
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest } from '../wire.ts'
-import { type AnswerOptions, type AnswerParts, answerStream, answerWhole, answerWithTools } from './answer.ts'
-import type { BlockOptions } from './block-sequence.ts'
+import { type AnswerOptions, type AnswerParts, answerGeneration, answerWithTools } from './answer.ts'
+import type { BlockOptions } from './blocks.ts'
 import { checkRequest } from './check-request.ts'
 import { asksForTools, callOrigins, runsToolsFor, toLoopChoice, toServerTools } from './gateway-tools.ts'
 import { API, checkHead, passThroughOf, readModel } from './native-relay.ts'
@@ -73,8 +73,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   }
   // Translated requests have been read already; this changes the bytes only.
   withoutUnsignedThinking(ctx, host, model)
-  if (ctx.peek().stream) answerStream(parts, ctx, options)
-  else answerWhole(parts, ctx, options)
+  answerGeneration(parts, ctx, options, ctx.peek().stream)
 }
 
 /** For a model whose workers all speak the format: whether the gateway calls its tool servers. */

@@ -2,8 +2,8 @@
 import { expect, test, vi } from 'vitest'
 import type { GenerationListener, GenerationRequest, ToolLoopListener, ToolTurn } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { answerStream, answerWithTools } from './answer.ts'
-import { Pings, type PingTarget } from './pings.ts'
+import { answerGeneration, answerWithTools } from './answer.ts'
+import { Pings, type PingTarget } from './message-stream.ts'
 
 class CountedPings extends Pings {
   readonly targets = new Set<PingTarget>()
@@ -73,7 +73,7 @@ const WAYS = ['the client disconnects', 'a hook fails'] as const
 
 test.each(WAYS)('a stream gets no further pings when %s', (way) => {
   const { ctx, parts, pings, tell, end } = open()
-  answerStream(parts as never, ctx as never, options)
+  answerGeneration(parts as never, ctx as never, options, true)
   tell(started)
   expect(pings.targets.size).toBe(1)
   end[way]()
@@ -85,7 +85,7 @@ test.each(WAYS)('a stream gets no further pings when %s', (way) => {
 test.each(WAYS)('a stream does not start when %s during the prompt count', async (way) => {
   const count = Promise.withResolvers<number>()
   const { ctx, parts, pings, tell, end } = open(count.promise)
-  answerStream(parts as never, ctx as never, options)
+  answerGeneration(parts as never, ctx as never, options, true)
   tell({ ...started, inputTokens: null })
   end[way]()
   count.resolve(7)

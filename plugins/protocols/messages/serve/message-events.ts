@@ -1,14 +1,12 @@
 /** The blocks of an answer as the events of a stream. */
 import type { NativeObject } from '#kernel'
 import type { WireUsage } from '../wire.ts'
-import type { ServerToolResult, TurnSink } from './block-sequence.ts'
-import type { Stop } from './stop-and-usage.ts'
-import { toClientId, toServerCallId } from './tool-ids.ts'
-import { makeMessageId, toResultBlock } from './whole-message.ts'
+import type { BlockSink } from './blocks.ts'
+import { makeMessageId, type Stop } from './message.ts'
 
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
-export class MessageEvents implements TurnSink {
+export class MessageEvents implements BlockSink {
   /** Of all texts, for estimates of the usage. */
   characters = 0
   #out = ''
@@ -34,48 +32,20 @@ export class MessageEvents implements TurnSink {
     this.#out += `event: message_start\ndata: {"type":"message_start","message":${JSON.stringify(message)}}\n\n${PING}`
   }
 
-  openThinking(index: number): void {
-    this.#openBlock(index, '{"type":"thinking","thinking":"","signature":""}')
-  }
-
-  openText(index: number): void {
-    this.#openBlock(index, '{"type":"text","text":""}')
-  }
-
-  openCall(index: number, id: string, name: string, members?: NativeObject): void {
-    const call = JSON.stringify({ ...members, type: 'tool_use', id: toClientId(id), name, input: {} })
-    this.#openBlock(index, call)
-  }
-
-  openServerCall(index: number, id: string, name: string, server: string): void {
-    const call = { type: 'mcp_tool_use', id: toServerCallId(id), name, server_name: server, input: {} }
-    this.#openBlock(index, JSON.stringify(call))
-  }
-
-  extraContent(index: number, data: NativeObject): void {
-    this.#openBlock(index, JSON.stringify({ type: 'text', text: '', extra_content: data }))
-    this.close(index, null)
-  }
-
-  serverResult(index: number, result: ServerToolResult): void {
-    this.#openBlock(index, JSON.stringify(toResultBlock(result)))
-    this.close(index, null)
+  open(index: number, block: object): void {
+    this.#out += `event: content_block_start\ndata: {"type":"content_block_start","index":${index},"content_block":${JSON.stringify(block)}}\n\n`
   }
 
   native(index: number, block: NativeObject): void {
     const { input } = block
     const hasInput = typeof input === 'object' && input !== null
-    this.#openBlock(index, JSON.stringify(hasInput ? { ...block, input: {} } : block))
+    this.open(index, hasInput ? { ...block, input: {} } : block)
     if (hasInput) this.input(index, JSON.stringify(input))
     this.close(index, null)
   }
 
   citation(index: number, citation: unknown): void {
     this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"citations_delta","citation":${JSON.stringify(citation)}}}\n\n`
-  }
-
-  #openBlock(index: number, block: string): void {
-    this.#out += `event: content_block_start\ndata: {"type":"content_block_start","index":${index},"content_block":${block}}\n\n`
   }
 
   thinking(index: number, delta: string): void {

@@ -1,8 +1,7 @@
 /** The event stream of one message on its way to the client: head, events, back-pressure, pings and end. */
 import type { ExtraHeaders, RequestContext, StreamWriter } from '#kernel'
+import { estimatedUsage, type Stop } from './message.ts'
 import { MessageEvents, PING } from './message-events.ts'
-import type { Pings, PingTarget } from './pings.ts'
-import { estimatedUsage, type Stop } from './stop-and-usage.ts'
 
 /** The source of a stream, which is paused while the client does not read. */
 export interface Pausable {
@@ -83,5 +82,57 @@ export class MessageStream implements PingTarget {
   fail(error: unknown): void {
     this.#pings.remove(this)
     this.#ctx.fail(error)
+  }
+}
+
+// Pings: one timer for all streams of the thread.
+
+export interface PingTarget {
+  /** `performance.now()` of the last event, milliseconds. */
+  lastEventMs: number
+  ping(): void
+}
+
+/** Checks per silence interval, so that a ping is late by a quarter of it at most. */
+const CHECKS = 4
+const MAX_CHECK_MS = 1_000
+
+/** Keeps silent streams alive with `ping` events. */
+export class Pings {
+  readonly #silenceMs: number
+  readonly #targets = new Set<PingTarget>()
+  #timer: NodeJS.Timeout | null = null
+
+  /** @param silenceMs 0 disables pings */
+  constructor(silenceMs: number) {
+    this.#silenceMs = silenceMs
+  }
+
+  add(target: PingTarget): void {
+    if (this.#silenceMs === 0) return
+    this.#targets.add(target)
+    if (this.#timer !== null) return
+    const everyMs = Math.max(1, Math.min(MAX_CHECK_MS, Math.floor(this.#silenceMs / CHECKS)))
+    this.#timer = setInterval(() => this.#check(), everyMs)
+    this.#timer.unref()
+  }
+
+  remove(target: PingTarget): void {
+    this.#targets.delete(target)
+    if (this.#targets.size === 0) this.close()
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  #check(): void {
+    const nowMs = performance.now()
+    for (const target of this.#targets) {
+      if (nowMs - target.lastEventMs < this.#silenceMs) continue
+      target.lastEventMs = nowMs
+      target.ping()
+    }
   }
 }

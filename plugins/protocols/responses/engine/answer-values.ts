@@ -1,6 +1,10 @@
-/** Values of a worker's response: texts, usage and errors, of which nothing is certain. */
-import { type GatewayError, type GenerationUsage, isObject } from '#kernel'
+/** Values of a worker's response: texts, members, usage and errors, of which nothing is certain. */
+import { type GatewayError, type GenerationUsage, isObject, type JsonObject } from '#kernel'
 import { streamFailure, tokenCount, type WorkerMessage } from '#shared'
+
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
 
 export function textsOf(parts: unknown): unknown[] {
   return Array.isArray(parts) ? parts.map((part: unknown) => (isObject(part) ? part.text : '')) : []
@@ -35,4 +39,18 @@ export function toAnswerError(error: WorkerMessage | null): GatewayError {
   const words = `${error?.code ?? ''} ${error?.type ?? ''}`
   const status = STATUS_OF_WORD.find(([word]) => word.test(words))?.[1]
   return streamFailure(error?.text ?? 'it gave no reason', status)
+}
+
+/** Members of items that their events have, or that the gateway writes itself. */
+const EVENT_MEMBERS: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
+  message: new Set(['id', 'type', 'status', 'role', 'content']),
+  reasoning: new Set(['id', 'type', 'status', 'summary', 'content', 'encrypted_content']),
+  call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
+}
+
+/** Members that the worker added to the format, or that the gateway does not read. */
+export function membersBeside(kind: 'message' | 'reasoning' | 'call', item: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(item).filter(([name]) => !EVENT_MEMBERS[kind].has(name) && !name.startsWith('_')),
+  )
 }

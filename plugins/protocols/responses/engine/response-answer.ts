@@ -1,8 +1,14 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
-import { type EngineAttempt, type EngineSink, type FinishReason, isObject, type NativeObject } from '#kernel'
+import {
+  type EngineAttempt,
+  type EngineSink,
+  type FinishReason,
+  isObject,
+  type JsonObject,
+  type NativeObject,
+} from '#kernel'
 import { memberName, readLogprobs, workerMessage } from '#shared'
-import { isText, type Json } from '../json.ts'
-import { readUsage, textsOf, toAnswerError } from './answer-values.ts'
+import { isText, membersBeside, readUsage, textsOf, toAnswerError } from './answer-values.ts'
 
 const CHOICE = 0
 /** Name of the adapter. */
@@ -14,20 +20,13 @@ export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
   ['reasoning', 'reasoning'],
   ['function_call', 'call'],
 ])
-/** Members of items that their events have, or that the gateway writes itself. */
-const EVENT_MEMBERS: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
-  message: new Set(['id', 'type', 'status', 'role', 'content']),
-  reasoning: new Set(['id', 'type', 'status', 'summary', 'content', 'encrypted_content']),
-  call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
-}
-
 /** An item that has not ended. */
 interface OpenItem {
   readonly kind: 'message' | 'reasoning' | 'call' | 'native' | 'hidden'
   /** Of a call, or of an item of another kind; -1 otherwise. */
   readonly number: number
   /** As it began. */
-  readonly item: Json
+  readonly item: JsonObject
   /** Whether deltas were emitted, which the end must not repeat: of the open part of a message. */
   hasDelta: boolean
   /** Source of its reasoning: a worker may send both the text and a summary. */
@@ -48,7 +47,7 @@ export class ResponseAnswer {
   /** By the worker's index; null once it has ended. */
   readonly #items = new Map<unknown, OpenItem | null>()
   /** Complete items, for a request whose next round sends them back. */
-  readonly #content: Json[] = []
+  readonly #content: JsonObject[] = []
   #callCount = 0
   #nativeCount = 0
   #hasStarted = false
@@ -102,20 +101,20 @@ export class ResponseAnswer {
         type: 'item_started',
         choice: CHOICE,
         item: kind,
-        members: membersBeside(EVENT_MEMBERS[kind], item),
+        members: membersBeside(kind, item),
       })
   }
 
   /** Of the declared function that stands for a member of a namespace, from which the client's format is written. */
-  #nameOf({ namespace, name }: Json): string {
+  #nameOf({ namespace, name }: JsonObject): string {
     if (!isText(namespace)) return String(name)
     const member = memberName(namespace, String(name))
     this.#declared ??= new Set(this.#attempt.request.tools?.map((tool) => tool.function.name))
     return this.#declared.has(member) ? member : String(name)
   }
 
-  #ofCall(item: Json): { members?: Json; extraContent?: NativeObject } {
-    if (this.#isNative) return { members: membersBeside(EVENT_MEMBERS.call, item) }
+  #ofCall(item: JsonObject): { members?: JsonObject; extraContent?: NativeObject } {
+    if (this.#isNative) return { members: membersBeside('call', item) }
     return isObject(item.extra_content) ? { extraContent: item.extra_content } : {}
   }
 
@@ -133,7 +132,7 @@ export class ResponseAnswer {
   }
 
   /** An event that the gateway does not know, of an item or of the whole response. */
-  event(index: unknown, event: Json): void {
+  event(index: unknown, event: JsonObject): void {
     const open = this.#items.get(index)
     if (open === null || open?.kind === 'hidden' || (open === undefined && index !== undefined)) return
     this.#sink.emit({
@@ -244,14 +243,14 @@ export class ResponseAnswer {
     if (this.#isNative && open.kind !== 'hidden') this.#content.push(item)
   }
 
-  #endMessage(index: unknown, open: OpenItem, item: Json): void {
+  #endMessage(index: unknown, open: OpenItem, item: JsonObject): void {
     const parts: readonly unknown[] = Array.isArray(item.content) ? item.content : []
     for (let number = open.part; number < parts.length; number += 1)
       this.closePart(index, number, parts[number])
     this.#endText('message', item)
   }
 
-  #endReasoning(index: unknown, open: OpenItem, item: Json): void {
+  #endReasoning(index: unknown, open: OpenItem, item: JsonObject): void {
     const { content, summary, encrypted_content: sealed } = item
     if (!open.hasDelta) {
       for (const [part, text] of textsOf(content).entries()) this.reasoning(index, 'text', text, part)
@@ -261,18 +260,18 @@ export class ResponseAnswer {
     this.#endText('reasoning', item)
   }
 
-  #endText(kind: 'message' | 'reasoning', item: Json): void {
+  #endText(kind: 'message' | 'reasoning', item: JsonObject): void {
     if (!this.#isNative) {
       if (isObject(item.extra_content)) this.#extraContent = item.extra_content
     } else
       this.#sink.emit({
         type: 'item_done',
         choice: CHOICE,
-        members: membersBeside(EVENT_MEMBERS[kind], item),
+        members: membersBeside(kind, item),
       })
   }
 
-  #endNative({ number }: OpenItem, item: Json): void {
+  #endNative({ number }: OpenItem, item: JsonObject): void {
     this.#sink.emit({ type: 'native_item', choice: CHOICE, number, engine: ENGINE, item })
   }
 
@@ -312,11 +311,4 @@ function beginPart(open: OpenItem, part: number): void {
   open.part = part
   open.hasDelta = false
   open.annotations = 0
-}
-
-/** Members that the worker added to the format, or that the gateway does not read. */
-function membersBeside(excluded: ReadonlySet<string>, item: Json): Json {
-  return Object.fromEntries(
-    Object.entries(item).filter(([name]) => !excluded.has(name) && !name.startsWith('_')),
-  )
 }

@@ -1,8 +1,17 @@
-/** The engine adapter of HTTP workers that take responses. @hot */
-import type { EngineAdapter } from '#kernel'
-import { type AnswerLimits, AnswerReader, readAnswerObject, WholeAnswerReader } from '#shared'
+/** The engine adapter of HTTP workers that take responses, and the readers of their answers. @hot */
+import { type EngineAdapter, type EngineAttempt, type EngineSink, isObject, type JsonObject } from '#kernel'
+import {
+  type AnswerLimits,
+  AnswerReader,
+  EventAnswerReader,
+  errorOfEvent,
+  readAnswerObject,
+  readStreamEvent,
+  WholeAnswerReader,
+  workerMessage,
+} from '#shared'
+import { toAnswerError } from './answer-values.ts'
 import { ENGINE, ResponseAnswer } from './response-answer.ts'
-import { ResponseStreamReader } from './response-stream-reader.ts'
 import { toResponsesBody } from './to-responses-body.ts'
 
 /** Lower than engines of other formats; Responses requests select this engine by name. */
@@ -33,4 +42,101 @@ export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSe
           ),
       ),
   }
+}
+
+const DONE = '[DONE]'
+
+/** Reads a streamed response. */
+export class ResponseStreamReader extends EventAnswerReader {
+  readonly #answer: ResponseAnswer
+
+  constructor(attempt: EngineAttempt, sink: EngineSink, maxEventBytes: number) {
+    super(sink, maxEventBytes)
+    this.#answer = new ResponseAnswer(attempt, sink)
+  }
+
+  /** A stream without a final event was cut. */
+  protected override take(text: string, name: string | null): boolean {
+    if (text === DONE) return false
+    const data = readStreamEvent(text, name)
+    const error = errorOfEvent(data, name)
+    if (error !== null) {
+      this.sink.fail(toAnswerError(error))
+      return true
+    }
+    const answer = this.#answer
+    const { output_index: index = answer.indexOf(data.item_id), delta } = data
+    if (answer.isNative(index) && data.type !== 'response.output_item.done') {
+      answer.event(index, data)
+      return false
+    }
+    switch (data.type) {
+      case 'response.output_text.delta':
+        answer.text(index, delta, data.logprobs, data.content_index)
+        break
+      case 'response.function_call_arguments.delta':
+        answer.arguments(index, delta)
+        break
+      case 'response.reasoning_text.delta':
+      case 'response.reasoning.delta':
+        answer.reasoning(index, 'text', delta, data.content_index)
+        break
+      case 'response.reasoning_summary_text.delta':
+        answer.reasoning(index, 'summary', delta, data.summary_index)
+        break
+      case 'response.refusal.delta':
+        answer.refusal(index, delta, data.content_index)
+        break
+      case 'response.output_text.annotation.added':
+        answer.annotation(index, data.annotation)
+        break
+      case 'response.content_part.added':
+      case 'response.content_part.done':
+        if (!hasKnownPart(data)) answer.event(index, data)
+        if (data.type === 'response.content_part.done') answer.closePart(index, data.content_index, data.part)
+        break
+      case 'response.output_item.added':
+        answer.openItem(index, data.item)
+        break
+      case 'response.output_item.done':
+        answer.closeItem(index, data.item)
+        break
+      case 'response.created':
+      case 'response.in_progress':
+        answer.start(data.response)
+        break
+      case 'response.completed':
+      case 'response.incomplete':
+        answer.finish(data.response)
+        return true
+      // Some services put the error beside the response.
+      case 'response.failed':
+        this.sink.fail(toAnswerError(workerMessage(data.response) ?? workerMessage(data.error)))
+        return true
+      default:
+        if (!REPEATED.has(data.type)) answer.event(index, data)
+    }
+    return false
+  }
+}
+
+/** Events that repeat others, which the gateway writes again from those. */
+const REPEATED: ReadonlySet<unknown> = new Set([
+  'response.queued',
+  'response.output_text.done',
+  'response.refusal.done',
+  'response.function_call_arguments.done',
+  'response.reasoning_part.added',
+  'response.reasoning_part.done',
+  'response.reasoning_text.done',
+  'response.reasoning.done',
+  'response.reasoning_summary_part.added',
+  'response.reasoning_summary_part.done',
+  'response.reasoning_summary_text.done',
+])
+
+const KNOWN_PARTS: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'reasoning_text'])
+
+function hasKnownPart({ part }: JsonObject): boolean {
+  return isObject(part) && KNOWN_PARTS.has(part.type)
 }

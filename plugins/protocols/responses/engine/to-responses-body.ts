@@ -1,16 +1,18 @@
 /** The internal request as a responses body for one worker, which never stores anything. @source OpenAI API reference, Responses */
 
 import type {
+  ChatMessage,
   ChatTool,
+  ContentPart,
   EngineAttempt,
   GenerationRequest,
+  JsonObject,
   NativeRequest,
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
 import { answerErrors } from '#shared'
-import type { Json } from '../json.ts'
-import { toWireItems } from './to-wire-items.ts'
+import { ENGINE, KINDS } from './response-answer.ts'
 
 type Body = Record<string, unknown>
 
@@ -24,10 +26,10 @@ export function toResponsesBody(
   { request, model, worker, stream }: EngineAttempt,
   toolTypes: ReadonlySet<string> | null,
 ): Buffer {
-  const native = request.native?.engine === 'responses' ? request.native : null
+  const native = request.native?.engine === ENGINE ? request.native : null
   const body: Body = native === null ? ownMembers(request, worker) : native.members()
   body.model = model
-  const input = toInput(request, native) as readonly Json[]
+  const input = toInput(request, native) as readonly JsonObject[]
   body.input = worker.isExternal ? input.filter(isForService).map(withoutExtraContent) : input
   addTools(body, request, native, toolTypes)
   body.store = false
@@ -47,12 +49,12 @@ function toInput({ prompt }: GenerationRequest, native: NativeRequest | null): r
 }
 
 /** External services accept only reasoning that they encrypted; engines need it in the clear. */
-function isForService({ type, encrypted_content: sealed }: Json): boolean {
+function isForService({ type, encrypted_content: sealed }: JsonObject): boolean {
   return type !== 'reasoning' || typeof sealed === 'string'
 }
 
 /** External services refuse the data of other vendors. */
-function withoutExtraContent(item: Json): Json {
+function withoutExtraContent(item: JsonObject): JsonObject {
   if (item.extra_content === undefined) return item
   const { extra_content: _, ...rest } = item
   return rest
@@ -86,11 +88,11 @@ function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Body
 }
 
 /** Members that engines accept and the vendor's service rejects. */
-function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): Json {
+function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): JsonObject {
   return { top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty }
 }
 
-function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): Json {
+function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): JsonObject {
   if (constraint.kind === 'json_object') return { type: 'json_object' }
   if (constraint.kind !== 'json_schema') throw unsupported('text of this form', 'response_format')
   const { name, description, schema, strict } = constraint
@@ -115,7 +117,10 @@ function addTools(
 }
 
 /** If the client does not set strictness, the worker decides in its own format; other formats are not strict. */
-function toTool({ function: { name, description, parameters, strict } }: ChatTool, isNative: boolean): Json {
+function toTool(
+  { function: { name, description, parameters, strict } }: ChatTool,
+  isNative: boolean,
+): JsonObject {
   return {
     type: 'function',
     name,
@@ -139,4 +144,92 @@ function toForeignChoice(native: NativeRequest | null, sent: NativeRequest['tool
 
 function unsupported(what: string, param: string) {
   return answerErrors.unsupported_by_worker.with({ param }, what)
+}
+
+// Messages of a chat as input items.
+
+function toWireItems(messages: readonly ChatMessage[]): JsonObject[] {
+  const items: JsonObject[] = []
+  for (const message of messages) {
+    if (message.role === 'tool') items.push(toOutput(message))
+    else if (message.role === 'assistant') {
+      const own = nativeItems(message)
+      if (own === null) addTurn(items, message)
+      else items.push(...own)
+    } else items.push({ type: 'message', role: message.role, content: toContent(message.content) })
+  }
+  return items
+}
+
+function toOutput({ tool_call_id, content, is_error }: ChatMessage): JsonObject {
+  const output = typeof content === 'string' ? content : toContent(content)
+  const said = is_error === true && typeof output === 'string' ? `Error: ${output}` : output
+  return { type: 'function_call_output', call_id: tool_call_id, output: said }
+}
+
+/** The turn as the worker wrote it, with the call ids that the results use; null if it came from another format. */
+function nativeItems({ native, tool_calls: calls = [] }: ChatMessage): JsonObject[] | null {
+  if (native?.engine !== ENGINE) return null
+  let count = 0
+  const items = native.content.map((item) => {
+    if (!KINDS.has(item.type)) return item
+    // The worker stores nothing, so it knows no ids.
+    const { id: _, status: __, ...rest } = item
+    if (item.type !== 'function_call') return rest
+    const call = calls.at(count++)
+    return call === undefined ? rest : { ...rest, call_id: call.id, arguments: call.function.arguments }
+  })
+  return count === calls.length && items.length > 0 ? items : null
+}
+
+function addTurn(items: JsonObject[], message: ChatMessage): void {
+  const { content, refusal, reasoning_content: thoughts, reasoning_signature: sealed, tool_calls } = message
+  const { extra_content } = message
+  const extra = extra_content === undefined ? {} : { extra_content }
+  if (sealed !== undefined) items.push({ type: 'reasoning', summary: [], encrypted_content: sealed })
+  else if (thoughts !== undefined)
+    items.push({ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: thoughts }] })
+  const parts: JsonObject[] = []
+  const said = typeof content === 'string' ? content : textOf(content)
+  if (said !== '') parts.push({ type: 'output_text', text: said, annotations: [] })
+  if (refusal !== undefined) parts.push({ type: 'refusal', refusal })
+  if (parts.length > 0 || extra_content !== undefined)
+    items.push({ type: 'message', role: 'assistant', content: parts, ...extra })
+  for (const { id, function: called, extra_content: ofCall } of tool_calls ?? [])
+    items.push({
+      type: 'function_call',
+      call_id: id,
+      name: called.name,
+      arguments: called.arguments,
+      ...(ofCall !== undefined && { extra_content: ofCall }),
+    })
+}
+
+function textOf(content: readonly ContentPart[] | null): string {
+  return content?.map((part) => (part.type === 'text' ? part.text : '')).join('') ?? ''
+}
+
+function toContent(content: ChatMessage['content']): JsonObject[] {
+  if (typeof content === 'string') return [{ type: 'input_text', text: content }]
+  return content?.map(toPart) ?? []
+}
+
+function toPart(part: ContentPart): JsonObject {
+  if ('value' in part) return part.value as JsonObject
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text }
+    case 'image_url':
+      return {
+        type: 'input_image',
+        image_url: part.image_url.url,
+        detail: part.image_url.detail ?? 'auto',
+      }
+    case 'file':
+      return { type: 'input_file', ...part.file }
+    case 'input_audio':
+      return { type: 'input_audio', input_audio: part.input_audio }
+    case 'video_url':
+      return { type: 'input_video', video_url: part.video_url.url }
+  }
 }

@@ -1,46 +1,15 @@
 /** POST /v1/responses/compact: replaces a conversation by its user messages and an encrypted summary. */
-import {
-  type ErrorFormat,
-  Generations,
-  type HistoryItem,
-  isObject,
-  type RequestContext,
-  type RouteDefinition,
-  tenantOf,
-} from '#kernel'
+import { Generations, type HistoryItem, isObject, type RequestContext, tenantOf } from '#kernel'
 import { newId, newItemId } from '#shared'
-import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
-import { CompactBody, CompactedResponse } from '../wire.ts'
 import { toWireUsage } from './output/response-encoder.ts'
+import type { Parts } from './parts.ts'
 import { toTask } from './prompt/compaction.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
-import { nowSec, readCreate, requireStore, type ServeParts } from './run/serve-create.ts'
+import { nowSec, readCreate, requireStore } from './run/serve-create.ts'
 
-export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
-  return {
-    method: 'POST',
-    path: '/v1/responses/compact',
-    access: 'api',
-    errors,
-    endpoint: 'responses',
-    handler: (ctx) => compact(parts, ctx),
-    docs: {
-      summary: 'Compact a conversation into items that stand for it as input',
-      tag: 'Responses',
-      body: CompactBody,
-      responses: {
-        200: {
-          description: 'Items to be sent back as they are.',
-          schema: CompactedResponse,
-        },
-        ...failures,
-      },
-    },
-  }
-}
-
-async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
+/** Answers with the user's messages and a summary. */
+export async function compact(parts: Parts, ctx: RequestContext): Promise<void> {
   const body = ctx.bodyJson()
   const onlyPast =
     isObject(body) && (body.input ?? null) === null && typeof body.previous_response_id === 'string'

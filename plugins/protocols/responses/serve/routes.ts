@@ -1,41 +1,103 @@
-/** Routes of the responses API. */
-import { type ErrorFormat, type RouteDefinition, tenantOf } from '#kernel'
+/** Routes of the responses API that take a create request. */
+import {
+  type ErrorFormat,
+  type JsonObject,
+  type RequestContext,
+  type RouteDefinition,
+  Type,
+  tenantOf,
+} from '#kernel'
+import { countPromptTokens } from '#shared'
 import { failures } from '../error-format.ts'
-import type { Json } from '../json.ts'
-import { CreateBody, ResponseObject } from '../wire.ts'
+import { responsesErrors } from '../errors.ts'
+import { CompactBody, CompactedResponse, CreateBody, ResponseObject } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'
-import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
+import { compact } from './compact.ts'
+import type { Parts } from './parts.ts'
+import { makePlan, warningHeaders } from './run/plan.ts'
+import { readCreate, serveCreate } from './run/serve-create.ts'
+
+const PATH = '/v1/responses'
 
 /** @param onQueued called when a background response waits */
-export function createRoute(
-  parts: ServeParts,
+export function createRoutes(
+  parts: Parts,
   errors: ErrorFormat,
   onQueued: (tenant: string) => void,
-): RouteDefinition {
-  return {
-    method: 'POST',
-    path: '/v1/responses',
-    access: 'api',
-    errors,
-    endpoint: 'responses',
-    requestIdPrefix: 'req-',
-    handler: (ctx) => {
-      const request = readCreate(parts, ctx.bodyJson())
-      if (!request.background) return serveCreate(parts, ctx, request)
-      return acceptBackground(parts, ctx, request, ctx.bodyJson() as Json).then(() => onQueued(tenantOf(ctx)))
-    },
-    docs: {
-      summary: 'Create a response',
-      tag: 'Responses',
-      body: CreateBody,
-      responses: {
-        200: {
-          description: 'The response; with `stream`, server-sent events.',
-          schema: ResponseObject,
-          streams: true,
+): RouteDefinition[] {
+  const shared = { method: 'POST', access: 'api', errors, endpoint: 'responses' } as const
+  const tag = 'Responses'
+  return [
+    {
+      ...shared,
+      path: PATH,
+      requestIdPrefix: 'req-',
+      handler: (ctx) => create(parts, ctx, onQueued),
+      docs: {
+        summary: 'Create a response',
+        tag,
+        body: CreateBody,
+        responses: {
+          200: {
+            description: 'The response; with `stream`, server-sent events.',
+            schema: ResponseObject,
+            streams: true,
+          },
+          ...failures,
         },
-        ...failures,
       },
     },
-  }
+    {
+      ...shared,
+      path: `${PATH}/compact`,
+      handler: (ctx) => compact(parts, ctx),
+      docs: {
+        summary: 'Compact a conversation into items that stand for it as input',
+        tag,
+        body: CompactBody,
+        responses: {
+          200: { description: 'Items to be sent back as they are.', schema: CompactedResponse },
+          ...failures,
+        },
+      },
+    },
+    {
+      ...shared,
+      path: `${PATH}/input_tokens`,
+      handler: (ctx) => inputTokens(parts, ctx),
+      docs: {
+        summary: 'Count the tokens of a prompt',
+        tag,
+        body: CreateBody,
+        responses: {
+          200: {
+            description: 'By the tokenizer of the model. Tools of tool servers are not counted.',
+            schema: Type.Object({
+              object: Type.Literal('response.input_tokens'),
+              input_tokens: Type.Integer(),
+            }),
+          },
+          ...failures,
+        },
+      },
+    },
+  ]
+}
+
+function create(parts: Parts, ctx: RequestContext, onQueued: (tenant: string) => void): void | Promise<void> {
+  const request = readCreate(parts, ctx.bodyJson())
+  if (!request.background) return serveCreate(parts, ctx, request)
+  return acceptBackground(parts, ctx, request, ctx.bodyJson() as JsonObject).then(() =>
+    onQueued(tenantOf(ctx)),
+  )
+}
+
+async function inputTokens(parts: Parts, ctx: RequestContext): Promise<void> {
+  // Nothing is kept, so no conversation has to be locked.
+  const request = readCreate(parts, ctx.bodyJson(), { stream: false, background: false, store: false })
+  const plan = await makePlan(parts, tenantOf(ctx), request)
+  const counted = countPromptTokens(parts, plan.generation)
+  if (counted === null)
+    throw responsesErrors.input_tokens_not_supported.with({ param: 'model' }, request.model)
+  ctx.json(200, { object: 'response.input_tokens', input_tokens: await counted }, warningHeaders(plan))
 }

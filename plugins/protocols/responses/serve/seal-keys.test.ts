@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest'
 import { storageUnavailable } from '#shared'
 import { MemoryStore } from '../../../../test/support/memory-store.ts'
-import { type KeyStores, loadKeys, SealKeyLoader } from './seal-keys.ts'
+import { type KeyStores, loadKeys, sealKeyLoader } from './seal-keys.ts'
 
 const quiet = { warn() {}, error() {} }
 
@@ -78,7 +78,7 @@ test('a key made while the store is down is replaced by the stored one, and stil
     const published: (readonly string[])[] = []
     const publish = async (keys: readonly string[]) => void published.push(keys)
     const stores = { shared: store, own: undefined, log: { ...quiet, info() {} } }
-    const loader = new SealKeyLoader(stores as never, false, () => isDown, publish)
+    const loader = sealKeyLoader(stores as never, false, () => isDown, publish)
     await loader.start()
     await vi.advanceTimersByTimeAsync(5_000)
     expect(published).toHaveLength(1)

@@ -83,55 +83,43 @@ export const SealKeysReplica = defineReplica<readonly string[]>('responses.seal-
 /** Time between two attempts to load keys from a store that is down, milliseconds. */
 const RETRY_MS = 1_000
 
-/** Loads and publishes the keys on control, and replaces a temporary key once the store works. */
-export class SealKeyLoader {
-  readonly #stores: KeyStores
-  readonly #isConfigured: boolean
-  readonly #isDown: () => boolean
-  readonly #publish: (keys: readonly string[]) => Promise<void>
-  #timer: NodeJS.Timeout | null = null
-
-  /**
-   * @param isConfigured as for `loadKeys`
-   * @param isDown whether a store is known to be down
-   */
-  constructor(
-    stores: KeyStores,
-    isConfigured: boolean,
-    isDown: () => boolean,
-    publish: (keys: readonly string[]) => Promise<void>,
-  ) {
-    this.#stores = stores
-    this.#isConfigured = isConfigured
-    this.#isDown = isDown
-    this.#publish = publish
-  }
-
-  /** Resolves when the first keys are published; never rejects for errors of a store. */
-  async start(): Promise<void> {
-    const { keys, isComplete } = await loadKeys(this.#stores, this.#isConfigured)
-    await this.#publish(keys.map(toText))
-    if (!isComplete) this.#retryLater(keys)
-  }
-
-  stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
-  }
-
+/**
+ * Loads and publishes the keys on control, and replaces a temporary key once the store works.
+ *
+ * @param isConfigured as for `loadKeys`
+ * @param isDown whether a store is known to be down
+ */
+export function sealKeyLoader(
+  stores: KeyStores,
+  isConfigured: boolean,
+  isDown: () => boolean,
+  publish: (keys: readonly string[]) => Promise<void>,
+) {
+  let timer: NodeJS.Timeout | null = null
   /** @param temporary keys in use, which still open what they sealed */
-  #retryLater(temporary: readonly Buffer[]): void {
-    this.#timer = setTimeout(async () => {
-      const { keys, isComplete } = this.#isDown()
+  const retryLater = (temporary: readonly Buffer[]) => {
+    timer = setTimeout(async () => {
+      const { keys, isComplete } = isDown()
         ? { keys: [], isComplete: false }
-        : await loadKeys(this.#stores, this.#isConfigured)
-      if (this.#timer === null) return
-      if (!isComplete) return this.#retryLater(temporary)
-      const all = new Set([...keys, ...temporary].map(toText))
-      await this.#publish([...all])
-      this.#stores.log.info({}, 'encryption key of reasoning loaded')
+        : await loadKeys(stores, isConfigured)
+      if (timer === null) return
+      if (!isComplete) return retryLater(temporary)
+      await publish([...new Set([...keys, ...temporary].map(toText))])
+      stores.log.info({}, 'encryption key of reasoning loaded')
     }, RETRY_MS)
-    this.#timer.unref()
+    timer.unref()
+  }
+  return {
+    /** Resolves when the first keys are published; never rejects for errors of a store. */
+    async start(): Promise<void> {
+      const { keys, isComplete } = await loadKeys(stores, isConfigured)
+      await publish(keys.map(toText))
+      if (!isComplete) retryLater(keys)
+    },
+    stop(): void {
+      if (timer !== null) clearTimeout(timer)
+      timer = null
+    },
   }
 }
 

@@ -5,16 +5,17 @@ import {
   type ErrorFormat,
   GatewayError,
   isObject,
+  type JsonObject,
   type RequestContext,
   type Socket,
   type SocketRouteDefinition,
 } from '#kernel'
 import { messageSocket } from '#shared'
 import { responsesErrors } from '../errors.ts'
-import type { Json } from '../json.ts'
+import type { Parts } from './parts.ts'
 import type { RememberedTurn } from './run/load-past.ts'
 import type { RunEnd } from './run/response-run.ts'
-import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
+import { readCreate, serveCreate } from './run/serve-create.ts'
 
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 const IDLE_MS = 600_000
@@ -25,7 +26,7 @@ interface SocketState {
   last: RememberedTurn | null
 }
 
-export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketRouteDefinition {
+export function responsesSocket(parts: Parts, errors: ErrorFormat): SocketRouteDefinition {
   const states = new WeakMap<Socket, SocketState>()
   const { maxOpen, maxPerTenant, maxAgeMs } = parts.config.socket
   return messageSocket({
@@ -56,7 +57,7 @@ export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketR
   })
 }
 
-async function serveMessage(parts: ServeParts, ctx: RequestContext, state: SocketState): Promise<void> {
+async function serveMessage(parts: Parts, ctx: RequestContext, state: SocketState): Promise<void> {
   const remembered = state.last
   try {
     const request = readCreate(parts, toCreateBody(ctx.bodyJson()))
@@ -92,7 +93,7 @@ function continuesLast(ctx: RequestContext, remembered: RememberedTurn | null): 
 }
 
 /** @throws 400 for anything but a `response.create` */
-function toCreateBody(body: unknown): Json {
+function toCreateBody(body: unknown): JsonObject {
   if (!isObject(body)) throw responsesErrors.websocket_message_invalid('a message must be a JSON object')
   const { type, response, ...rest } = body
   if (type !== 'response.create')

@@ -1,7 +1,5 @@
 /** Public info of a worker about its model and itself; the documented fields are always present. */
-import type { WorkerEntry } from '#kernel'
-
-type JsonObject = Readonly<Record<string, unknown>>
+import type { JsonObject, WorkerEntry } from '#kernel'
 
 /** Members that are public. Engines report all of their settings, keys included. */
 const SHOWN: ReadonlySet<string> = new Set([

@@ -1,11 +1,10 @@
 /** A background response is accepted: everything checked, stored, queued, and only then answered. */
 
-import { isObject, type RequestContext, type ResponseRecord, tenantOf } from '#kernel'
+import { isObject, type JsonObject, type RequestContext, type ResponseRecord, tenantOf } from '#kernel'
 import { newId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import type { Json } from '../../json.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
@@ -14,10 +13,10 @@ import { nowSec, readCreate, requireStore } from '../run/serve-create.ts'
 
 /** @throws errors of the request (400, 404), background_queue_full (429), storage_unavailable (503), storage_quota_exceeded (507) */
 export async function acceptBackground(
-  parts: RunParts,
+  parts: Parts,
   ctx: RequestContext,
   request: CreateRequest,
-  body: Json,
+  body: JsonObject,
 ): Promise<void> {
   const { history, config, seal } = parts
   if (history === undefined) throw responsesErrors.background_not_supported.with({ param: 'background' })
@@ -39,7 +38,7 @@ export async function acceptBackground(
     id,
     createdAtSec,
     status: 'queued',
-    reply: JSON.parse(members) as Json,
+    reply: JSON.parse(members) as JsonObject,
     input: plan.input,
     output: [],
     previousResponseId: request.previousResponseId,
@@ -55,7 +54,7 @@ export async function acceptBackground(
 }
 
 /** Credentials of tool servers are kept sealed, and no longer than the work waits. */
-function keptBody(seal: TextSeal, tenant: string, body: Json): Json {
+function keptBody(seal: TextSeal, tenant: string, body: JsonObject): JsonObject {
   const { input: _, tools, ...rest } = body
   const hasSecrets =
     Array.isArray(tools) &&
@@ -65,8 +64,8 @@ function keptBody(seal: TextSeal, tenant: string, body: Json): Json {
 }
 
 /** The request that was accepted. @throws when it cannot be read any more, as with another key */
-export function acceptedRequest(parts: RunParts, tenant: string, { facts }: ResponseRecord): CreateRequest {
-  const { _sealedTools: sealed, ...body } = facts.body as Json
+export function acceptedRequest(parts: Parts, tenant: string, { facts }: ResponseRecord): CreateRequest {
+  const { _sealedTools: sealed, ...body } = facts.body as JsonObject
   if (typeof sealed !== 'string') return readCreate(parts, body)
   const { text } = requireOpened(parts.seal.open(tenant, sealed))
   return readCreate(parts, { ...body, tools: JSON.parse(text) })

@@ -1,10 +1,9 @@
 /** Runs background responses: those of its own thread at once, and those that other threads or gateways left. */
-import type { HistoryService, Job } from '#kernel'
-import type { StoredParts } from '../stored/stored-routes.ts'
-import { JobEnds } from './job-ends.ts'
-import { retryUntilStopped } from './retry.ts'
+import type { Job } from '#kernel'
+import type { StoredParts } from '../parts.ts'
+import { leaveJob, retryUntilStopped } from './job-ends.ts'
 import { RunningResponse } from './running-response.ts'
-import { JOBS_KEY } from './topics.ts'
+import { JOBS_KEY } from './signals.ts'
 
 /** Polls between two searches for responses whose gateway is gone. */
 const LOST_EVERY = 5
@@ -13,8 +12,6 @@ const END_LOOK_MS = 2_000
 
 export class BackgroundRunner {
   readonly #parts: StoredParts
-  readonly #history: HistoryService
-  readonly #ends: JobEnds
   readonly #running = new Set<RunningResponse>()
   /** Of those, how many each tenant has. */
   readonly #perTenant = new Map<string, number>()
@@ -24,10 +21,8 @@ export class BackgroundRunner {
   #claimAgain = false
   readonly #stopped = new AbortController()
 
-  constructor(parts: StoredParts, history: HistoryService) {
+  constructor(parts: StoredParts) {
     this.#parts = parts
-    this.#history = history
-    this.#ends = new JobEnds(history, parts.config, parts.host.log)
   }
 
   start(): void {
@@ -36,7 +31,7 @@ export class BackgroundRunner {
     this.#timer.unref()
     this.#look()
     // Only gateways that share a store can end responses of each other.
-    if (this.#history.isShared) this.#lookForEnds()
+    if (this.#parts.history.isShared) this.#lookForEnds()
   }
 
   /** Claims no more jobs; running ones may finish within the grace period. */
@@ -61,7 +56,7 @@ export class BackgroundRunner {
   }
 
   #look(): void {
-    if (this.#history.outage() !== null) return
+    if (this.#parts.history.outage() !== null) return
     if (this.#round++ % LOST_EVERY === 0) void this.#claimLost()
     this.poke()
   }
@@ -75,7 +70,7 @@ export class BackgroundRunner {
         const free = maxRunning - this.#running.size
         // Until the workers are known, jobs would fail for lack of one.
         if (free <= 0 || this.#stopped.signal.aborted || this.#parts.host.readinessReason() !== null) return
-        const jobs = await this.#history.queue.claim(
+        const jobs = await this.#parts.history.queue.claim(
           free,
           (tenant) => maxRunningPerTenant - (this.#perTenant.get(tenant) ?? 0),
         )
@@ -90,7 +85,7 @@ export class BackgroundRunner {
 
   async #claimLost(): Promise<void> {
     try {
-      const jobs = await this.#history.queue.claimLost(this.#parts.config.background.maxRunning)
+      const jobs = await this.#parts.history.queue.claimLost(this.#parts.config.background.maxRunning)
       const hasLost = jobs.length > 0
       await retryUntilStopped(() => this.#leaveAll(jobs), this.#stopped.signal)
       if (hasLost) this.#parts.jobs.publish(JOBS_KEY, null)
@@ -104,7 +99,7 @@ export class BackgroundRunner {
     const failures: unknown[] = []
     for (const job of jobs.splice(0)) {
       try {
-        await this.#ends.leave(job)
+        await leaveJob(this.#parts, job)
       } catch (err) {
         jobs.push(job)
         failures.push(err)
@@ -114,7 +109,7 @@ export class BackgroundRunner {
   }
 
   #begin(job: Job): void {
-    const running = new RunningResponse(this.#parts, this.#history, this.#ends, job)
+    const running = new RunningResponse(this.#parts, job)
     this.#running.add(running)
     this.#perTenant.set(job.tenant, (this.#perTenant.get(job.tenant) ?? 0) + 1)
     const done = running

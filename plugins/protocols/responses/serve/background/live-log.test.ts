@@ -9,10 +9,12 @@ test('a flush waits until all frames are stored, also those added during a write
     kept.push(...frames)
   }
   const nothing = () => {}
-  const log = new LiveLog(
-    { events: { append }, live: { publish: nothing }, log: { warn: nothing } } as never,
-    { tenant: 't', id: 'r' },
-  )
+  const parts = {
+    history: { events: { append } },
+    live: { publish: nothing },
+    host: { log: { warn: nothing } },
+  }
+  const log = new LiveLog(parts as never, 't', 'r')
   log.take('one', 0)
   let isFlushed = false
   const flushed = log.flush().then(() => {

@@ -1,11 +1,9 @@
 /** Writes the frames of a background response into its log, in batches, and notifies its followers. */
-import type { EventLog, Logger } from '#kernel'
-import { type LiveResponses, liveKey } from './topics.ts'
+import type { StoredParts } from '../parts.ts'
+import { liveKey } from './signals.ts'
 
 export class LiveLog {
-  readonly #events: EventLog
-  readonly #live: LiveResponses
-  readonly #log: Logger
+  readonly #parts: StoredParts
   readonly #tenant: string
   readonly #id: string
   readonly #key: string
@@ -13,13 +11,8 @@ export class LiveLog {
   #firstWaiting = 0
   #writing: Promise<void> | null = null
 
-  constructor(
-    parts: { events: EventLog; live: LiveResponses; log: Logger },
-    { tenant, id }: { tenant: string; id: string },
-  ) {
-    this.#events = parts.events
-    this.#live = parts.live
-    this.#log = parts.log
+  constructor(parts: StoredParts, tenant: string, id: string) {
+    this.#parts = parts
     this.#tenant = tenant
     this.#id = id
     this.#key = liveKey(tenant, id)
@@ -39,22 +32,23 @@ export class LiveLog {
   /** After the last frame. */
   async end(): Promise<void> {
     await this.flush()
-    this.#live.publish(this.#key, { isOver: true })
+    this.#parts.live.publish(this.#key, { isOver: true })
   }
 
   async #write(): Promise<void> {
     // Frames of one turn of the event loop are written together.
     await new Promise((resolve) => setImmediate(resolve))
+    const { history, live, host } = this.#parts
     try {
       while (this.#waiting.length > 0) {
         const frames = this.#waiting
         this.#waiting = []
-        await this.#events.append(this.#tenant, this.#id, this.#firstWaiting, frames)
-        this.#live.publish(this.#key, { isOver: false })
+        await history.events.append(this.#tenant, this.#id, this.#firstWaiting, frames)
+        live.publish(this.#key, { isOver: false })
       }
     } catch (err) {
       this.#waiting = []
-      this.#log.warn({ err, response_id: this.#id }, 'events of background response not stored')
+      host.log.warn({ err, response_id: this.#id }, 'events of background response not stored')
     } finally {
       this.#writing = null
     }

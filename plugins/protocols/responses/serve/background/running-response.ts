@@ -13,15 +13,15 @@ import {
   type ResponseRecord,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import type { StoredParts } from '../parts.ts'
 import { compacted } from '../run/auto-compact.ts'
 import { makePlan, type Plan } from '../run/plan.ts'
 import { isRunning, runFacts } from '../run/response-record.ts'
 import { ResponseRun } from '../run/response-run.ts'
-import type { StoredParts } from '../stored/stored-routes.ts'
 import { acceptedRequest } from './accept-background.ts'
-import type { JobEnds } from './job-ends.ts'
+import { failJob, leaveJob, recordOf, retryUntilStopped } from './job-ends.ts'
 import { LiveLog } from './live-log.ts'
-import { retryUntilStopped } from './retry.ts'
+import { liveKey } from './signals.ts'
 
 /** Attempts at a locked conversation, and the pause between them in milliseconds. */
 const LOCK_TRIES = 4
@@ -42,8 +42,6 @@ type Change = Parameters<HistoryService['responses']['update']>[2]
 export class RunningResponse {
   readonly job: Job
   readonly #parts: StoredParts
-  readonly #history: HistoryService
-  readonly #ends: JobEnds
   #ctx: RequestContext | null = null
   #run: ResponseRun | null = null
   #log: LiveLog | null = null
@@ -54,19 +52,17 @@ export class RunningResponse {
   /** The error of the run; null without one. */
   #failure: unknown = null
 
-  constructor(parts: StoredParts, history: HistoryService, ends: JobEnds, job: Job) {
+  constructor(parts: StoredParts, job: Job) {
     this.#parts = parts
-    this.#history = history
-    this.#ends = ends
     this.job = job
   }
 
   /** Runs it until it ends or is stopped. @throws errors of the store, once it is stopped */
   async work(): Promise<void> {
-    const record = await this.#retry(() => this.#ends.recordOf(this.job))
+    const record = await this.#retry(() => recordOf(this.#parts, this.job))
     // It was cancelled or deleted while it was queued.
     if (record === undefined || !isRunning(record)) {
-      await this.#retry(() => this.#history.queue.discard(this.job))
+      await this.#retry(() => this.#parts.history.queue.discard(this.job))
       return
     }
     await this.#after(await this.#detach(record))
@@ -84,7 +80,7 @@ export class RunningResponse {
   /** Ends it if it was cancelled or deleted through another gateway. */
   async endIfEnded(): Promise<void> {
     const { tenant, responseId } = this.job
-    const record = await this.#history.responses.get(tenant, responseId)
+    const record = await this.#parts.history.responses.get(tenant, responseId)
     if (record === undefined || record.status === 'cancelled') this.#run?.cancel()
   }
 
@@ -130,7 +126,7 @@ export class RunningResponse {
   /** Marks it as in progress and removes the log of an earlier run. @returns undefined if it has ended meanwhile */
   async #begun(record: ResponseRecord): Promise<ResponseRecord | undefined> {
     const { tenant, responseId, attempts } = this.job
-    const { responses, events } = this.#history
+    const { responses, events } = this.#parts.history
     if (attempts > 0) await events.clear(tenant, responseId)
     const change: Change = {
       status: 'in_progress',
@@ -142,8 +138,7 @@ export class RunningResponse {
 
   #generate(ctx: RequestContext, plan: Plan, { createdAtSec, facts }: ResponseRecord): void {
     const { tenant, responseId: id } = this.job
-    const { host, live, cancellation } = this.#parts
-    const log = new LiveLog({ events: this.#history.events, live, log: host.log }, { tenant, id })
+    const log = new LiveLog(this.#parts, tenant, id)
     // Released when a worker responds.
     let accepted: ResponseRecord['facts'] | null = facts
     const run = new ResponseRun(this.#parts, ctx, plan, {
@@ -169,7 +164,7 @@ export class RunningResponse {
     })
     this.#run = run
     this.#log = log
-    this.#stopListening = cancellation.listen(tenant, id, ({ isHint }) => {
+    this.#stopListening = this.#parts.stops.subscribe(liveKey(tenant, id), ({ isHint }) => {
       // Repeated by the periodic check if the store is unavailable.
       if (isHint) this.endIfEnded().catch(() => undefined)
       else run.cancel()
@@ -182,7 +177,7 @@ export class RunningResponse {
   async #store(change: Change): Promise<void> {
     const { tenant, responseId } = this.job
     try {
-      if (!(await this.#history.responses.update(tenant, responseId, change))) this.#run?.cancel()
+      if (!(await this.#parts.history.responses.update(tenant, responseId, change))) this.#run?.cancel()
     } catch (err) {
       this.#parts.host.log.warn(
         { err, response_id: responseId },
@@ -199,16 +194,16 @@ export class RunningResponse {
 
   async #after({ status, errorCode }: DetachedOutcome): Promise<void> {
     await this.#log?.end()
-    if (this.#stopped.signal.aborted) await this.#ends.leave(this.job)
+    if (this.#stopped.signal.aborted) await leaveJob(this.#parts, this.job)
     else if (!this.#hasEnded && errorCode === BUSY) {
       const delayMs = Math.min(FIRST_DELAY_MS * 2 ** this.job.attempts, LONGEST_DELAY_MS)
-      await this.#retry(() => this.#history.queue.release(this.job, delayMs))
+      await this.#retry(() => this.#parts.history.queue.release(this.job, delayMs))
     } else if (!this.#hasEnded && TEMPORARY.has(status)) {
       await this.#pause(REJECTED_PAUSE_MS)
-      await this.#retry(() => this.#history.queue.release(this.job))
+      await this.#retry(() => this.#parts.history.queue.release(this.job))
     } else {
       const failure = this.#failure ?? responsesErrors.storage_error()
-      await this.#retry(() => this.#ends.fail(this.job, failure))
+      await this.#retry(() => failJob(this.#parts, this.job, failure))
     }
   }
 

@@ -1,35 +1,7 @@
 /** Output items of the model: messages and reasoning. */
 import type { HistoryItem, NativeObject, TokenLogprob, ToolLoopEvent } from '#kernel'
-import { newItemId } from '#shared'
-import type { SealedText } from '../prompt/sealed-text.ts'
-import type { StandIn } from '../read/stand-ins.ts'
-import { type EventEncoder, ItemEncoder, type Part, type PartEncoder } from './event-encoder.ts'
-
-/** Output options of the client. */
-export interface OutputOptions {
-  readonly hasLogprobs: boolean
-  /** Reasoning is shown as a summary. */
-  readonly hasSummary: boolean
-  /** Encrypts reasoning for the client; null if the client does not request it. */
-  readonly seal: ((text: SealedText) => string) | null
-  readonly hasSources: boolean
-  readonly hasCodeOutputs: boolean
-  readonly hasSearchResults: boolean
-  /** As of the declared tools. */
-  readonly standIns: ReadonlyMap<string, StandIn>
-}
-
-/** An output item that has not ended. */
-export interface OpenItem {
-  begin(): void
-  add(event: ToolLoopEvent): void
-  end(event: ToolLoopEvent): HistoryItem
-  /** The incomplete item, for a response that ended early. */
-  incomplete(): HistoryItem
-}
-
-/** The event of this type. */
-export type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
+import type { EventEncoder, Part, PartEncoder } from './event-encoder.ts'
+import { type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
 
 /** A part of a message that has not ended. */
 class OpenPart {
@@ -54,8 +26,7 @@ class OpenPart {
   }
 }
 
-export class MessageItem implements OpenItem {
-  readonly #encoder: ItemEncoder
+export class MessageItem extends OpenItem {
   readonly #hasLogprobs: boolean
   readonly #parts: Part[] = []
   #part: OpenPart | null = null
@@ -66,16 +37,16 @@ export class MessageItem implements OpenItem {
     events: EventEncoder | null,
     { hasLogprobs }: OutputOptions,
   ) {
-    this.#encoder = new ItemEncoder(index, { id: newItemId('message'), type: 'message' }, events)
+    super(index, 'message', events)
     this.#hasLogprobs = hasLogprobs
     this.#members = members
   }
 
   begin(): void {
-    this.#encoder.added(this.#value('in_progress', []))
+    this.encoder.added(this.#value('in_progress', []))
   }
 
-  add(event: ToolLoopEvent): void {
+  override add(event: ToolLoopEvent): void {
     if (event.type === 'text') this.#text(event.delta, event.logprobs)
     else if (event.type === 'refusal') {
       const part = this.#open('refusal')
@@ -86,7 +57,7 @@ export class MessageItem implements OpenItem {
       annotations.push(event.annotation)
       encoder.annotation(annotations.length - 1, event.annotation)
     } else if (event.type === 'part_done') this.#endPart(event.part)
-    else if (event.type === 'native_event') this.#encoder.native(event.event)
+    else if (event.type === 'native_event') this.encoder.native(event.event)
   }
 
   /** @param part as the worker has it */
@@ -107,9 +78,7 @@ export class MessageItem implements OpenItem {
     this.#closePart()
     const { isCut, members } = event as EventOf<'item_done'>
     this.#members = members ?? this.#members
-    const item = this.#value(isCut ? 'incomplete' : 'completed', this.#parts)
-    this.#encoder.done(item)
-    return item
+    return this.done(this.#value(isCut ? 'incomplete' : 'completed', this.#parts))
   }
 
   incomplete(): HistoryItem {
@@ -132,7 +101,7 @@ export class MessageItem implements OpenItem {
   #open(kind: OpenPart['kind']): OpenPart {
     if (this.#part?.kind === kind) return this.#part
     this.#closePart()
-    this.#part = new OpenPart(kind, this.#encoder.part(kind, this.#parts.length))
+    this.#part = new OpenPart(kind, this.encoder.part(kind, this.#parts.length))
     this.#part.encoder.added(this.#part.value())
     return this.#part
   }
@@ -147,7 +116,7 @@ export class MessageItem implements OpenItem {
   }
 
   #value(status: string, content: readonly Part[]): HistoryItem {
-    return { ...this.#members, id: this.#encoder.id, type: 'message', status, role: 'assistant', content }
+    return { ...this.#members, id: this.encoder.id, type: 'message', status, role: 'assistant', content }
   }
 }
 
@@ -163,8 +132,7 @@ function toWireLogprob({ token, logprob, bytes, top }: TokenLogprob): object {
 type ReasoningKind = 'summary_text' | 'reasoning_text'
 
 /** Text, a summary, or both if the worker distinguishes them. */
-export class ReasoningItem implements OpenItem {
-  readonly #encoder: ItemEncoder
+export class ReasoningItem extends OpenItem {
   readonly #options: OutputOptions
   /** Parts that have ended. */
   readonly #parts: { readonly type: ReasoningKind; readonly text: string }[] = []
@@ -177,18 +145,18 @@ export class ReasoningItem implements OpenItem {
     events: EventEncoder | null,
     options: OutputOptions,
   ) {
-    this.#encoder = new ItemEncoder(index, { id: newItemId('reasoning'), type: 'reasoning' }, events)
+    super(index, 'reasoning', events)
     this.#options = options
     this.#members = members
   }
 
   begin(): void {
-    const { id } = this.#encoder
-    this.#encoder.added({ ...this.#members, id, type: 'reasoning', status: 'in_progress', summary: [] })
+    const { id } = this.encoder
+    this.encoder.added({ ...this.#members, id, type: 'reasoning', status: 'in_progress', summary: [] })
   }
 
-  add(event: ToolLoopEvent): void {
-    if (event.type === 'native_event') this.#encoder.native(event.event)
+  override add(event: ToolLoopEvent): void {
+    if (event.type === 'native_event') this.encoder.native(event.event)
     if (event.type === 'reasoning_signature') this.#signature = (this.#signature ?? '') + event.signature
     if (event.type !== 'reasoning') return
     if (event.isBreak === true) this.#endPart()
@@ -201,7 +169,7 @@ export class ReasoningItem implements OpenItem {
   #text(kind: ReasoningKind, delta: string): void {
     if (this.#part?.kind !== kind) {
       this.#endPart()
-      const encoder = this.#encoder.part(kind, this.#partsOf(kind).length)
+      const encoder = this.encoder.part(kind, this.#partsOf(kind).length)
       this.#part = { kind, encoder, text: '' }
       encoder.added({ type: kind, text: '' })
     }
@@ -221,9 +189,7 @@ export class ReasoningItem implements OpenItem {
     this.#endPart()
     const { isCut, members } = event as EventOf<'item_done'>
     this.#members = members ?? this.#members
-    const item = this.#value(isCut ? 'incomplete' : 'completed')
-    this.#encoder.done(item)
-    return item
+    return this.done(this.#value(isCut ? 'incomplete' : 'completed'))
   }
 
   incomplete(): HistoryItem {
@@ -243,7 +209,7 @@ export class ReasoningItem implements OpenItem {
     const text = (content.length > 0 ? content : summary).map((part) => part.text).join('\n\n')
     return {
       ...this.#members,
-      id: this.#encoder.id,
+      id: this.encoder.id,
       type: 'reasoning',
       status,
       summary,

@@ -6,11 +6,11 @@ import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '#shared'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
-import { callItem } from './call-items.ts'
+import { CallItem } from './call-items.ts'
 import type { EventEncoder } from './event-encoder.ts'
-import { MessageItem, type OpenItem, type OutputOptions, ReasoningItem } from './model-items.ts'
-import { NativeItem, sendWholeItem } from './native-item.ts'
-import { ApprovalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
+import { MessageItem, ReasoningItem } from './model-items.ts'
+import { NativeItem, type OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
+import { approvalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
 export function outputOptions(
   { include, store, summary, tools }: CreateRequest,
@@ -75,7 +75,7 @@ export class OutputItems {
         )
         return
       case 'function_started':
-        this.#begin(event.index, callItem(event, this.#events, this.#options))
+        this.#begin(event.index, new CallItem(event, this.#events, this.#options))
         return
       case 'list_started':
         this.#begin(event.index, new ListItem(event, this.#events))
@@ -89,8 +89,7 @@ export class OutputItems {
         )
         return
       case 'approval_requested':
-        this.#begin(event.index, new ApprovalItem(event, this.#events))
-        this.#end(event.index, event)
+        this.addWhole(event.index, approvalItem(event))
         return
       case 'native_started':
         this.#begin(event.index, new NativeItem(event, this.#events))

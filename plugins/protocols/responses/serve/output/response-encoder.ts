@@ -1,9 +1,15 @@
 /** Encodes a response as JSON with every key, and the events of its beginning and its end. */
-import type { GatewayError, GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#kernel'
+import type {
+  GatewayError,
+  GenerationUsage,
+  HistoryItem,
+  JsonObject,
+  ResponseRecord,
+  ResponseStatus,
+} from '#kernel'
 import { toClientItems } from '#shared'
 import { errorEventMembers, toResponseError } from '../../error-format.ts'
 import { responsesErrors } from '../../errors.ts'
-import type { Json } from '../../json.ts'
 import { EventEncoder } from './event-encoder.ts'
 
 /** How a response ended. */
@@ -20,7 +26,7 @@ export class ResponseEncoder {
   readonly #echo: string
 
   /** @param echo members that repeat the request */
-  constructor({ id, createdAtSec }: { id: string; createdAtSec: number }, echo: Json) {
+  constructor({ id, createdAtSec }: { id: string; createdAtSec: number }, echo: JsonObject) {
     this.#id = id
     this.#createdAtSec = createdAtSec
     this.#echo = JSON.stringify(echo)
@@ -82,12 +88,12 @@ export function replyText(members: string, output: string): string {
 }
 
 /** A stored response as clients see it. */
-export function storedResponse({ reply, output }: ResponseRecord): Json {
+export function storedResponse({ reply, output }: ResponseRecord): JsonObject {
   return { ...reply, output: toClientItems(output) }
 }
 
 /** Zeros if the worker reported no usage: clients reject an end without numbers. */
-export function toWireUsage(usage: GenerationUsage | null): Json {
+export function toWireUsage(usage: GenerationUsage | null): JsonObject {
   const input = usage?.inputTokens ?? 0
   const output = usage?.outputTokens ?? 0
   return {

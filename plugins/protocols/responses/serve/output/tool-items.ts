@@ -1,37 +1,30 @@
 /** Items of tools that the gateway runs, while they run. */
 import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
-import { newId, newItemId, parseCallArguments, withoutPrivate } from '#shared'
-import { type EventEncoder, ItemEncoder } from './event-encoder.ts'
-import type { EventOf, OpenItem, OutputOptions } from './model-items.ts'
+import { newId, newItemId, parseCallArguments } from '#shared'
+import type { EventEncoder } from './event-encoder.ts'
+import { type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
 
-function toHead(type: string): { id: string; type: string } {
-  return { id: newItemId(type), type }
-}
-
-export class ListItem implements OpenItem {
-  readonly #encoder: ItemEncoder
+export class ListItem extends OpenItem {
   readonly #label: string
 
   constructor({ index, label }: EventOf<'list_started'>, events: EventEncoder | null) {
-    this.#encoder = new ItemEncoder(index, toHead('mcp_list_tools'), events)
+    super(index, 'mcp_list_tools', events)
     this.#label = label
   }
 
   begin(): void {
-    this.#encoder.added(this.#value([]))
-    this.#encoder.state('in_progress')
+    this.encoder.added(this.#value([]))
+    this.encoder.state('in_progress')
   }
-
-  add(): void {}
 
   end(event: ToolLoopEvent): HistoryItem {
     const isWhole = event.type === 'list_done'
-    this.#encoder.state(isWhole ? 'completed' : 'failed')
-    const item = isWhole
-      ? { ...this.#value(event.tools.map(toWireTool)), _fingerprint: event.fingerprint }
-      : { ...this.#value([]), error: (event as EventOf<'list_failed'>).error.message }
-    this.#encoder.done(withoutPrivate(item))
-    return item
+    this.encoder.state(isWhole ? 'completed' : 'failed')
+    return this.done(
+      isWhole
+        ? { ...this.#value(event.tools.map(toWireTool)), _fingerprint: event.fingerprint }
+        : { ...this.#value([]), error: (event as EventOf<'list_failed'>).error.message },
+    )
   }
 
   incomplete(): HistoryItem {
@@ -39,7 +32,7 @@ export class ListItem implements OpenItem {
   }
 
   #value(tools: readonly object[]): HistoryItem {
-    return { id: this.#encoder.id, type: 'mcp_list_tools', server_label: this.#label, tools }
+    return { id: this.encoder.id, type: 'mcp_list_tools', server_label: this.#label, tools }
   }
 }
 
@@ -52,8 +45,7 @@ function toWireTool({ name, description, inputSchema, annotations }: EventOf<'li
   }
 }
 
-export class McpCallItem implements OpenItem {
-  readonly #encoder: ItemEncoder
+export class McpCallItem extends OpenItem {
   readonly #tool: Extract<CalledTool, { kind: 'mcp' }>
   readonly #approvalId: string | null
   #arguments = ''
@@ -64,33 +56,31 @@ export class McpCallItem implements OpenItem {
     approvalId: string | null,
     events: EventEncoder | null,
   ) {
-    this.#encoder = new ItemEncoder(index, toHead('mcp_call'), events)
+    super(index, 'mcp_call', events)
     this.#tool = tool
     this.#approvalId = approvalId
   }
 
   begin(): void {
-    this.#encoder.added(this.#value('in_progress', ''))
-    this.#encoder.state('in_progress')
+    this.encoder.added(this.#value('in_progress', ''))
+    this.encoder.state('in_progress')
   }
 
-  add(event: ToolLoopEvent): void {
+  override add(event: ToolLoopEvent): void {
     if (event.type === 'call_arguments') {
       this.#arguments += event.delta
-      this.#encoder.argumentsDelta(event.delta)
+      this.encoder.argumentsDelta(event.delta)
     } else if (event.type === 'call_arguments_done') {
       this.#arguments = event.arguments
-      this.#encoder.argumentsDone(event.arguments)
+      this.encoder.argumentsDone(event.arguments)
     }
   }
 
   end(event: ToolLoopEvent): HistoryItem {
     const { result, arguments: args } = event as EventOf<'call_done'>
     this.#arguments = args
-    this.#encoder.state(result.status === 'completed' ? 'completed' : 'failed')
-    const item = { ...this.#value(result.status, result.output, result), _modelText: result.modelText }
-    this.#encoder.done(withoutPrivate(item))
-    return item
+    this.encoder.state(result.status === 'completed' ? 'completed' : 'failed')
+    return this.done({ ...this.#value(result.status, result.output, result), _modelText: result.modelText })
   }
 
   incomplete(): HistoryItem {
@@ -100,7 +90,7 @@ export class McpCallItem implements OpenItem {
   #value(status: string, output: string, result?: ToolCallResult): HistoryItem {
     const error = result?.error ?? null
     return {
-      id: this.#encoder.id,
+      id: this.encoder.id,
       type: 'mcp_call',
       status,
       server_label: this.#tool.label,
@@ -119,31 +109,10 @@ function toWireError({ type, code, message }: NonNullable<ToolCallResult['error'
     : { type, code, message }
 }
 
-export class ApprovalItem implements OpenItem {
-  readonly #encoder: ItemEncoder
-  readonly #event: EventOf<'approval_requested'>
-
-  constructor(event: EventOf<'approval_requested'>, events: EventEncoder | null) {
-    this.#encoder = new ItemEncoder(event.index, toHead('mcp_approval_request'), events)
-    this.#event = event
-  }
-
-  begin(): void {
-    this.#encoder.added(this.incomplete())
-  }
-
-  add(): void {}
-
-  end(): HistoryItem {
-    const item = this.incomplete()
-    this.#encoder.done(item)
-    return item
-  }
-
-  incomplete(): HistoryItem {
-    const { label, name, arguments: args } = this.#event
-    return { id: this.#encoder.id, type: 'mcp_approval_request', server_label: label, name, arguments: args }
-  }
+/** A call that waits for the approval of the client: whole from its beginning. */
+export function approvalItem({ label, name, arguments: args }: EventOf<'approval_requested'>): HistoryItem {
+  const type = 'mcp_approval_request'
+  return { id: newItemId(type), type, server_label: label, name, arguments: args }
 }
 
 /** The state between the beginning and the end. */
@@ -153,42 +122,39 @@ const RUNNING: Readonly<Record<BuiltInType, string>> = {
   code_interpreter: 'interpreting',
 }
 
-export class BuiltInItem implements OpenItem {
-  readonly #encoder: ItemEncoder
+export class BuiltInItem extends OpenItem {
   readonly #type: BuiltInType
   readonly #options: OutputOptions
   readonly #container = newId('cntr')
   #arguments = ''
 
   constructor(index: number, type: BuiltInType, events: EventEncoder | null, options: OutputOptions) {
-    this.#encoder = new ItemEncoder(index, toHead(`${type}_call`), events)
+    super(index, `${type}_call`, events)
     this.#type = type
     this.#options = options
   }
 
   begin(): void {
-    this.#encoder.added(this.#value('in_progress'))
-    this.#encoder.state('in_progress')
+    this.encoder.added(this.#value('in_progress'))
+    this.encoder.state('in_progress')
   }
 
-  add(event: ToolLoopEvent): void {
+  override add(event: ToolLoopEvent): void {
     if (event.type === 'call_arguments_done') {
       this.#arguments = event.arguments
-      if (this.#type === 'code_interpreter') this.#encoder.wholeMember('code', this.#argument('code'))
-    } else if (event.type === 'call_running') this.#encoder.state(RUNNING[this.#type])
+      if (this.#type === 'code_interpreter') this.encoder.wholeMember('code', this.#argument('code'))
+    } else if (event.type === 'call_running') this.encoder.state(RUNNING[this.#type])
   }
 
   end(event: ToolLoopEvent): HistoryItem {
     const { result, arguments: args } = event as EventOf<'call_done'>
     this.#arguments = args
-    if (result.status === 'completed') this.#encoder.state('completed')
-    const item = {
+    if (result.status === 'completed') this.encoder.state('completed')
+    return this.done({
       ...this.#value(result.status, result),
       _modelText: result.modelText,
       _arguments: args,
-    }
-    this.#encoder.done(withoutPrivate(item))
-    return item
+    })
   }
 
   incomplete(): HistoryItem {
@@ -202,7 +168,7 @@ export class BuiltInItem implements OpenItem {
   }
 
   #value(status: string, result?: ToolCallResult): HistoryItem {
-    const head = { id: this.#encoder.id, type: `${this.#type}_call`, status }
+    const head = { id: this.encoder.id, type: `${this.#type}_call`, status }
     if (this.#type === 'web_search') {
       const sources = this.#options.hasSources && result !== undefined ? { sources: sourcesOf(result) } : {}
       return { ...head, action: { type: 'search', query: this.#argument('query'), ...sources } }

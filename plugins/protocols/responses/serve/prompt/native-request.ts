@@ -1,6 +1,6 @@
 /** A create request for a worker that speaks the format itself. */
-import type { BuiltInType, NativeRequest, WorkerEntry } from '#kernel'
-import type { Json } from '../../json.ts'
+import type { BuiltInType, JsonObject, NativeRequest, WorkerEntry } from '#kernel'
+import type { CreateBody } from '../../wire.ts'
 import { builtInType } from '../read/read-tools.ts'
 
 /** Members that the gateway handles itself, or writes for each worker. */
@@ -21,11 +21,12 @@ const OWN_MEMBERS = new Set([
   'context_management',
 ])
 
-export interface NativeSource {
-  readonly body: Json
+interface NativeSource {
+  /** Checked. */
+  readonly body: CreateBody
   readonly messageCount: number
   /** Items of the prompt. */
-  readonly items: () => readonly Json[]
+  readonly items: () => readonly JsonObject[]
   /** True for a built-in tool that the gateway runs. */
   readonly runs: (type: BuiltInType) => boolean
 }
@@ -35,16 +36,13 @@ export function speaksResponses({ apis }: WorkerEntry): boolean {
 }
 
 export function nativeRequest({ body, messageCount, items, runs }: NativeSource): NativeRequest {
-  let made: readonly Json[] | null = null
-  const tools = Array.isArray(body.tools)
-    ? (body.tools as Json[]).filter((tool) => isForeign(tool, runs))
-    : []
-  const types = new Set(tools.map(({ type }) => type))
-  const choice = body.tool_choice
-  const isForeignChoice =
-    typeof choice === 'object' && choice !== null && types.has((choice as Json).type as string)
+  let made: readonly JsonObject[] | null = null
+  const declared = body.tools ?? []
+  const tools = declared.filter(({ type }) => isForeign(type, runs))
+  const choice = body.tool_choice ?? null
+  const isForeignChoice = typeof choice === 'object' && tools.some(({ type }) => type === choice?.type)
   // Without functions, a mode is about the tools of the worker.
-  const isMode = typeof choice === 'string' && !hasFunctions(body)
+  const isMode = typeof choice === 'string' && !declared.some(({ type }) => CALLED_HERE.has(type))
   return {
     engine: 'responses',
     messageCount,
@@ -61,15 +59,11 @@ export function nativeRequest({ body, messageCount, items, runs }: NativeSource)
   }
 }
 
-function isForeign({ type }: Json, runs: NativeSource['runs']): boolean {
-  if (type === 'function' || type === 'mcp') return false
-  const builtIn = builtInType(String(type))
-  return builtIn === null || !runs(builtIn)
-}
+/** Types of tools whose calls the gateway reads. */
+const CALLED_HERE: ReadonlySet<string> = new Set(['function', 'mcp'])
 
-function hasFunctions({ tools }: Json): boolean {
-  return (
-    Array.isArray(tools) &&
-    (tools as readonly Json[]).some(({ type }) => type === 'function' || type === 'mcp')
-  )
+function isForeign(type: string, runs: NativeSource['runs']): boolean {
+  if (CALLED_HERE.has(type)) return false
+  const builtIn = builtInType(type)
+  return builtIn === null || !runs(builtIn)
 }

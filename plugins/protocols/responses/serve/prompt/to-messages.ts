@@ -4,13 +4,14 @@
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { namesFound, SEARCH_OUTPUT } from '../read/found-tools.ts'
-import { SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
+import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
 import { denialText } from '../run/approvals.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import { findSummary, isForeignSummary, summaryMessage } from './compaction.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
-import { textOf, toChatContent } from './to-chat-content.ts'
+
+/** Of an item. */
+type Part = { readonly type: string; readonly [member: string]: unknown }
 
 export interface PromptMessages {
   readonly messages: readonly ChatMessage[]
@@ -127,7 +128,7 @@ class MessageBuilder {
   }
 
   #addMessage(item: HistoryItem): void {
-    const content = item.content as readonly { readonly type: string }[]
+    const content = item.content as readonly Part[]
     if (item.role === 'assistant') {
       const text = textOf(content)
       if (text !== '') this.#assistant().addText(text)
@@ -153,7 +154,7 @@ class MessageBuilder {
 
   #reasoningOf(item: HistoryItem): SealedText | null {
     if (typeof item.encrypted_content === 'string') return this.#unsealer.open(item.encrypted_content)
-    const parts = (item.content ?? item.summary ?? []) as readonly { readonly type: string }[]
+    const parts = (item.content ?? item.summary ?? []) as readonly Part[]
     return { text: textOf(parts) }
   }
 
@@ -169,8 +170,8 @@ class MessageBuilder {
     const isAdded =
       this.#turn?.addResult(
         callId,
-        typeof output === 'string' ? output : textOf(output as readonly { readonly type: string }[]),
-        typeof output === 'string' ? [] : picturesOf(output as readonly { readonly type: string }[]),
+        typeof output === 'string' ? output : textOf(output as readonly Part[]),
+        typeof output === 'string' ? [] : picturesOf(output as readonly Part[]),
       ) ?? false
     if (!isAdded) throw responsesErrors.orphan_tool_output.with({ param: 'input' }, callId)
   }
@@ -215,7 +216,7 @@ function functionName({ name, namespace }: HistoryItem): string {
   return typeof namespace === 'string' ? memberName(namespace, String(name)) : String(name)
 }
 
-function picturesOf(parts: readonly { readonly type: string }[]): readonly ContentPart[] {
+function picturesOf(parts: readonly Part[]): readonly ContentPart[] {
   const content = toChatContent(parts.filter(({ type }) => type !== 'input_text' && type !== 'output_text'))
   if (typeof content === 'string') return []
   return content.map((part) =>
@@ -240,4 +241,44 @@ function withoutOldReasoning(messages: readonly ChatMessage[]): readonly ChatMes
     const { reasoning_content: _, reasoning_signature: __, ...rest } = message
     return rest
   })
+}
+
+const TEXT_MEMBERS: readonly string[] = ['text', 'refusal']
+
+/** Joins the texts of the parts; other parts are ignored. */
+function textOf(parts: readonly Part[]): string {
+  const texts: string[] = []
+  for (const part of parts)
+    for (const name of TEXT_MEMBERS) if (typeof part[name] === 'string') texts.push(part[name])
+  return texts.length === 1 ? texts[0] : texts.join('\n')
+}
+
+/** A string if all parts are text. */
+function toChatContent(parts: readonly Part[]): string | readonly ContentPart[] {
+  const isText = parts.every(({ type }) => type.endsWith('_text') || type === 'refusal')
+  return isText ? textOf(parts) : parts.map(toChatPart)
+}
+
+function toChatPart(part: Part): ContentPart {
+  switch (part.type) {
+    case 'input_image': {
+      // A level of detail that chat workers do not know is left to them.
+      const detail = part.detail === 'original' ? 'auto' : String(part.detail ?? 'auto')
+      return { type: 'image_url', image_url: { url: String(part.image_url), detail } }
+    }
+    case 'input_file':
+      return {
+        type: 'file',
+        file: {
+          file_data: String(part.file_data),
+          ...(typeof part.filename === 'string' && { filename: part.filename }),
+        },
+      }
+    case 'input_audio':
+      return { type: 'input_audio', input_audio: part.input_audio as { data: string; format: string } }
+    case 'input_video':
+      return { type: 'video_url', video_url: { url: String(part.video_url) } }
+    default:
+      return { type: 'text', text: textOf([part]) }
+  }
 }

@@ -2,8 +2,7 @@
  * Converts items for a worker that speaks the format: without the gateway's own members and without ids, which no worker
  * knows. Calls that the gateway ran become functions with their results.
  */
-import type { HistoryItem } from '#kernel'
-import type { Json } from '../../json.ts'
+import type { HistoryItem, JsonObject } from '#kernel'
 import { denialText } from '../run/approvals.ts'
 import { findSummary, summaryMessage } from './compaction.ts'
 import type { Unsealer } from './sealed-text.ts'
@@ -15,7 +14,7 @@ const BUILT_IN = new Map([
 ])
 
 /** The items have passed `toMessages`, which checks them. */
-export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer): Json[] {
+export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer): JsonObject[] {
   const requests = new Map<string, HistoryItem>()
   return items.flatMap((item) => {
     if (item.type === 'mcp_approval_request') requests.set(item.id, item)
@@ -23,7 +22,7 @@ export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer)
   })
 }
 
-function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer: Unsealer): Json[] {
+function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer: Unsealer): JsonObject[] {
   // Items of a worker are sent back to it unchanged.
   if (typeof item._workerId === 'string') return [{ ...withoutOwn(item), id: item._workerId }]
   switch (item.type) {
@@ -56,14 +55,14 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
 }
 
 /** Calls that the gateway ran become functions with their results. */
-function toOther(item: HistoryItem): Json[] {
+function toOther(item: HistoryItem): JsonObject[] {
   const builtIn = BUILT_IN.get(item.type)
   if (builtIn !== undefined && typeof item._modelText === 'string')
     return asFunction(item, builtIn, item._arguments ?? '{}', item._modelText)
   return [withoutOwn(item)]
 }
 
-function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unknown): Json[] {
+function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unknown): JsonObject[] {
   const output = typeof said === 'string' ? said : JSON.stringify(said ?? '')
   return [
     { type: 'function_call', call_id: id, name, arguments: args },
@@ -72,7 +71,7 @@ function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unk
 }
 
 /** Empty if the encrypted content cannot be decrypted, as in `toMessages`. */
-function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
+function toReasoning(item: HistoryItem, unsealer: Unsealer): JsonObject[] {
   const { content, summary = [], encrypted_content: sealed, extra_content } = item
   const extra = extra_content == null ? {} : { extra_content }
   if (typeof sealed !== 'string')
@@ -85,7 +84,7 @@ function toReasoning(item: HistoryItem, unsealer: Unsealer): Json[] {
     : [{ type: 'reasoning', summary, encrypted_content: signature, ...extra }]
 }
 
-function withoutOwn(item: HistoryItem): Json {
+function withoutOwn(item: HistoryItem): JsonObject {
   const { id: _, status: __, ...rest } = item
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !name.startsWith('_')))
 }

@@ -65,7 +65,6 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
         ...given('extra_content', item.extra_content),
       }
     case 'function_call':
-      return { ...stated(item), status: item.status ?? 'completed' }
     case 'custom_tool_call':
       return { ...stated(item), status: item.status ?? 'completed' }
     case 'custom_tool_call_output':

@@ -1,11 +1,10 @@
 /** Reads a create request: the schema first, then the rules between its fields. */
-import { isObject, type OutputConstraint, type Sampling } from '#kernel'
+import { isObject, type JsonObject, type OutputConstraint, type Sampling } from '#kernel'
 import { type Include, isInclude, withItemTypes } from '#shared'
 import { missing, responsesErrors, shown, wrongValue } from '../../errors.ts'
-import type { Json } from '../../json.ts'
 import { type CreateBody, createBody } from '../../wire.ts'
-import { type DeclaredTools, readTools } from './read-tools.ts'
-import { type RequestedChoice, readToolChoice } from './tool-choice.ts'
+import { type RequestedChoice, readToolChoice, readTools } from './read-tools.ts'
+import type { DeclaredTools } from './stand-ins.ts'
 
 /** In characters. */
 const MAX_INPUT_TEXT = 10_485_760
@@ -38,18 +37,18 @@ export interface CreateRequest {
   /** A prompt that is too long for the model is compacted rather than rejected. */
   readonly truncates: boolean
   /** As the client sent it. */
-  readonly body: CreateBody & Json
+  readonly body: CreateBody & JsonObject
   /** Members of the response that repeat the request, with every default filled in. */
-  readonly echo: Json
+  readonly echo: JsonObject
 }
 
 /**
  * @param members take the place of the client's own
  * @throws the first thing that is wrong, as a 400 that names the field
  */
-export function readCreateRequest(json: unknown, members: Json = {}): CreateRequest {
+export function readCreateRequest(json: unknown, members: JsonObject = {}): CreateRequest {
   const body = createBody.parse(isObject(json) ? withTypes({ ...json, ...members }) : json) as CreateBody &
-    Json
+    JsonObject
   const { model } = body
   const instructions = body.instructions ?? null
   const sampling = toSampling(body)
@@ -132,7 +131,7 @@ export function readCreateRequest(json: unknown, members: Json = {}): CreateRequ
   }
 }
 
-function withTypes(body: Json): Json {
+function withTypes(body: JsonObject): JsonObject {
   return Array.isArray(body.input) ? { ...body, input: withItemTypes(body.input) } : body
 }
 
@@ -160,7 +159,7 @@ function toSampling(body: CreateBody): Sampling {
   return Object.fromEntries(Object.entries(all).filter(([, value]) => (value ?? null) !== null))
 }
 
-function readText({ text }: CreateBody): { constraint: OutputConstraint | null; echo: Json } {
+function readText({ text }: CreateBody): { constraint: OutputConstraint | null; echo: JsonObject } {
   const format = text?.format ?? { type: 'text' }
   const more = text?.verbosity ? { verbosity: text.verbosity } : {}
   if (format.type === 'text') return { constraint: null, echo: { format: { type: 'text' }, ...more } }

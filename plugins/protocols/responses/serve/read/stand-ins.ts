@@ -3,10 +3,9 @@
  * function with one text, the functions of a namespace have its name in front of theirs, and a search of the client for further
  * tools is a function too.
  */
-import { type ChatTool, isObject } from '#kernel'
+import { type ChatTool, type GatewayTool, type HistoryItem, isObject, type JsonObject } from '#kernel'
 import { memberName, parseCallArguments } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
-import type { Json } from '../../json.ts'
 
 /** What a call of the function is in the format. */
 export type StandIn =
@@ -14,9 +13,21 @@ export type StandIn =
   | { readonly kind: 'member'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'search' }
 
-export interface StandInFunction {
+interface StandInFunction {
   readonly tool: ChatTool
   readonly standsFor: StandIn
+}
+
+/** Tools of a request. */
+export interface DeclaredTools {
+  readonly functions: readonly ChatTool[]
+  readonly gateway: readonly GatewayTool[]
+  /** As the client wrote them, without secrets. */
+  readonly echo: readonly JsonObject[]
+  /** Functions among them that stand for a tool of another type, by name. */
+  readonly standIns: ReadonlyMap<string, StandIn>
+  /** Types that were declared, for `tool_choice`. */
+  readonly types: ReadonlySet<string>
 }
 
 /** Type of the declaration, and name of its function. */
@@ -24,7 +35,7 @@ export const SEARCH_TOOL = 'tool_search'
 const INPUT = 'input'
 
 /** @returns none for a tool of another type. @throws 400 naming the member */
-export function standInsOf(tool: Json, path: string): readonly StandInFunction[] {
+export function standInsOf(tool: JsonObject, path: string): readonly StandInFunction[] {
   if (tool.type === 'custom') return [ofCustom(tool, path, null)]
   if (tool.type === SEARCH_TOOL) return tool.execution === 'client' ? [ofSearch(tool)] : []
   if (tool.type !== 'namespace') return []
@@ -45,7 +56,7 @@ export function standInsOf(tool: Json, path: string): readonly StandInFunction[]
 }
 
 /** The function that stands for a tool with parameters. */
-export function standInTool(name: string, { description, parameters, strict }: Json): ChatTool {
+function standInTool(name: string, { description, parameters, strict }: JsonObject): ChatTool {
   return {
     type: 'function',
     isStandIn: true,
@@ -58,16 +69,16 @@ export function standInTool(name: string, { description, parameters, strict }: J
   }
 }
 
-function ofSearch(tool: Json): StandInFunction {
+function ofSearch(tool: JsonObject): StandInFunction {
   return { tool: standInTool(SEARCH_TOOL, tool), standsFor: { kind: 'search' } }
 }
 
 /** @throws missing_required_parameter (400) */
-export function nameOf({ name }: Json, path: string): string {
+function nameOf({ name }: JsonObject, path: string): string {
   return typeof name === 'string' && name !== '' ? name : missing(`${path}.name`)
 }
 
-function ofCustom(tool: Json, path: string, namespace: string | null): StandInFunction {
+function ofCustom(tool: JsonObject, path: string, namespace: string | null): StandInFunction {
   const name = nameOf(tool, path)
   return {
     tool: {
@@ -89,7 +100,7 @@ function ofCustom(tool: Json, path: string, namespace: string | null): StandInFu
 }
 
 /** The grammar is part of it: it is all that a model learns about the input. */
-function customDescription({ description, format }: Json): string {
+function customDescription({ description, format }: JsonObject): string {
   const about = typeof description === 'string' ? description : ''
   if (!isObject(format) || typeof format.definition !== 'string') return about
   const syntax = typeof format.syntax === 'string' ? `${format.syntax} ` : ''
@@ -106,4 +117,46 @@ export function toArguments(input: unknown): string {
 export function toInput(args: string): string {
   const { [INPUT]: input } = parseCallArguments(args)
   return typeof input === 'string' ? input : args
+}
+
+// Tools that a search of the client found in earlier turns: the model may call them from then on.
+
+export const SEARCH_OUTPUT = 'tool_search_output'
+const FOUND_PATH = 'input.tools'
+
+/**
+ * Adds what the searches among the items found. A declared function of the same name takes precedence.
+ * @throws 400 naming a tool that cannot be read
+ */
+export function withFoundTools(tools: DeclaredTools, items: readonly HistoryItem[]): DeclaredTools {
+  const outputs = items.filter(({ type }) => type === SEARCH_OUTPUT)
+  if (outputs.length === 0) return tools
+  const functions = new Map(tools.functions.map((tool) => [tool.function.name, tool]))
+  const standIns = new Map(tools.standIns)
+  for (const tool of outputs.flatMap(foundIn)) {
+    if (tool.type === 'function') addOnce(functions, standInTool(nameOf(tool, FOUND_PATH), tool))
+    for (const { tool: member, standsFor } of standInsOf(tool, FOUND_PATH))
+      if (addOnce(functions, member)) standIns.set(member.function.name, standsFor)
+  }
+  return { ...tools, functions: [...functions.values()], standIns }
+}
+
+/** Names under which the tools of one output are offered, for the model. */
+export function namesFound(output: HistoryItem): readonly string[] {
+  return foundIn(output).flatMap((tool) =>
+    tool.type === 'function'
+      ? [nameOf(tool, FOUND_PATH)]
+      : standInsOf(tool, FOUND_PATH).map((standIn) => standIn.tool.function.name),
+  )
+}
+
+function foundIn({ tools }: HistoryItem): readonly JsonObject[] {
+  return Array.isArray(tools) ? tools.filter(isObject) : []
+}
+
+function addOnce(functions: Map<string, ChatTool>, tool: ChatTool): boolean {
+  const { name } = tool.function
+  if (functions.has(name)) return false
+  functions.set(name, tool)
+  return true
 }

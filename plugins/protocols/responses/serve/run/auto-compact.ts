@@ -14,7 +14,7 @@ import {
 } from '#kernel'
 import { addUsage, countPromptTokens, estimateMessageTokens, estimatePromptTokens, newItemId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { hasForeignSummary, toTask, withoutCovered } from '../prompt/compaction.ts'
 import { toMessages } from '../prompt/to-messages.ts'
 import { toTurn, unsealerOf, workersOf } from './model-turn.ts'
@@ -28,7 +28,7 @@ const CHUNK_SHARE = 0.5
 const MAX_CHUNKS = 16
 
 /** @returns the plan itself if it need not be compacted; synchronous if nothing has to be counted. @throws as a generation */
-export function compacted(parts: RunParts, ctx: RequestContext, plan: Plan): Plan | Promise<Plan> {
+export function compacted(parts: Parts, ctx: RequestContext, plan: Plan): Plan | Promise<Plan> {
   if (plan.isAnswered) return plan
   const context = contextLength(parts, plan)
   const limit = limitOf(plan, context)
@@ -45,7 +45,7 @@ export function compacted(parts: RunParts, ctx: RequestContext, plan: Plan): Pla
 }
 
 /** The smallest context length of the model's workers, in tokens; null if none reports it. */
-function contextLength(parts: RunParts, { request, isCompaction }: Plan): number | null {
+function contextLength(parts: Parts, { request, isCompaction }: Plan): number | null {
   if (!isCompaction && !request.truncates && request.compactThreshold === null) return null
   let length: number | null = null
   const name = parts.host.balance.canonicalModel(request.model)
@@ -64,7 +64,7 @@ function limitOf({ request }: Plan, context: number | null): number | null {
 }
 
 async function compactAbove(
-  parts: RunParts,
+  parts: Parts,
   ctx: RequestContext,
   plan: Plan,
   { limit, context }: { limit: number; context: number | null },
@@ -92,7 +92,7 @@ async function compactAbove(
 
 /** The summary is all of the output. */
 async function compactAll(
-  parts: RunParts,
+  parts: Parts,
   ctx: RequestContext,
   plan: Plan,
   context: number | null,
@@ -115,7 +115,7 @@ async function compactAll(
 
 /** @param last the last item that the summary covers */
 async function makeCompaction(
-  parts: RunParts,
+  parts: Parts,
   ctx: RequestContext,
   { tenant, generation }: Plan,
   chunks: readonly ChatMessage[][],
@@ -165,7 +165,7 @@ function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[]
 
 /** Each summary is the first input of the next one. */
 async function summarise(
-  { host }: RunParts,
+  { host }: Parts,
   ctx: RequestContext,
   generation: GenerationRequest,
   chunks: readonly ChatMessage[][],

@@ -1,14 +1,14 @@
 /** Builds the generation request of a turn from the client request and its items. */
 import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import type { PlanParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { Unsealer } from '../prompt/sealed-text.ts'
 import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
 import { isNativeType } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
-import { toPlainChoice } from '../read/tool-choice.ts'
+import { toPlainChoice } from '../read/read-tools.ts'
 
 /** The generation request of a turn. */
 export interface ModelTurn extends Omit<PromptMessages, 'messages'> {
@@ -17,7 +17,7 @@ export interface ModelTurn extends Omit<PromptMessages, 'messages'> {
 
 /** Builds the generation request from the items. @throws as `toMessages` */
 export function toTurn(
-  parts: PlanParts,
+  parts: Parts,
   tenant: string,
   request: CreateRequest,
   items: readonly HistoryItem[],
@@ -37,7 +37,7 @@ export function toTurn(
 }
 
 /** Whether a worker of the model speaks the format. */
-export function canServeNatively(parts: PlanParts, request: CreateRequest): boolean {
+export function canServeNatively(parts: Parts, request: CreateRequest): boolean {
   return hasNativeWorkers(parts) && workersOf(parts, request).some(speaksResponses)
 }
 
@@ -45,7 +45,7 @@ export function canServeNatively(parts: PlanParts, request: CreateRequest): bool
 const nativeLists = new WeakMap<readonly WorkerEntry[], boolean>()
 
 /** Whether any worker of any model accepts the format; on most gateways none does. */
-function hasNativeWorkers({ host: { balance } }: PlanParts): boolean {
+function hasNativeWorkers({ host: { balance } }: Parts): boolean {
   const { workers } = balance
   let hasAny = nativeLists.get(workers)
   if (hasAny === undefined) {
@@ -55,14 +55,11 @@ function hasNativeWorkers({ host: { balance } }: PlanParts): boolean {
   return hasAny
 }
 
-export function unsealerOf({ seal }: PlanParts, tenant: string): Unsealer {
+export function unsealerOf({ seal }: Parts, tenant: string): Unsealer {
   return { open: (sealed) => seal.open(tenant, sealed) }
 }
 
-export function workersOf(
-  { host: { balance } }: PlanParts,
-  { model }: CreateRequest,
-): readonly WorkerEntry[] {
+export function workersOf({ host: { balance } }: Parts, { model }: CreateRequest): readonly WorkerEntry[] {
   return balance.workersOf(balance.canonicalModel(model))
 }
 
@@ -71,7 +68,7 @@ export function workersOf(
  * @throws unsupported_item_type (400) when there is none
  */
 export function requireNativeWorkers(
-  parts: PlanParts,
+  parts: Parts,
   request: CreateRequest,
   input: readonly HistoryItem[],
 ): boolean {

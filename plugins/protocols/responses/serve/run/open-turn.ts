@@ -3,7 +3,7 @@
 import { Generations, type RequestContext, type ToolLoopEvent, type ToolLoopListener } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { LoopAdapter } from '../output/loop-adapter.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { behindCompaction } from './auto-compact.ts'
 import type { Plan } from './plan.ts'
 
@@ -16,7 +16,7 @@ export interface Turn {
 
 /** @throws tool_not_available (400), and as a generation */
 export function openTurn(
-  { host, toolLoop }: RunParts,
+  { host, toolLoop }: Parts,
   ctx: RequestContext,
   plan: Plan,
   stream: boolean,
@@ -54,7 +54,7 @@ function answerAtOnce({ onEvent }: ToolLoopListener): Turn {
 }
 
 /** Checks the tools of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */
-export function checkTools({ toolLoop }: Pick<RunParts, 'toolLoop'>, plan: Plan): void {
+export function checkTools({ toolLoop }: Pick<Parts, 'toolLoop'>, plan: Plan): void {
   const { tenant, request, approvals } = plan
   if (toolLoop === undefined) refuseTools(plan)
   else toolLoop.check(tenant, { tools: request.tools.gateway, approvals })

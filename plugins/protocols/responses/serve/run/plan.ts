@@ -13,12 +13,12 @@ import type {
 import { ignoredMembers, warningHeader } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { unknownMembers } from '../../wire.ts'
-import type { PlanParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
-import { withFoundTools } from '../read/found-tools.ts'
 import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
+import { withFoundTools } from '../read/stand-ins.ts'
 import { answersOf, listedIn } from './approvals.ts'
 import {
   findItems,
@@ -71,7 +71,7 @@ export interface PlanOptions {
  * @throws 400, 404, and errors of the store; nothing is locked then
  */
 export function makePlan(
-  parts: PlanParts,
+  parts: Parts,
   tenant: string,
   request: CreateRequest,
   options: PlanOptions = {},
@@ -87,7 +87,7 @@ export function makePlan(
 }
 
 async function loadPlan(
-  parts: PlanParts,
+  parts: Parts,
   tenant: string,
   request: CreateRequest,
   input: readonly WholeItem[],
@@ -115,7 +115,7 @@ async function loadPlan(
 }
 
 function toPlan(
-  parts: PlanParts,
+  parts: Parts,
   tenant: string,
   given: CreateRequest,
   before: readonly HistoryItem[],

@@ -17,10 +17,10 @@ import { responsesErrors } from '../../errors.ts'
 import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
 import { OutputItems, outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
-import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './store-end.ts'
+import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './response-record.ts'
 
 export interface RunOptions {
   readonly id: string
@@ -51,14 +51,15 @@ export interface RunEnd {
 }
 
 export class ResponseRun {
-  readonly #parts: RunParts
+  readonly #parts: Parts
   readonly #ctx: RequestContext
   /** Null after the start, to release memory: thousands of responses wait for their workers at once. */
   #start: Plan | null
   readonly #plan: LastingPlan
   readonly #options: RunOptions
   readonly #events: EventEncoder | null
-  readonly #output: OutputItems
+  /** Items so far. */
+  readonly output: OutputItems
   readonly #encoder: ResponseEncoder
   #turn: Turn | null = null
   #hasBegun = false
@@ -69,7 +70,7 @@ export class ResponseRun {
   #isPaused = false
   #connectionMode: string | null = null
 
-  constructor(parts: RunParts, ctx: RequestContext, plan: Plan, options: RunOptions) {
+  constructor(parts: Parts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
     this.#ctx = ctx
     this.#start = plan
@@ -77,12 +78,7 @@ export class ResponseRun {
     this.#options = options
     this.#events = options.sink === null ? null : new EventEncoder(options.sink)
     this.#encoder = new ResponseEncoder(options, plan.request.echo)
-    this.#output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.tenant))
-  }
-
-  /** Items so far. */
-  get output(): OutputItems {
-    return this.#output
+    this.output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.tenant))
   }
 
   /** Must be called once. */
@@ -138,13 +134,13 @@ export class ResponseRun {
     const { compaction } = this.#plan
     if (compaction === null || this.#hasCompaction) return
     this.#hasCompaction = true
-    this.#output.addWhole(0, compaction.item)
+    this.output.addWhole(0, compaction.item)
   }
 
   /** Frames that end the stream if the request failed outside of the response. */
   lastFrames(error: GatewayError): string {
     if (this.#events === null) return ''
-    return this.#encoder.lastFrames(this.#events.count, error, this.#output.items())
+    return this.#encoder.lastFrames(this.#events.count, error, this.output.items())
   }
 
   #onEvent(event: ToolLoopEvent): void {
@@ -166,7 +162,7 @@ export class ResponseRun {
       default:
         this.begin()
         this.#showCompaction()
-        this.#output.add(event)
+        this.output.add(event)
     }
   }
 
@@ -205,7 +201,7 @@ export class ResponseRun {
   #leaveNothing(status: ResponseStatus, error: GatewayError | null): void {
     this.#isOver = true
     void this.#plan.lock?.release()
-    this.#options.onEnd({ reply: null, status, error, isAnswered: this.#isAnswered, items: noItems })
+    this.#options.onEnd({ reply: null, status, error, isAnswered: this.#isAnswered, items: () => [] })
   }
 
   #end(
@@ -219,10 +215,10 @@ export class ResponseRun {
     const { history } = this.#parts
     if (!this.#plan.store || history === undefined) {
       void this.#plan.lock?.release()
-      this.#finish(status, members, error, this.#output.storedItems())
+      this.#finish(status, members, error, this.output.storedItems())
       return
     }
-    const items = this.#output.storedItems()
+    const items = this.output.storedItems()
     // Clients nearly always see the items as they are stored, so one text serves both.
     const text = items.every(isPublic) ? JSON.stringify(items) : undefined
     const { id, createdAtSec, job, beforeEnd } = this.#options
@@ -265,7 +261,7 @@ export class ResponseRun {
       'failed',
       this.#encoder.members('failed', { error, usage: null }),
       error,
-      this.#output.storedItems(),
+      this.output.storedItems(),
     )
   }
 
@@ -281,13 +277,9 @@ export class ResponseRun {
     // If the request failed outside of the response, its error format ends the stream.
     const isAnswered = this.#isAnswered || this.#ctx.isFailing
     if (this.#events !== null && this.#hasBegun && !isAnswered) {
-      if (status === 'failed') this.#encoder.sendFailure(this.#events, members, error, this.#output.items())
+      if (status === 'failed') this.#encoder.sendFailure(this.#events, members, error, this.output.items())
       else this.#events.end(status, reply)
     }
     this.#options.onEnd({ reply, status, error, isAnswered, items: () => [...this.#plan.context, ...items] })
   }
-}
-
-function noItems(): readonly HistoryItem[] {
-  return []
 }

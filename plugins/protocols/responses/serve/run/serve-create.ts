@@ -1,19 +1,13 @@
 /** POST /v1/responses: the response as one object or as an event stream. */
-import { type RequestContext, type RequestSlot, type StreamWriter, tenantOf } from '#kernel'
+import { type JsonObject, type RequestContext, type StreamWriter, tenantOf } from '#kernel'
 import { newId, storageUnavailable } from '#shared'
-import type { Json } from '../../json.ts'
 import { DONE } from '../output/event-encoder.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import type { RememberedTurn } from './load-past.ts'
 import { makePlan, type Plan, warningHeaders } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
-
-export interface ServeParts extends RunParts {
-  /** The run of a request, for its error format. */
-  readonly runs: RequestSlot<ResponseRun>
-}
 
 export interface ServeOptions {
   /** On a WebSocket each event is a message, and no `[DONE]` follows the last one. */
@@ -24,14 +18,14 @@ export interface ServeOptions {
 
 /** @throws errors of the request (400, 404), storage_unavailable (503), storage_quota_exceeded (507) */
 export function serveCreate(
-  parts: ServeParts,
+  parts: Parts,
   ctx: RequestContext,
   request: CreateRequest,
   options: ServeOptions = {},
 ): void | Promise<void> {
-  let early: EarlyStream | null = null
+  let stopEarly: (() => StreamWriter | null) | null = null
   const begin = (plan: Plan) => {
-    const writer = early?.stop() ?? null
+    const writer = stopEarly?.() ?? null
     // The client may have disconnected while the history was read.
     if (ctx.isDone || ctx.isAborted) {
       void plan.lock?.release()
@@ -53,10 +47,9 @@ export function serveCreate(
       : compacted(parts, ctx, plan)
   if (!(ready instanceof Promise)) return begin(ready)
   // WebSockets need no early stream.
-  if (request.stream && options.isSocket !== true)
-    early = new EarlyStream(ctx, parts.config.streamOpensAfterMs)
+  if (request.stream && options.isSocket !== true) stopEarly = openEarly(ctx, parts.config.streamOpensAfterMs)
   return ready.then(begin, (error: unknown) => {
-    early?.stop()
+    stopEarly?.()
     throw error
   })
 }
@@ -67,7 +60,7 @@ export function serveCreate(
  * @throws storage_unavailable (503) if the request stores a response or continues a stored one, and the store is down
  */
 export function requireStore(
-  { history }: RunParts,
+  { history }: Parts,
   { store, background, conversationId, previousResponseId }: CreateRequest,
   remembered: RememberedTurn | null,
 ): void {
@@ -81,7 +74,7 @@ export function requireStore(
 }
 
 /** @param members replace those of the client. @throws 400 naming the field */
-export function readCreate(parts: RunParts, body: unknown, members: Json = {}): CreateRequest {
+export function readCreate(parts: Parts, body: unknown, members: JsonObject = {}): CreateRequest {
   const request = withoutInternal(parts, readCreateRequest(body, members))
   if (parts.history !== undefined || !request.store) return request
   // Without a store nothing is kept, also if the client requests it.
@@ -89,15 +82,15 @@ export function readCreate(parts: RunParts, body: unknown, members: Json = {}): 
 }
 
 /** Internal tool servers are not echoed. */
-function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): CreateRequest {
+function withoutInternal({ toolLoop }: Parts, request: CreateRequest): CreateRequest {
   const hidden = request.tools.gateway.some((tool) => tool.kind === 'mcp' && toolLoop?.isInternal(tool.label))
   if (!hidden) return request
-  const isShown = ({ type, server_label: label }: Json) =>
+  const isShown = ({ type, server_label: label }: JsonObject) =>
     type !== 'mcp' || toolLoop?.isInternal(String(label)) !== true
   return { ...request, echo: { ...request.echo, tools: request.tools.echo.filter(isShown) } }
 }
 
-function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): void {
+function answerResponse(parts: Parts, ctx: RequestContext, plan: Plan): void {
   const headers = warningHeaders(plan)
   const run = new ResponseRun(parts, ctx, plan, {
     id: newId('resp'),
@@ -114,7 +107,7 @@ function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): voi
 }
 
 function streamResponse(
-  parts: ServeParts,
+  parts: Parts,
   ctx: RequestContext,
   plan: Plan,
   { isSocket = false, onEnd }: ServeOptions,
@@ -161,28 +154,22 @@ export function nowSec(): number {
 /** A comment that keeps the connection alive. */
 const KEEP_ALIVE = ': preparing the response\n\n'
 
-/** Opens the stream of a request whose history takes long to load or to compact. */
-class EarlyStream {
-  readonly #ctx: RequestContext
-  readonly #timer: NodeJS.Timeout
-  #writer: StreamWriter | null = null
-
-  /** @param afterMs delay; a failure before it has its own HTTP status */
-  constructor(ctx: RequestContext, afterMs: number) {
-    this.#ctx = ctx
-    this.#timer = setTimeout(() => this.#open(), afterMs)
-  }
-
-  /** @returns the stream if it was opened */
-  stop(): StreamWriter | null {
-    clearTimeout(this.#timer)
-    return this.#writer
-  }
-
-  #open(): void {
-    const { isDone, isAborted, isFailing } = this.#ctx
+/**
+ * Opens the stream of a request whose history takes long to load or to compact.
+ *
+ * @param afterMs delay; a failure before it has its own HTTP status
+ * @returns ends the delay, and returns the stream if it was opened
+ */
+function openEarly(ctx: RequestContext, afterMs: number): () => StreamWriter | null {
+  let writer: StreamWriter | null = null
+  const timer = setTimeout(() => {
+    const { isDone, isAborted, isFailing } = ctx
     if (isDone || isAborted || isFailing) return
-    this.#writer = this.#ctx.sse()
-    this.#writer.write(KEEP_ALIVE)
+    writer = ctx.sse()
+    writer.write(KEEP_ALIVE)
+  }, afterMs)
+  return () => {
+    clearTimeout(timer)
+    return writer
   }
 }

@@ -4,10 +4,10 @@
 
 import { type RequestContext, type ResponseRecord, type StreamWriter, tenantOf } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { FOLLOW_AGAIN_MS, type LiveResponses, liveKey, type Signals } from '../background/topics.ts'
+import { FOLLOW_AGAIN_MS, liveKey } from '../background/signals.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { isRunning, runOf } from '../run/response-record.ts'
 
 /** Poll interval: without a mesh, no event is published for a log that grows in another gateway. */
@@ -17,14 +17,9 @@ const FIRST_POLL_MS = 50
 
 const TERMINAL = /^event: response\.(completed|incomplete|failed)\n/
 
-interface FollowParts extends RunParts {
-  readonly live: LiveResponses
-  readonly signals: Signals
-}
-
 /** @param after number of the last event that the client has; -1 for none */
 export async function followResponse(
-  parts: FollowParts,
+  parts: Parts,
   ctx: RequestContext,
   record: ResponseRecord,
   after: number,
@@ -35,7 +30,7 @@ export async function followResponse(
 }
 
 class Follower {
-  readonly #parts: FollowParts
+  readonly #parts: Parts
   readonly #ctx: RequestContext
   readonly #tenant: string
   readonly #id: string
@@ -51,7 +46,7 @@ class Follower {
   #writer: StreamWriter | null = null
   #wake: () => void = () => {}
 
-  constructor(parts: FollowParts, ctx: RequestContext, tenant: string, id: string, after: number) {
+  constructor(parts: Parts, ctx: RequestContext, tenant: string, id: string, after: number) {
     this.#parts = parts
     this.#ctx = ctx
     this.#tenant = tenant

@@ -5,7 +5,6 @@ import {
   type RequestContext,
   type ResponseRecord,
   type RouteDefinition,
-  type Topic,
   Type,
   tenantOf,
 } from '#kernel'
@@ -13,10 +12,9 @@ import { includeNames, toClientItems } from '#shared'
 import { failures } from '../../error-format.ts'
 import { responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { DeletedResponse, ItemList, ResponseObject } from '../../wire.ts'
-import type { Cancellation } from '../background/cancellation.ts'
-import type { LiveResponses, Signals } from '../background/topics.ts'
+import { cancel } from '../background/job-ends.ts'
 import { storedResponse } from '../output/response-encoder.ts'
-import type { RunParts } from '../parts.ts'
+import type { Parts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
 import { isRunning } from '../run/response-record.ts'
 import { followResponse } from './follow-response.ts'
@@ -26,15 +24,7 @@ const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 const INCLUDE = Type.Optional(Type.Array(Type.String()))
 
-export interface StoredParts extends RunParts {
-  readonly live: LiveResponses
-  readonly signals: Signals
-  /** Jobs that this thread cannot run at once. */
-  readonly jobs: Topic<null>
-  readonly cancellation: Cancellation
-}
-
-export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefinition[] {
+export function storedRoutes(parts: Parts, errors: ErrorFormat): RouteDefinition[] {
   const shared = { access: 'api', errors, endpoint: 'responses' } as const
   const tag = 'Responses'
   return [
@@ -105,7 +95,7 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
 }
 
 /** @throws response_not_found (404), for another tenant's too */
-async function findResponse(parts: RunParts, ctx: RequestContext): Promise<ResponseRecord> {
+async function findResponse(parts: Parts, ctx: RequestContext): Promise<ResponseRecord> {
   const id = ctx.param('response_id')
   const record = await parts.history?.responses.get(tenantOf(ctx), id)
   if (record === undefined) throw responsesErrors.response_not_found(shown(id))
@@ -114,7 +104,7 @@ async function findResponse(parts: RunParts, ctx: RequestContext): Promise<Respo
 
 const YES_OR_NO = /^(?:true|false|1|0)$/
 
-async function showResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
+async function showResponse(parts: Parts, ctx: RequestContext): Promise<void> {
   checkInclude(ctx)
   const stream = ctx.queryParam('stream')
   const after = ctx.queryParam('starting_after')
@@ -131,16 +121,16 @@ function checkInclude(ctx: RequestContext): void {
   readInclude(includeNames(new URLSearchParams(ctx.query)))
 }
 
-async function deleteResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
+async function deleteResponse(parts: Parts, ctx: RequestContext): Promise<void> {
   const record = await findResponse(parts, ctx)
   const tenant = tenantOf(ctx)
-  if (isRunning(record)) await parts.cancellation.cancel(tenant, record)
+  if (isRunning(record)) await cancel(parts, tenant, record)
   const isGone = await parts.history?.responses.delete(tenant, record.id)
   if (isGone !== true) throw responsesErrors.response_not_found(record.id)
   ctx.json(200, { id: record.id, object: 'response.deleted', deleted: true })
 }
 
-async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
+async function cancelResponse(parts: Parts, ctx: RequestContext): Promise<void> {
   const record = await findResponse(parts, ctx)
   if (record.facts.connectionMode === 'grpc') throw responsesErrors.cancellation_not_supported()
   if (record.status === 'cancelled') {
@@ -148,7 +138,7 @@ async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<
     return
   }
   rejectEnded(record)
-  const ended = await parts.cancellation.cancel(tenantOf(ctx), record)
+  const ended = await cancel(parts, tenantOf(ctx), record)
   if (ended === undefined) throw responsesErrors.response_not_found(record.id)
   // It may have ended meanwhile.
   if (ended.status !== 'cancelled') rejectEnded(ended)
@@ -160,7 +150,7 @@ function rejectEnded({ status }: ResponseRecord): void {
   if (status === 'completed' || status === 'incomplete') throw responsesErrors.response_already_completed()
 }
 
-async function listInput(parts: StoredParts, ctx: RequestContext): Promise<void> {
+async function listInput(parts: Parts, ctx: RequestContext): Promise<void> {
   checkInclude(ctx)
   const limit = limitOf(ctx.queryParam('limit'))
   const order = ctx.queryParam('order') ?? 'desc'

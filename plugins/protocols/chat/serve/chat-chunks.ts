@@ -1,18 +1,12 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, NativeObject, TokenLogprob } from '#kernel'
-import { toChatAnnotation } from '../../wire/annotations.ts'
-import type { ChatResponseChoice } from '../../wire/chat.ts'
-import type { Usage } from '../../wire/fields.ts'
-import { DONE } from '../stream-end.ts'
-
-export interface ChunkOptions {
-  /** Id of the reply if the worker gives none. */
-  readonly requestId: string
-  readonly includeUsage: boolean
-}
+import { type ChatResponseChoice, toChatAnnotation } from '../wire/chat.ts'
+import type { Usage } from '../wire/fields.ts'
+import { DONE } from './stream-end.ts'
 
 export class ChatChunks {
-  readonly #options: ChunkOptions
+  readonly #requestId: string
+  readonly #includesUsage: boolean
   /** A chunk up to its choices. */
   #head = ''
   #tail = ''
@@ -23,21 +17,23 @@ export class ChatChunks {
   /** Choices whose role has been sent. */
   readonly #begun = new Set<number>()
 
-  constructor(options: ChunkOptions) {
-    this.#options = options
+  /** @param requestId id of the reply if the worker gives none */
+  constructor(requestId: string, includesUsage: boolean) {
+    this.#requestId = requestId
+    this.#includesUsage = includesUsage
   }
 
   /** @returns whole server-sent events, possibly none. Errors (`failed`) are written by the error format. */
   write(event: GenerationEvent): string {
     switch (event.type) {
       case 'started': {
-        const id = JSON.stringify(event.id ?? this.#options.requestId)
+        const id = JSON.stringify(event.id ?? this.#requestId)
         const fingerprint =
           event.systemFingerprint === null
             ? ''
             : `,"system_fingerprint":${JSON.stringify(event.systemFingerprint)}`
         this.#head = `data: {"id":${id},"object":"chat.completion.chunk","created":${event.createdAtSec},"model":${JSON.stringify(event.model)}${fingerprint},"choices":[`
-        this.#tail = this.#options.includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
+        this.#tail = this.#includesUsage ? '],"usage":null}\n\n' : ']}\n\n'
         this.#textHead = `${this.#head}{"index":0,"delta":{"content":`
         this.#textTail = `},"logprobs":null,"finish_reason":null}${this.#tail}`
         return ''
@@ -92,7 +88,7 @@ export class ChatChunks {
   }
 
   #end(): string {
-    if (!this.#options.includeUsage) return DONE
+    if (!this.#includesUsage) return DONE
     const usage = this.#usage === null ? 'null' : JSON.stringify(toWireUsage(this.#usage))
     return `${this.#head}],"usage":${usage}}\n\n${DONE}`
   }

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { GenerateAnswer } from './generate-answer.ts'
+import { GenerateAnswer } from './generate-engine.ts'
 
 const attempt = {
   model: 'm',

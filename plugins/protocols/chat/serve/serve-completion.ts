@@ -1,17 +1,18 @@
 /** Text completions over workers that do not take them. */
 import type {
   GeneratedChoice,
+  GenerationRequest,
   GenerationStarted,
   Generations,
   GenerationUsage,
   RequestContext,
   TokenLogprob,
 } from '#kernel'
-import type { CompletionRequest } from '../../wire/completion.ts'
-import { toWireUsage } from '../chat/chat-chunks.ts'
-import { DONE, openGenerationStream } from '../stream-end.ts'
-import { fromCompletionBody, promptsOf } from './from-completion-body.ts'
+import type { CompletionRequest } from '../wire/completion.ts'
+import { toWireUsage } from './chat-chunks.ts'
 import { PromptRuns } from './prompt-runs.ts'
+import { toConstraint, toSampling } from './settings.ts'
+import { DONE, noteWorker } from './stream-end.ts'
 
 /** @param body checked @throws invalid_json_schema (400) */
 export function serveCompletion(
@@ -21,6 +22,34 @@ export function serveCompletion(
 ): void {
   if (body.stream === true) streamCompletion(generations, ctx, body)
   else answerCompletion(generations, ctx, body)
+}
+
+function promptsOf({ prompt }: CompletionRequest): readonly string[] {
+  return typeof prompt === 'string' ? [prompt] : (prompt ?? [])
+}
+
+/** @throws invalid_json_schema (400) */
+function fromCompletionBody(body: CompletionRequest): GenerationRequest[] {
+  const rest: Omit<GenerationRequest, 'prompt'> = {
+    model: body.model,
+    tools: [],
+    toolChoice: null,
+    constraint: toConstraint(body),
+    sampling: toSampling(body),
+    reasoning: null,
+    choices: body.best_of ?? body.n ?? 1,
+    topLogprobs: body.logprobs ?? (body.best_of == null ? null : 0),
+    ...(body.user != null && { user: body.user }),
+    ...((body as { return_token_ids?: unknown }).return_token_ids === true && { wantsTokenIds: true }),
+  }
+  const named = (at: number, of: number) =>
+    body.rid == null ? {} : { carried: new Map([['rid', of === 1 ? body.rid : `${body.rid}-p${at}`]]) }
+  const prompts = promptsOf(body)
+  return prompts.map((text, at) => ({
+    ...rest,
+    prompt: { kind: 'text', text },
+    ...named(at, prompts.length),
+  }))
 }
 
 function answerCompletion(generations: Generations, ctx: RequestContext, body: CompletionRequest): void {
@@ -98,7 +127,8 @@ function streamCompletion(generations: Generations, ctx: RequestContext, body: C
   const open = (started: GenerationStarted) => {
     if (writer !== null) return
     head = JSON.stringify(headOf(started, ctx)).slice(0, -1)
-    writer = openGenerationStream(ctx, started)
+    noteWorker(ctx, started)
+    writer = ctx.sse()
     writer.onDrain(() => runs.resume())
   }
   const write = (choice: object) => {

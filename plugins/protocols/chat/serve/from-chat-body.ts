@@ -5,14 +5,15 @@ import type {
   ContentPart,
   GenerationRequest,
   OutputConstraint,
-  Sampling,
   ToolChoice,
 } from '#kernel'
 import { extraContentOf, imageNote } from '#shared'
-import type { ChatRequest } from '../../wire/chat.ts'
+import type { ChatRequest } from '../wire/chat.ts'
+import { SETTING_NAMES, toSampling } from './settings.ts'
 
 /** Members that the internal request holds, or that control the reply. */
 const READ: ReadonlySet<string> = new Set([
+  ...SETTING_NAMES,
   'model',
   'messages',
   'stream',
@@ -25,24 +26,6 @@ const READ: ReadonlySet<string> = new Set([
   'response_format',
   'regex',
   'ebnf',
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'seed',
-  'sampling_seed',
-  'logit_bias',
-  'max_tokens',
-  'max_completion_tokens',
-  'min_tokens',
-  'stop',
-  'stop_token_ids',
-  'ignore_eos',
-  'skip_special_tokens',
-  'no_stop_trim',
   'n',
   'logprobs',
   'top_logprobs',
@@ -76,35 +59,18 @@ export function fromChatBody(body: ChatRequest): GenerationRequest {
 }
 
 type WireMessage = ChatRequest['messages'][number]
+/** With the members of every role but `function`. */
+type AnyMessage = Omit<Extract<WireMessage, { role: 'assistant' }>, 'role' | 'content'> & {
+  readonly role: Exclude<WireMessage['role'], 'function'>
+  readonly tool_call_id?: string
+}
 
 function toMessage(message: WireMessage): ChatMessage {
   // The older form of a tool result names the function in place of the call.
   if (message.role === 'function')
     return { role: 'tool', content: message.content, tool_call_id: message.name }
-  const {
-    role,
-    name,
-    tool_calls,
-    function_call: legacy,
-    refusal,
-    tool_call_id,
-    reasoning_content,
-    extra_content: data,
-  } = message as Exclude<WireMessage, { role: 'function' }> & {
-    name?: string | null
-    tool_calls?:
-      | readonly {
-          id: string
-          function: { name: string; arguments?: string | null }
-          extra_content?: unknown
-        }[]
-      | null
-    tool_call_id?: string
-    reasoning_content?: string | null
-    extra_content?: unknown
-    function_call?: { name: string; arguments?: string | null } | null
-    refusal?: string | null
-  }
+  const { role, name, tool_calls, function_call: legacy, refusal }: AnyMessage = message
+  const { tool_call_id, reasoning_content, extra_content }: AnyMessage = message
   const content = message.content ?? refusal
   // The older form of a call has no id: its result names the function.
   const calls =
@@ -118,7 +84,7 @@ function toMessage(message: WireMessage): ChatMessage {
     ...(name != null && { name }),
     ...(reasoning_content != null && { reasoning_content }),
     ...(tool_call_id !== undefined && { tool_call_id }),
-    ...extraContentOf(data),
+    ...extraContentOf(extra_content),
     ...(calls != null && {
       tool_calls: calls.map(({ id, function: called, extra_content: ofCall }) => ({
         id,
@@ -175,54 +141,4 @@ function toConstraint({ response_format: format, regex, ebnf }: ChatRequest): Ou
   if (format.type === 'json_object') return { kind: 'json_object' }
   const { name, schema, strict } = format.json_schema
   return { kind: 'json_schema', name, schema, ...(strict != null && { strict }) }
-}
-
-/** Settings that chat and text completions share. */
-type SamplingFields = Pick<
-  ChatRequest,
-  | 'temperature'
-  | 'top_p'
-  | 'top_k'
-  | 'min_p'
-  | 'frequency_penalty'
-  | 'presence_penalty'
-  | 'repetition_penalty'
-  | 'seed'
-  | 'sampling_seed'
-  | 'logit_bias'
-  | 'max_tokens'
-  | 'min_tokens'
-  | 'stop'
-  | 'stop_token_ids'
-  | 'ignore_eos'
-  | 'skip_special_tokens'
-  | 'no_stop_trim'
-> & { readonly max_completion_tokens?: number | null }
-
-export function toSampling(body: SamplingFields): Sampling {
-  const maxTokens = body.max_completion_tokens ?? body.max_tokens
-  const seed = body.seed ?? body.sampling_seed
-  const stop = typeof body.stop === 'string' ? [body.stop] : body.stop
-  return {
-    ...(body.temperature != null && { temperature: body.temperature }),
-    ...(body.top_p != null && { topP: body.top_p }),
-    ...(body.top_k != null && { topK: body.top_k }),
-    ...(body.min_p != null && { minP: body.min_p }),
-    ...(body.frequency_penalty != null && { frequencyPenalty: body.frequency_penalty }),
-    ...(body.presence_penalty != null && { presencePenalty: body.presence_penalty }),
-    ...(body.repetition_penalty != null && { repetitionPenalty: body.repetition_penalty }),
-    ...(seed != null && { seed }),
-    ...(body.logit_bias != null && { logitBias: toLogitBias(body.logit_bias) }),
-    ...(maxTokens != null && { maxTokens }),
-    ...(body.min_tokens != null && { minTokens: body.min_tokens }),
-    ...(stop != null && { stop }),
-    ...(body.stop_token_ids != null && { stopTokenIds: body.stop_token_ids }),
-    ...(body.ignore_eos != null && { ignoreEos: body.ignore_eos }),
-    ...(body.skip_special_tokens != null && { skipSpecialTokens: body.skip_special_tokens }),
-    ...(body.no_stop_trim != null && { includesStop: body.no_stop_trim }),
-  }
-}
-
-function toLogitBias(bias: Record<string, number>): ReadonlyMap<number, number> {
-  return new Map(Object.entries(bias).map(([id, value]) => [Number(id), value]))
 }

@@ -5,7 +5,7 @@ import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
 import { readAnswerObject, WholeAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { ResponseAnswer } from './response-answer.ts'
-import { ResponseStreamReader } from './response-stream-reader.ts'
+import { ResponseStreamReader } from './responses-engine.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
 

@@ -6,11 +6,13 @@ import type {
   GenerationRequest,
   Generations,
   GenerationUsage,
+  Prompt,
   RequestContext,
 } from '#kernel'
-import type { GenerateRequest } from '../../wire/generate.ts'
-import { DONE, openGenerationStream } from '../stream-end.ts'
-import { fromGenerateBody } from './from-generate-body.ts'
+import { chatErrors } from '../errors.ts'
+import type { GenerateRequest } from '../wire/completion.ts'
+import { toConstraint, toSampling } from './settings.ts'
+import { DONE, noteWorker } from './stream-end.ts'
 
 /** @param model of any worker if the client names none @throws resolve_input_failed (400) */
 export function serveGenerate(
@@ -152,7 +154,8 @@ function streamGenerate(
       return
     }
     if (writer === null) {
-      writer = openGenerationStream(ctx, event)
+      noteWorker(ctx, event)
+      writer = ctx.sse()
       writer.onDrain(() => generation.resume())
     }
     if (event.type === 'started') {
@@ -181,4 +184,73 @@ function streamGenerate(
     }
   }
   const generation: Generation = generations.open(ctx, request, { stream: true, listener: { onEvent } })
+}
+
+// The body as the internal request.
+
+/**
+ * @throws resolve_input_failed (400) for ids that no engine takes, invalid_json_schema (400),
+ * generate_field_unsupported (400)
+ */
+function fromGenerateBody(body: GenerateRequest, model: string | null): GenerationRequest {
+  checkFields(body)
+  const sampling = body.sampling_params ?? {}
+  return {
+    model,
+    prompt: toPrompt(body),
+    tools: [],
+    toolChoice: null,
+    constraint: toConstraint(sampling),
+    sampling: toSampling({
+      ...sampling,
+      max_tokens: sampling.max_new_tokens,
+      min_tokens: sampling.min_new_tokens,
+    }),
+    reasoning: null,
+    choices: sampling.n || 1,
+    topLogprobs: null,
+    ...(body.return_logprob === true && toLogprobs(body)),
+    wantsTokenIds: true,
+    ...(body.rid != null && { carried: new Map([['rid', body.rid]]) }),
+  }
+}
+
+/** Only with `return_logprob`. */
+function toLogprobs({
+  top_logprobs_num: top,
+  logprob_start_len: from,
+  token_ids_logprob: ids,
+}: GenerateRequest): Pick<GenerationRequest, 'topLogprobs' | 'promptLogprobsFrom' | 'logprobsOf'> {
+  return {
+    topLogprobs: Math.max(0, top ?? 0),
+    ...(from != null && from >= 0 && { promptLogprobsFrom: from }),
+    ...(ids != null && ids.length > 0 && { logprobsOf: ids }),
+  }
+}
+
+/** Rejects fields that only workers of the native format support and that would change the answer. */
+function checkFields(body: GenerateRequest): void {
+  const { lora_path: adapter, session_params: session, modalities } = body
+  const unsupported = {
+    lora_path: adapter != null && adapter !== '',
+    session_params: session != null && Object.keys(session).length > 0,
+    return_hidden_states: body.return_hidden_states === true,
+    modalities: modalities?.some((one) => one !== 'text') === true,
+  }
+  for (const [field, isSet] of Object.entries(unsupported))
+    if (isSet) throw chatErrors.generate_field_unsupported.with({ param: field }, field)
+}
+
+function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
+  if (text != null) return { kind: 'text', text }
+  if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed('it is empty')
+  const tokenIds = new Uint32Array(ids.length)
+  for (const [at, id] of ids.entries()) {
+    if (typeof id !== 'number')
+      throw chatErrors.resolve_input_failed('batches of token ids are supported by HTTP workers only')
+    if (id < 0 || id > 0xffff_ffff)
+      throw chatErrors.resolve_input_failed('token ids must be integers from 0 to 4294967295')
+    tokenIds[at] = id
+  }
+  return { kind: 'tokens', tokenIds }
 }

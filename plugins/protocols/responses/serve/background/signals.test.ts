@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createLogger } from '../../../../../kernel/observe/log.ts'
 import { Topics, topicBytes } from '../../../../../kernel/threads/topics.ts'
-import { MeshSignals } from './mesh-signals.ts'
-import { CancelTopic, JOBS_KEY, JobsTopic, LiveTopic, liveKey, SignalTopic } from './topics.ts'
+import { CancelTopic, JOBS_KEY, JobsTopic, LiveTopic, liveKey, MeshSignals, SignalTopic } from './signals.ts'
 
 const closers: (() => void)[] = []
 afterEach(() => {

@@ -1,9 +1,44 @@
 /**
- * Hints between gateways that share a store: a log has grown, a response was ended, a job waits. They replace no poll and
- * carry no content: a hash of tenant and response, which receivers look up in the store. On control.
+ * Signals about stored responses: topics between the threads of a gateway, and hints between gateways that share a store. These
+ * replace no poll and carry no content: a hash of tenant and response, which receivers look up in the store.
  */
-import type { MeshChannel, Topic } from '#kernel'
-import { FOLLOW_AGAIN_MS, JOBS_KEY, type LiveResponses, type Signals, type StopRequest } from './topics.ts'
+import { createHash } from 'node:crypto'
+import { defineTopic, type MeshChannel, type Topic } from '#kernel'
+
+/** A response's log has grown. */
+interface LogGrown {
+  readonly isOver: boolean
+}
+export const LiveTopic = defineTopic<LogGrown>('responses-live')
+
+/** A response is to stop. */
+export interface StopRequest {
+  /** It comes from another gateway: the store decides. */
+  readonly isHint: boolean
+}
+export const CancelTopic = defineTopic<StopRequest>('responses-cancel')
+
+/** Waiting jobs, under one key. */
+export const JobsTopic = defineTopic<null>('responses-jobs')
+export const JOBS_KEY = 'waiting'
+
+/** From data threads to control, under the kind of the signal; the event is the key of a response. */
+export const SignalTopic = defineTopic<string>('responses-signals')
+
+export interface SignalTopics {
+  readonly live: Topic<LogGrown>
+  readonly stops: Topic<StopRequest>
+  readonly jobs: Topic<null>
+  readonly signals: Topic<string>
+}
+
+/** Followers repeat their signal within this time, milliseconds. */
+export const FOLLOW_AGAIN_MS = 5_000
+
+/** Names a response in topics and signals; it cannot be reversed. @returns 22 characters of base64url */
+export function liveKey(tenant: string, id: string): string {
+  return createHash('sha256').update(`${tenant}/${id}`).digest().toString('base64url', 0, 16)
+}
 
 /** Each is a byte on the channel, followed by the key if it has one. */
 const KINDS = ['follow', 'grown', 'over', 'ended', 'job'] as const
@@ -16,13 +51,7 @@ const FOLLOWED_MS = 3 * FOLLOW_AGAIN_MS
 /** Responses that other gateways follow; further ones are polled. */
 const MAX_FOLLOWED = 10_000
 
-export interface SignalTopics {
-  readonly signals: Signals
-  readonly jobs: Topic<null>
-  readonly live: LiveResponses
-  readonly stops: Topic<StopRequest>
-}
-
+/** Passes the signals of this gateway on to the others, and theirs to its threads. On control. */
 export class MeshSignals {
   readonly #channel: MeshChannel
   readonly #topics: SignalTopics

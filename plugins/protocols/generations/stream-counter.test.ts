@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationRequest, OpenCall, TokenUsage } from '#kernel'
-import { UnreportedStream } from './unreported-stream.ts'
+import { UnreportedStream } from './stream-counter.ts'
 
 const REQUEST: GenerationRequest = {
   model: 'm',

@@ -1,6 +1,6 @@
 /** Pings of silent streams. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Pings, type PingTarget } from './pings.ts'
+import { Pings, type PingTarget } from './message-stream.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ChatRequest } from '../../wire/chat.ts'
+import type { ChatRequest } from '../wire/chat.ts'
 import { fromChatBody } from './from-chat-body.ts'
 
 test('function_call and function messages become a tool call and its result', () => {

@@ -9,11 +9,15 @@ import type {
   RequestContext,
   StreamWriter,
 } from '#kernel'
-import { toChatAnnotation } from '../../wire/annotations.ts'
-import type { ChatRequest, ChatResponse, ChatResponseChoice } from '../../wire/chat.ts'
-import { checkStreamCompletion, noteWorker } from '../stream-end.ts'
+import {
+  type ChatRequest,
+  type ChatResponse,
+  type ChatResponseChoice,
+  toChatAnnotation,
+} from '../wire/chat.ts'
 import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
+import { checkStreamCompletion, noteWorker } from './stream-end.ts'
 
 const PASS_THROUGH = {
   api: 'chat',
@@ -75,10 +79,7 @@ function streamChat(
   body: ChatRequest,
   { mayRelay, opensAfterMs }: ChatServing,
 ): void {
-  const chunks = new ChatChunks({
-    requestId: ctx.requestId,
-    includeUsage: body.stream_options?.include_usage === true,
-  })
+  const chunks = new ChatChunks(ctx.requestId, body.stream_options?.include_usage === true)
   const onEvent = (event: GenerationEvent) => {
     clearTimeout(opening)
     if (event.type === 'failed') {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ChatMessage, GenerationRequest } from '#kernel'
-import { fitNames } from './fitted-names.ts'
+import { fitNames } from './worker-attempt.ts'
 
 const LONG = `mcp.server/${'x'.repeat(80)}`
 

@@ -1,0 +1,55 @@
+/** Asks the `onGeneration` hooks about a generation before it begins. */
+import type {
+  GenerationAnswer,
+  GenerationRequest,
+  HookSignatures,
+  OpeningGeneration,
+  RelayContext,
+} from '#kernel'
+
+/** A function of `OpeningGeneration.mapEvents`. */
+export type EventMap = Parameters<OpeningGeneration['mapEvents']>[0]
+
+/** What the hooks have made of a generation. */
+export interface OpenedGeneration {
+  readonly request: GenerationRequest
+  /** Null without such hooks. */
+  readonly maps: readonly EventMap[] | null
+  /** In place of a worker's. */
+  readonly answer: GenerationAnswer | undefined | void
+}
+
+/** Goes on at once unless a hook returns a promise. @throws what a hook throws at once */
+export function askHooks(
+  {
+    ctx,
+    model,
+    stream,
+    request,
+  }: Pick<OpeningGeneration, 'model' | 'stream' | 'request'> & { readonly ctx: RelayContext },
+  onGeneration: NonNullable<HookSignatures['onGeneration']>,
+  { goOn, failed }: { goOn(opened: OpenedGeneration): void; failed(error: unknown): void },
+): void {
+  const maps: EventMap[] = []
+  const opening: OpeningGeneration = {
+    number: ctx.generationCount,
+    model,
+    stream,
+    request,
+    mapEvents: (map) => {
+      maps.push(map)
+    },
+  }
+  const opened = (answer: OpenedGeneration['answer']) =>
+    goOn({ request: withoutOldPrompt(opening.request, request), maps: maps.length > 0 ? maps : null, answer })
+  const pending = onGeneration(ctx, opening)
+  if (pending instanceof Promise) pending.then(opened).catch(failed)
+  else opened(pending)
+}
+
+/** The client's own form of the prompt would be sent in place of a changed one. */
+function withoutOldPrompt(request: GenerationRequest, given: GenerationRequest): GenerationRequest {
+  if (request.prompt === given.prompt || request.native !== given.native) return request
+  const { native: _, ...others } = request
+  return others
+}

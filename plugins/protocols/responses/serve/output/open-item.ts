@@ -1,0 +1,105 @@
+/** Output items that have not ended, and those that are passed on: in a worker's format, or whole from their beginning. */
+import type { HistoryItem, NativeObject, ToolLoopEvent } from '#kernel'
+import { newItemId, withoutPrivate } from '#shared'
+import type { SealedText } from '../prompt/sealed-text.ts'
+import type { StandIn } from '../read/stand-ins.ts'
+import { type EventEncoder, ItemEncoder } from './event-encoder.ts'
+
+/** Output options of the client. */
+export interface OutputOptions {
+  readonly hasLogprobs: boolean
+  /** Reasoning is shown as a summary. */
+  readonly hasSummary: boolean
+  /** Encrypts reasoning for the client; null if the client does not request it. */
+  readonly seal: ((text: SealedText) => string) | null
+  readonly hasSources: boolean
+  readonly hasCodeOutputs: boolean
+  readonly hasSearchResults: boolean
+  /** As of the declared tools. */
+  readonly standIns: ReadonlyMap<string, StandIn>
+}
+
+/** The event of this type. */
+export type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
+
+/** An output item that has not ended. */
+export abstract class OpenItem {
+  protected readonly encoder: ItemEncoder
+
+  /** @param events null without a stream */
+  constructor(index: number, type: string, events: EventEncoder | null) {
+    this.encoder = new ItemEncoder(index, { id: newItemId(type), type }, events)
+  }
+
+  abstract begin(): void
+
+  add(_event: ToolLoopEvent): void {}
+
+  abstract end(event: ToolLoopEvent): HistoryItem
+
+  /** The incomplete item, for a response that ended early. */
+  abstract incomplete(): HistoryItem
+
+  /** Sends the end of the item. */
+  protected done(item: HistoryItem): HistoryItem {
+    this.encoder.done(withoutPrivate(item))
+    return item
+  }
+}
+
+export const CUSTOM_CALL = 'custom_tool_call'
+
+/** An item in the worker's format, with a new id. The worker's id is stored, for requests that send the item back to it. */
+export class NativeItem extends OpenItem {
+  #item: NativeObject
+  #hasEvents = false
+
+  constructor(
+    { index, item }: { readonly index: number; readonly item: NativeObject },
+    events: EventEncoder | null,
+  ) {
+    super(index, String(item.type), events)
+    this.#item = item
+  }
+
+  /** Some workers send only complete items. */
+  begin(): void {
+    this.encoder.added({
+      ...withoutPrivate(this.incomplete()),
+      ...(this.#item.status === 'completed' && { status: 'in_progress' }),
+      ...(this.encoder.type === CUSTOM_CALL && { input: '' }),
+    })
+  }
+
+  override add(event: ToolLoopEvent): void {
+    if (event.type !== 'native_event') return
+    this.#hasEvents = true
+    this.encoder.native(event.event)
+  }
+
+  end(event: ToolLoopEvent): HistoryItem {
+    if (event.type === 'native_item') this.#item = event.item
+    const { input } = this.#item
+    if (this.encoder.type === CUSTOM_CALL && !this.#hasEvents) this.encoder.wholeMember('input', input ?? '')
+    return this.done(this.incomplete())
+  }
+
+  incomplete(): HistoryItem {
+    const { id, type } = this.encoder
+    const { id: workerId } = this.#item
+    return {
+      ...withoutPrivate(this.#item as HistoryItem),
+      id,
+      type,
+      ...(typeof workerId === 'string' && { _workerId: workerId }),
+    }
+  }
+}
+
+/** Sends an item that is whole from its beginning. */
+export function sendWholeItem(index: number, item: HistoryItem, events: EventEncoder | null): void {
+  const encoder = new ItemEncoder(index, item, events)
+  const { status } = item
+  encoder.added({ ...withoutPrivate(item), ...(status !== undefined && { status: 'in_progress' }) })
+  encoder.done(withoutPrivate(item))
+}
