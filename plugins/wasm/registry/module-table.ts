@@ -1,6 +1,6 @@
 /** The registered modules in their order, with the versions available for rollback. */
 import type { WasmConfig } from '../config.ts'
-import { ModuleRejected } from '../errors.ts'
+import { ModuleRejected } from '../module-rejected.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 import type { Registered } from './module-list.ts'
 import { ModuleVersions, withoutTrials } from './module-versions.ts'

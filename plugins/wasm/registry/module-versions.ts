@@ -3,7 +3,7 @@
  * switches at once, and streams in progress keep their version.
  */
 import { uuidV7 } from '#shared'
-import { ModuleRejected } from '../errors.ts'
+import { ModuleRejected } from '../module-rejected.ts'
 import type { Trial } from '../wire.ts'
 import type { ModuleLine, Registered } from './module-list.ts'
 

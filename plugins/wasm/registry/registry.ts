@@ -2,8 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { GatewayError, type Logger, messageOf } from '#kernel'
-import { ModuleRejected, wasmErrors } from '../errors.ts'
-import { BadModule } from '../rewrite/bad-module.ts'
+import { wasmErrors } from '../errors.ts'
+import { ModuleRejected } from '../module-rejected.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from '../wire.ts'
 import type { ModuleFile } from './load-module.ts'
@@ -83,7 +83,7 @@ export class Registry {
    * Applies a changed configuration. New modules are loaded before anything changes; a changed descriptor replaces the
    * version that runs.
    *
-   * @throws ModuleRejected, BadModule if a module cannot be loaded; nothing has changed then
+   * @throws ModuleRejected if a module cannot be loaded; nothing has changed then
    */
   reconfigure(before: readonly ModuleDescriptor[], after: readonly ModuleDescriptor[]): Promise<void> {
     return this.#queue(async () => {
@@ -230,7 +230,7 @@ export class Registry {
           return { uuid: changed.uuid, text: `module ${loaded.name} was ${changed.action}` }
         }
       } catch (error) {
-        if (!isExpected(error)) throw error
+        if (!(error instanceof ModuleRejected)) throw error
         return { uuid: null, text: error.message }
       } finally {
         await this.#parts.pool.close()
@@ -284,7 +284,7 @@ export class Registry {
     } catch (error) {
       const isRefused = error instanceof GatewayError
       if (isRefused && isFirst) throw error
-      if (isExpected(error) || isRefused) return { Error: error.message }
+      if (error instanceof ModuleRejected || isRefused) return { Error: error.message }
       this.#parts.log.error({ err: error, module: descriptor.name }, 'wasm module registration failed')
       return { Error: 'registration failed; see the gateway log' }
     }
@@ -342,8 +342,4 @@ export class Registry {
     this.#last = result.catch(() => {})
     return result
   }
-}
-
-function isExpected(error: unknown): error is ModuleRejected | BadModule {
-  return error instanceof ModuleRejected || error instanceof BadModule
 }

@@ -102,7 +102,7 @@ export class SavedLines {
     if (this.notLoaded.size > 0 && this.#parts.saved.isShared) this.#retryLater()
   }
 
-  /** @param saved undefined if it was removed. @throws ModuleRejected, BadModule; nothing has changed then */
+  /** @param saved undefined if it was removed. @throws ModuleRejected; nothing has changed then */
   async #apply(id: string, saved: SavedLine | undefined): Promise<void> {
     const { table, log } = this.#parts
     const line = [...this.#lines].find(({ firstUuid }) => firstUuid === id)
@@ -167,7 +167,7 @@ export class SavedLines {
  *
  * @param own its registered versions
  * @returns its modules
- * @throws ModuleRejected, BadModule if the current version or the one on trial cannot be loaded
+ * @throws ModuleRejected if the current version or the one on trial cannot be loaded
  */
 async function loadLine(
   saved: SavedLine,

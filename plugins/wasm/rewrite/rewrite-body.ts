@@ -2,9 +2,27 @@
  * Rewrites a function body: burns fuel at its entry, at back edges of loops and at code that only branches reach; counts
  * the stack of recursive functions; marks the memory chunks of stores.
  */
-import { Assembler } from './assembler.ts'
 import type { BodyTraits } from './body-traits.ts'
 import { ByteReader } from './byte-reader.ts'
+import { ByteWriter } from './byte-writer.ts'
+import {
+  access,
+  add,
+  type Code,
+  global,
+  i32,
+  indexed,
+  local,
+  op,
+  setGlobal,
+  setLocal,
+  shiftLeft,
+  shiftRight,
+  signed,
+  sub,
+  teeLocal,
+  trapWhen,
+} from './code.ts'
 import { FuelMeter, type Region } from './fuel-meter.ts'
 import { weightOf } from './fuel-weights.ts'
 import { Instruction, storedType } from './instruction.ts'
@@ -39,7 +57,7 @@ interface OpenBlock {
 export class BodyRewriter {
   readonly #plan: Plan
   readonly #instruction = new Instruction()
-  readonly #out = new Assembler()
+  readonly #out = new ByteWriter()
   /** Additional local variables by purpose, in order of declaration. */
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
@@ -64,7 +82,7 @@ export class BodyRewriter {
   }
 
   /** Appends the size and the content of the rewritten body. */
-  rewrite(body: Range, type: FunctionType, traits: BodyTraits, into: Assembler): void {
+  rewrite(body: Range, type: FunctionType, traits: BodyTraits, into: ByteWriter): void {
     const { bytes } = this.#plan.parts
     const reader = new ByteReader(bytes, body.from, body.to)
     const { groups, groupCount, count } = readLocals(reader)
@@ -82,21 +100,16 @@ export class BodyRewriter {
     meter.begin(traits.hasLoop && !traits.catches)
     this.#enter()
     const isWrapped = meter.isLocal || this.#countsStack
-    if (isWrapped) {
-      out.byte(OP.block)
-      this.#blockType(type.results)
-    }
+    if (isWrapped) out.write([OP.block, ...this.#blockType(type.results)])
     this.#code(reader)
-    if (isWrapped) {
-      // The end of the body closed the wrapping block, the target of all branches out of the function.
-      this.#leave()
-    }
+    // The end of the body closed the wrapping block, the target of all branches out of the function.
+    if (isWrapped) this.#leave()
     meter.end()
     if (isWrapped) out.byte(OP.end)
-    const declared = new Assembler()
+    const declared = new ByteWriter()
     declared.u32(groupCount + this.#extra.size)
     declared.copy(bytes, groups.from, groups.to)
-    for (const { type: extraType } of this.#extra.values()) declared.all([1, extraType])
+    for (const { type: extraType } of this.#extra.values()) declared.write([1, extraType])
     into.u32(declared.length + out.length)
     into.copy(declared.view())
     into.copy(out.view())
@@ -119,7 +132,7 @@ export class BodyRewriter {
         this.#open(reader.at, isReachable)
       } else if (op === OP.end && blocks.at(-1)?.again) {
         // Leaves the loop after the first copy of the body; a branch continues with the second.
-        this.#out.all([OP.br, 2, OP.end])
+        this.#out.write([OP.br, 2, OP.end])
         reader.at = this.#openAgain()
         isReachable = true
       } else if (op === OP.end || op === OP.delegate) {
@@ -198,7 +211,7 @@ export class BodyRewriter {
     this.#out.byte(OP.block)
     this.#out.copy(this.#plan.parts.bytes, start + 1, end)
     this.#copy()
-    this.#out.all([OP.block, EMPTY_BLOCK])
+    this.#out.write([OP.block, EMPTY_BLOCK])
   }
 
   /** Starts the second copy of a loop body. @returns the position to read from */
@@ -228,20 +241,21 @@ export class BodyRewriter {
 
   /** Writes `br` and `br_if` with adjusted labels, and burns the fuel of the next iteration. */
   #branch(): void {
-    const { op, index } = this.#instruction
+    const { op: code, index } = this.#instruction
     const target: OpenBlock | undefined = this.#blocks[this.#blocks.length - 1 - index]
     const label = index + this.#labels - (target?.labels ?? 0)
     if (!target?.body || target.again) {
-      this.#out.byte(op)
-      this.#out.u32(label)
+      this.#out.write(indexed(code, label))
       return
     }
-    const isConditional = op === OP.brIf
-    if (isConditional) this.#out.all([OP.if, EMPTY_BLOCK])
-    this.#meter.repeat(target.body, this.#outOfFuel + (isConditional ? 1 : 0))
-    this.#out.byte(OP.br)
-    this.#out.u32(label + (isConditional ? 1 : 0))
-    if (isConditional) this.#out.byte(OP.end)
+    if (code === OP.br) {
+      this.#meter.repeat(target.body, this.#outOfFuel)
+      this.#out.write(indexed(OP.br, label))
+      return
+    }
+    this.#out.write([OP.if, EMPTY_BLOCK])
+    this.#meter.repeat(target.body, this.#outOfFuel + 1)
+    this.#out.write(indexed(OP.br, label + 1), [OP.end])
   }
 
   /** Marks the targets of `br_table`. */
@@ -263,39 +277,33 @@ export class BodyRewriter {
 
   /** Writes fuel and stack accounting at the entry. */
   #enter(): void {
-    const out = this.#out
     const { stack } = this.#plan.global
     this.#meter.enter(this.#traits.isLeaf)
     if (!this.#countsStack) return
-    out.globalGet(stack)
-    out.i32(this.#frameBytes)
-    out.byte(OP.i32Sub)
-    if (this.#traits.catches) out.localTee(this.#local('stack', VALUE.i32))
-    out.globalSet(stack)
-    out.globalGet(stack)
-    out.i32(0)
-    out.byte(OP.i32LtS)
-    out.trapIf()
+    const left = sub(global(stack), i32(this.#frameBytes))
+    this.#out.write(
+      setGlobal(stack, this.#traits.catches ? teeLocal(this.#stackLocal, left) : left),
+      trapWhen(op(OP.i32LtS, global(stack), i32(0))),
+    )
   }
 
   /** Before a return: stores fuel and stack in their globals. */
   #leave(): void {
-    const out = this.#out
     const { stack } = this.#plan.global
     this.#meter.spill()
     if (!this.#countsStack) return
-    if (this.#traits.catches) out.localGet(this.#local('stack', VALUE.i32))
-    else out.globalGet(stack)
-    out.i32(this.#frameBytes)
-    out.byte(OP.i32Add)
-    out.globalSet(stack)
+    const left = this.#traits.catches ? local(this.#stackLocal) : global(stack)
+    this.#out.write(setGlobal(stack, add(left, i32(this.#frameBytes))))
   }
 
   /** Restores the stack counter after an exception. */
   #restoreStack(): void {
     if (!this.#traits.catches) return
-    this.#out.localGet(this.#local('stack', VALUE.i32))
-    this.#out.globalSet(this.#plan.global.stack)
+    this.#out.write(setGlobal(this.#plan.global.stack, local(this.#stackLocal)))
+  }
+
+  get #stackLocal(): number {
+    return this.#local('stack', VALUE.i32)
   }
 
   /** Starts a region for long conditional code. */
@@ -321,13 +329,10 @@ export class BodyRewriter {
       case OP.return:
         this.#return()
         return
-      case OP.returnCall: {
+      case OP.returnCall:
         this.#leave()
-        const replaced = this.#plan.replacements.get(index)
-        this.#out.byte(OP.returnCall)
-        this.#out.u32(replaced ?? index)
+        this.#out.write(indexed(OP.returnCall, this.#plan.replacements.get(index) ?? index))
         return
-      }
       case OP.returnCallIndirect:
         this.#leave()
         this.#copy()
@@ -339,10 +344,10 @@ export class BodyRewriter {
         this.#copy()
         return
       case OP.memorySize:
-        this.#out.globalGet(this.#plan.memories[index].size)
+        this.#out.write(global(this.#plan.memories[index].size))
         return
       case OP.memoryGrow:
-        this.#meter.around(() => this.#out.call(this.#plan.memories[index].grow))
+        this.#callAdded(this.#plan.memories[index].grow)
         return
       case OP.memoryFill:
       case OP.memoryCopy:
@@ -353,16 +358,13 @@ export class BodyRewriter {
         return
       case OP.tableGrow:
         this.#noteDirty()
-        this.#meter.around(() => this.#out.call(this.#plan.tables[index].grow))
+        this.#callAdded(this.#plan.tables[index].grow)
         return
       case OP.tableFill:
       case OP.tableCopy:
       case OP.tableInit:
         this.#noteDirty()
-        this.#burnForCount(() => {
-          this.#out.i32(UNITS_OF_PLACE_SHIFT)
-          this.#out.byte(OP.i32Shl)
-        })
+        this.#burnForCount((count) => shiftLeft(count, UNITS_OF_PLACE_SHIFT))
         this.#copy()
         return
       case OP.tableSet:
@@ -380,8 +382,13 @@ export class BodyRewriter {
   #call(index: number): void {
     const replaced = this.#plan.replacements.get(index)
     if (replaced === undefined) this.#meter.around(() => this.#copy())
-    else if (replaced === this.#plan.allocation) this.#meter.around(() => this.#out.call(replaced))
-    else this.#out.call(replaced)
+    else if (replaced === this.#plan.allocation) this.#callAdded(replaced)
+    else this.#out.write(indexed(OP.call, replaced))
+  }
+
+  /** Calls an added function that burns fuel. */
+  #callAdded(index: number, ...operands: readonly Code[]): void {
+    this.#meter.around(() => this.#out.write(indexed(OP.call, index, ...operands)))
   }
 
   #return(): void {
@@ -392,65 +399,43 @@ export class BodyRewriter {
 
   /** Saves value and address while the chunk is marked. */
   #store(type: number): void {
-    const out = this.#out
     const { index, offset } = this.#instruction
+    const { exchange, memories } = this.#plan
     const value = this.#local(`value ${type}`, type)
     const address = this.#local('address', VALUE.i32)
-    out.localSet(value)
-    out.localTee(address)
-    if (offset > 0) {
-      out.i32(offset)
-      out.byte(OP.i32Add)
-    }
-    out.i32(CHUNK_SHIFT)
-    out.byte(OP.i32ShrU)
-    out.i32(1)
-    out.access(OP.i32Store8, this.#plan.exchange, this.#plan.memories[index].chunks)
-    out.localGet(address)
-    out.localGet(value)
+    const written = offset > 0 ? add(teeLocal(address), i32(offset)) : teeLocal(address)
+    this.#out.write(
+      setLocal(value),
+      access(OP.i32Store8, exchange, memories[index].chunks, shiftRight(written, CHUNK_SHIFT), i32(1)),
+      local(address),
+      local(value),
+    )
     this.#copy()
   }
 
   /** Destination, source or value, and count are on the stack. */
   #bulk(memory: number): void {
-    const out = this.#out
     if (!this.#plan.limits.restores) {
-      this.#burnForCount(() => {
-        out.i32(BYTES_OF_UNIT_SHIFT)
-        out.byte(OP.i32ShrU)
-      })
+      this.#burnForCount((count) => shiftRight(count, BYTES_OF_UNIT_SHIFT))
       this.#copy()
       return
     }
     const [count, middle, to] = ['count', 'middle', 'to'].map((name) => this.#local(name, VALUE.i32))
-    out.localSet(count)
-    out.localSet(middle)
-    out.localSet(to)
-    this.#meter.around(() => {
-      out.localGet(to)
-      out.localGet(count)
-      out.call(this.#plan.memories[memory].mark)
-    })
-    out.localGet(to)
-    out.localGet(middle)
-    out.localGet(count)
+    this.#out.write(setLocal(count), setLocal(middle), setLocal(to))
+    this.#callAdded(this.#plan.memories[memory].mark, local(to), local(count))
+    this.#out.write(local(to), local(middle), local(count))
     this.#copy()
   }
 
-  /** @param toUnits converts the count on the stack to units */
-  #burnForCount(toUnits: () => void): void {
+  /** The count is on the stack. */
+  #burnForCount(toUnits: (count: Code) => Code): void {
     const count = this.#local('count', VALUE.i32)
-    this.#out.localTee(count)
-    this.#meter.around(() => {
-      this.#out.localGet(count)
-      toUnits()
-      this.#out.call(this.#plan.burn)
-    })
+    this.#out.write(teeLocal(count))
+    this.#callAdded(this.#plan.burn, toUnits(local(count)))
   }
 
   #noteDirty(): void {
-    this.#out.i32(1)
-    this.#out.globalSet(this.#plan.global.dirty)
+    this.#out.write(setGlobal(this.#plan.global.dirty, i32(1)))
   }
 
   #copy(): void {
@@ -465,10 +450,9 @@ export class BodyRewriter {
     return index
   }
 
-  #blockType(results: readonly number[]): void {
-    if (results.length === 0) this.#out.byte(EMPTY_BLOCK)
-    else if (results.length === 1) this.#out.byte(results[0])
-    else this.#out.signed(this.#plan.types.indexOf([], results))
+  #blockType(results: readonly number[]): Code {
+    if (results.length === 0) return [EMPTY_BLOCK]
+    return results.length === 1 ? results : signed(this.#plan.types.indexOf([], results))
   }
 }
 

@@ -58,7 +58,7 @@ interface GuestOutput {
   readonly body: Buffer
 }
 
-const CONTINUE: CheckedOutput = Object.freeze({
+export const CONTINUE: CheckedOutput = Object.freeze({
   action: 'continue',
   status: null,
   headers: [],

@@ -38,42 +38,41 @@ export function differences(expected: Expectation, observed: Observed): string[]
     return [`expected to fail with ${show(expected.fails)}, but ${observed.failure ?? 'it did not fail'}`]
   }
   if (observed.failure !== null) return [`the call failed: ${observed.failure}`]
-  const found: string[] = []
-  const check = (what: string, isSame: boolean, wanted: unknown, actual: unknown) => {
-    if (!isSame) found.push(`${what}: expected ${show(wanted)}, got ${show(actual)}`)
-  }
-  const { action, status, headers_remove, body, events, text, pieces, choice, fetches, logs, metrics } =
-    expected
-  if (action !== undefined) check('action', action === observed.action, action, observed.action)
-  if (status !== undefined) check('status', status === observed.status, status, observed.status)
-  for (const member of ['headers', 'headers_set', 'headers_add'] as const) {
+  return MEMBERS.flatMap((member) => {
     const wanted = expected[member]
-    if (wanted !== undefined) check(member, hasHeaders(observed[member], wanted), wanted, observed[member])
-  }
-  if (headers_remove !== undefined) {
-    check(
-      'headers_remove',
-      isDeepStrictEqual(headers_remove, observed.headers_remove),
-      headers_remove,
-      observed.headers_remove,
-    )
-  }
-  if (body !== undefined) check('body', isBody(observed.body, body), body, observed.body)
-  if (events !== undefined) check('events', hasEvents(observed.events, events), events, observed.events)
-  if (text !== undefined) check('text', text === observed.pieces.join(''), text, observed.pieces.join(''))
-  if (pieces !== undefined)
-    check('pieces', isDeepStrictEqual(pieces, observed.pieces), pieces, observed.pieces)
-  if (choice !== undefined) check('choice', choice === observed.choice, choice, observed.choice)
-  if (fetches !== undefined)
-    check('fetches', hasFetches(observed.fetches, fetches), fetches, observed.fetches)
-  if (logs !== undefined) {
-    const isSame =
-      logs.length === observed.logs.length && logs.every((line, i) => isText(observed.logs[i], line))
-    check('logs', isSame, logs, observed.logs)
-  }
-  if (metrics !== undefined)
-    check('metrics', isDeepStrictEqual(metrics, observed.metrics), metrics, observed.metrics)
-  return found
+    if (wanted === undefined) return []
+    const actual = observedMember(member, observed)
+    const fits = FITS[member] ?? isDeepStrictEqual
+    return fits(actual as never, wanted as never)
+      ? []
+      : [`${member}: expected ${show(wanted)}, got ${show(actual)}`]
+  })
+}
+
+export type Member = Exclude<keyof Expectation, 'fails'>
+
+const MEMBERS: readonly Member[] = [
+  ...(['action', 'status', 'headers', 'headers_set', 'headers_add', 'headers_remove', 'body'] as const),
+  ...(['events', 'text', 'pieces', 'choice', 'fetches', 'logs', 'metrics'] as const),
+]
+
+/** Comparisons of members that may differ from what is expected, or are patterns. */
+const FITS: Readonly<Partial<Record<Member, (actual: never, expected: never) => boolean>>> = {
+  headers: hasHeaders,
+  headers_set: hasHeaders,
+  headers_add: hasHeaders,
+  body: isBody,
+  events: hasEvents,
+  fetches: hasFetches,
+  logs: hasLines,
+}
+
+export function observedMember(member: Member, observed: Observed): unknown {
+  return member === 'text' ? observed.pieces.join('') : observed[member]
+}
+
+function hasLines(actual: readonly string[], expected: readonly ExpectedText[]): boolean {
+  return actual.length === expected.length && expected.every((line, i) => isText(actual[i], line))
 }
 
 function hasHeaders(

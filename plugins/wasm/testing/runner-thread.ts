@@ -38,37 +38,12 @@ parentPort?.on('message', async (request: ThreadRequest) => {
 })
 parentPort?.postMessage('ready')
 
-async function run({
-  exportName,
-  input,
-  tenant,
-  fuel,
-  bodyByteUnits,
-  ...call
-}: ThreadCall): Promise<ThreadResult> {
-  nowMs = call.nowMs
+async function run({ nowMs: calledAtMs, ...call }: ThreadCall): Promise<ThreadResult> {
+  nowMs = calledAtMs
   memoryBytes = 0
-  if (!guest.isReady(tenant)) await guest.open(tenant)
-  const read = (output: Buffer | null) => output && Uint8Array.from(output)
-  const { value, report } = guest.call({ exportName, input, tenant, fuel, bodyByteUnits, read })
-  const { failure, logs, counted, durationUs } = report
-  return {
-    output: value,
-    problem: failure?.message ?? null,
-    isOutOfFuel: failure?.kind === 'fuel',
-    logs: logs.map(([level, text]) => ({ level, text })),
-    counted: toPairs(counted),
-    elapsedMs: durationUs / 1000,
-    fuel: report.fuel,
-    memoryBytes,
-  }
-}
-
-/** @param counted name and delta in turns */
-function toPairs(counted: readonly (string | number)[]): [string, number][] {
-  const pairs: [string, number][] = []
-  for (let at = 0; at < counted.length; at += 2) pairs.push([String(counted[at]), Number(counted[at + 1])])
-  return pairs
+  if (!guest.isReady(call.tenant)) await guest.open(call.tenant)
+  const { value, report } = guest.call({ ...call, read: (output) => output && Uint8Array.from(output) })
+  return { output: value, report, memoryBytes }
 }
 
 /** The same seed gives the same bytes. */
