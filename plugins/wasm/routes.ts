@@ -1,7 +1,7 @@
 /** The /wasm routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
-import { tenantOf } from './hooks/request-facts.ts'
+import { tenantOf } from './hooks/phase-message.ts'
 import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
 import {
   ChangeModule,

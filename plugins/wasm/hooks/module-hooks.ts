@@ -45,7 +45,7 @@ import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-re
 import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
-import { requestFacts } from './request-facts.ts'
+import { requestFacts } from './phase-message.ts'
 
 /** State of a request. */
 interface RequestNote {

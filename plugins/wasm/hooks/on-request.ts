@@ -6,7 +6,7 @@ import type { Chain } from './active-modules.ts'
 import { applyEdits, toWire } from './header-edits.ts'
 import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import { guestInput } from './request-facts.ts'
+import { guestInput } from './phase-message.ts'
 
 /** @throws payload_too_large (413) when a module needs a body that is too large to be shown, wasm_module_failed (500) */
 export function runOnRequest(

@@ -16,7 +16,7 @@ import type { ActiveModules, Chain } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
 import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import { guestInput } from './request-facts.ts'
+import { guestInput } from './phase-message.ts'
 
 /** Types of streamed bodies; only the first has events. */
 const STREAM_TYPES: ReadonlySet<string> = new Set([

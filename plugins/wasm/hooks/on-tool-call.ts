@@ -4,8 +4,7 @@ import { ABI_VERSION, type GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { ActiveModules } from './active-modules.ts'
 import { selectForTool } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import type { PhaseOrigin } from './phase-message.ts'
-import { callerTenant } from './request-facts.ts'
+import { callerTenant, type PhaseOrigin } from './phase-message.ts'
 
 const REFUSED = 'The call was refused.'
 /** The tool runner handles cancelled calls itself. */

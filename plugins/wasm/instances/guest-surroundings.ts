@@ -26,7 +26,7 @@ export function guestSurroundings(
       return names.has(name)
     },
   }
-  return { logLevel: guestLogLevel(logLevel), hostFunctions: (facts) => hostFunctions(host, facts) }
+  return { logLevel: guestLogLevel(logLevel), hostFunctions: (instance) => hostFunctions(host, instance) }
 }
 
 /** Result of `get_log_level`: 1 debug, 2 info, 3 warn, 4 error; higher disables logging. */

@@ -1,7 +1,7 @@
 /** Instances of one module on a thread: each call gets a restored or a warm instance; failed instances are discarded. */
 import { performance } from 'node:perf_hooks'
-import { FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
-import type { CallReport, LoadedModule, PhaseItem } from '../threads/guest-task.ts'
+import { DESCRIBE_EXPORT, FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
+import type { CallReport, LoadedModule, PhaseItem, StartedModule } from '../threads/guest-task.ts'
 import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
 import { BadOutput, OutputMemo, type PhaseOutput } from './guest-output.ts'
 
@@ -208,5 +208,28 @@ export class Guests {
     for (const uuid of this.#guests.keys()) if (!kept.has(uuid)) this.#guests.delete(uuid)
     for (const module of modules)
       if (!this.#guests.has(module.uuid)) this.#guests.set(module.uuid, new Guest(module, this.#options))
+  }
+}
+
+/** Longest description, bytes. */
+const MAX_DESCRIPTION = 65_536
+
+/** The trial start of a module at its registration: starts an instance, and calls `describe` if the module exports it. Never rejects. */
+export async function describeModule(
+  module: LoadedModule,
+  surroundings: GuestSurroundings,
+  hasDescribe: boolean,
+): Promise<StartedModule> {
+  let startFuel = 0
+  try {
+    const instance = await GuestInstance.open(module, surroundings)
+    startFuel = instance.burntFuel
+    if (!hasDescribe) return { failure: null, json: null, startFuel }
+    const output = instance.run(DESCRIBE_EXPORT, new Uint8Array(0), null, module.fuel)
+    if (output !== null && output.length > MAX_DESCRIPTION)
+      return { failure: 'the description is too long', json: null, startFuel }
+    return { failure: null, json: output?.toString('utf8') ?? null, startFuel }
+  } catch (error) {
+    return { failure: toFailure(error).message, json: null, startFuel }
   }
 }

@@ -2,7 +2,7 @@
 import { createHmac, hash } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
-import type { InstanceFacts } from './guest-instance.ts'
+import type { GuestInstance } from './guest-instance.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
@@ -34,20 +34,21 @@ export interface HostParts {
 
 export function hostFunctions(
   { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
-  facts: InstanceFacts,
+  instance: GuestInstance,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
-  const { owner, counted } = facts
+  const { counted, module } = instance
+  const owner = module.kvOwner
   const keyOf = (exchange: GuestExchange, offset: bigint): Uint8Array | null => {
     const block = exchange.read(offset)
     if (block === null || block.length > MAX_KEY_BYTES) return null
     exchange.burn(WORK_UNITS.kept)
-    return stateKey(owner, facts.tenant(), textOf(block))
+    return stateKey(owner, instance.tenant, textOf(block))
   }
   /** Exceptions would end the guest's call, which only exceeded limits may do. */
   const bind =
     (otherwise: bigint, call: HostCall) =>
     (...args: bigint[]): bigint => {
-      const exchange = facts.exchange()
+      const { exchange } = instance
       if (exchange === null) return otherwise
       try {
         return call(exchange, ...args)

@@ -8,8 +8,8 @@ import { ModuleNeedsSchema, ModuleSettingsSchema } from '../wire.ts'
 const DescriptionSchema = Type.Object({
   abi: Type.Integer({ minimum: 1 }),
   needs: Type.Optional(ModuleNeedsSchema),
-  instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')])),
-  on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
+  instance: Type.Optional(Type.Enum(['fresh', 'reuse', 'shared'])),
+  on_failure: Type.Optional(Type.Enum(['open', 'closed'])),
   settings: Type.Optional(ModuleSettingsSchema),
 })
 export type Description = Static<typeof DescriptionSchema>

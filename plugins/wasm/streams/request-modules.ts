@@ -1,7 +1,7 @@
 /** The modules that see the streams or texts of one request. */
 import type { RequestContext } from '#kernel'
 import { toPairs } from '../hooks/phase-head.ts'
-import { requestFacts } from '../hooks/request-facts.ts'
+import { requestFacts } from '../hooks/phase-message.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 
 /** With the member `request` of the head of each as JSON, encoded once. */

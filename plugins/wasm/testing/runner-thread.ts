@@ -1,8 +1,7 @@
 /** Entry of the thread that runs the guest of a runner, so that a guest that does not return can be terminated. */
 import { createHash } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
-import { describeModule } from '../instances/describe-module.ts'
-import { Guest } from '../instances/guest.ts'
+import { describeModule, Guest } from '../instances/guest.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { SHORT_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'

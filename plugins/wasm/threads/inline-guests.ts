@@ -3,7 +3,7 @@ import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
 import { type Guest, type GuestCall, type GuestOptions, Guests } from '../instances/guest.ts'
 import type { PendingCounts } from '../instances/shared-state.ts'
-import { openStreamRun } from '../streams/open-run.ts'
+import { openStreamRun } from '../streams/text-run.ts'
 import type {
   GuestFailure,
   LoadedModule,
