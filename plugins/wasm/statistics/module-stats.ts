@@ -18,27 +18,6 @@ const FAILED = 1
 const TIME_US = 2
 const MAX_TIME_US = 3
 
-interface ExecutionTotals {
-  readonly total: number
-  readonly successful: number
-  readonly failed: number
-  /** Microseconds */
-  readonly timeUs: number
-  readonly maxTimeUs: number
-}
-
-interface ModuleTotals {
-  readonly failed: number
-  /** Microseconds */
-  readonly timeUs: number
-  /** Units */
-  readonly fuel: number
-  /** Of one call. */
-  readonly maxFuel: number
-  /** Milliseconds since 1970; null if not suspended. */
-  readonly suspendedUntilMs: number | null
-}
-
 interface BreakerSettings {
   /** Failures in a row that suspend a module. */
   readonly failures: number
@@ -142,8 +121,8 @@ export class ModuleStats {
     return untilMs !== 0 && untilMs > Date.now()
   }
 
-  /** Totals of one module. */
-  ofModule(row: number): ModuleTotals {
+  /** Totals of one module: fuel in units, `maxFuel` of one call; `suspendedUntilMs` is null if it is not suspended. */
+  ofModule(row: number) {
     return {
       failed: this.#sum(row, MODULE_FAILED),
       timeUs: this.#sum(row, MODULE_TIME_US),
@@ -162,7 +141,8 @@ export class ModuleStats {
     return BigInt(Math.round(this.#most(row, LAST_ACCESSED_MS) * 1_000)) * 1_000n
   }
 
-  totals(): ExecutionTotals {
+  /** Totals of all modules. */
+  totals() {
     const row = this.#columnSize / ROW - 1
     // The total is the sum of the parts that were read: other threads count meanwhile.
     const [successful, failed] = [this.#sum(row, SUCCESSFUL), this.#sum(row, FAILED)]
