@@ -18,21 +18,19 @@ import {
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
 import { ModuleFetches } from '../fetch/module-fetches.ts'
-import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { guestSurroundings } from '../instances/host-functions.ts'
 import { PendingCounts, SharedState } from '../instances/shared-state.ts'
 import { ModuleTargetChooser } from '../pick/module-target-chooser.ts'
 import { WasmPolicy, type WasmPolicyParts } from '../pick/wasm-policy.ts'
-import { recordedStream } from '../recording/recorded-step.ts'
-import { RecordedStream } from '../recording/recorded-stream.ts'
+import { RecordedStream, recordedStream } from '../recording/recorded-step.ts'
 import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording.ts'
 import { CallStatistics } from '../statistics/call-statistics.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
-import { RequestModules } from '../streams/request-modules.ts'
 import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/shadow-streams.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
 import { StreamBatcher } from '../streams/stream-batcher.ts'
-import { StreamSession } from '../streams/stream-session.ts'
+import { RequestModules, StreamSession } from '../streams/stream-session.ts'
 import { TextSession } from '../streams/text-session.ts'
 import { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
@@ -278,8 +276,7 @@ export class ModuleHooks {
     const keep = selected.length === 0 ? null : this.#recorder.openStream()
     if (keep === null) return stream
     const headers = { request: [...ctx.requestHeaders], response: responseHeaders }
-    const [request, { status }] = [requestFacts(ctx, false), ctx]
-    return new RecordedStream(stream, (events) => keep(recordedStream(request, status, headers, events)))
+    return new RecordedStream(stream, recordedStream(requestFacts(ctx, false), ctx.status, headers), keep)
   }
 
   #throughModules(

@@ -1,8 +1,8 @@
-/** Host functions of the module interface. Failed calls return 0; only exceeded limits end the guest's call. */
-import { createHmac, hash } from 'node:crypto'
+/** Host functions of the module interface, and the surroundings that all guests of one thread share. Failed calls return 0; only exceeded limits end the guest's call. */
+import { createHmac, hash, randomBytes } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
-import type { GuestInstance } from './guest-instance.ts'
+import type { GuestInstance, GuestSurroundings } from './guest-instance.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
@@ -22,7 +22,7 @@ const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
 
 type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
 
-export interface HostParts {
+interface HostParts {
   readonly state: SharedState
   nowMs(): number
   randomBytes(count: number): Uint8Array
@@ -32,7 +32,7 @@ export interface HostParts {
   readonly pendingCounts?: PendingCounts
 }
 
-export function hostFunctions(
+function hostFunctions(
   { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
   instance: GuestInstance,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
@@ -109,4 +109,35 @@ export function hostFunctions(
 
 function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
+}
+
+/** Counter names of one module; bounds the number of metric series. */
+export const MAX_COUNTED_NAMES = 32
+
+/** @param logLevel of the gateway, by name */
+export function guestSurroundings(
+  state: SharedState,
+  logLevel: string,
+  parts: Partial<Pick<HostParts, 'nowMs' | 'randomBytes' | 'pendingCounts'>> = {},
+): GuestSurroundings {
+  const countedNames = new Map<string, Set<string>>()
+  const host: HostParts = {
+    state,
+    nowMs: () => Date.now(),
+    randomBytes,
+    ...parts,
+    mayCount(owner, name) {
+      const names = countedNames.get(owner) ?? new Set()
+      countedNames.set(owner, names)
+      if (names.size < MAX_COUNTED_NAMES) names.add(name)
+      return names.has(name)
+    },
+  }
+  return { logLevel: guestLogLevel(logLevel), hostFunctions: (instance) => hostFunctions(host, instance) }
+}
+
+/** Result of `get_log_level`: 1 debug, 2 info, 3 warn, 4 error; higher disables logging. */
+function guestLogLevel(level: string): number {
+  const place = ['trace', 'debug', 'info', 'warn', 'error'].indexOf(level)
+  return place < 0 ? 0x7fff_ffff : Math.max(1, place)
 }

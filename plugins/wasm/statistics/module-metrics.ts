@@ -1,7 +1,7 @@
 /** Prometheus series of modules, by name, attach point and outcome. */
 import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../../wasm-sdk/abi.ts'
-import { MAX_COUNTED_NAMES } from '../instances/guest-surroundings.ts'
+import { MAX_COUNTED_NAMES } from '../instances/host-functions.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 
 const OUTCOMES = [

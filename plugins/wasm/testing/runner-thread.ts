@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import { describeModule, Guest } from '../instances/guest.ts'
-import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { guestSurroundings } from '../instances/host-functions.ts'
 import { SHORT_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import {

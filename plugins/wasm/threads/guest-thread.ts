@@ -2,7 +2,7 @@
 import { threadId, workerData } from 'node:worker_threads'
 import { PhaseRun } from '../hooks/run-phase.ts'
 import { describeModule, type Guest, Guests } from '../instances/guest.ts'
-import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { guestSurroundings } from '../instances/host-functions.ts'
 import { POOL_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import { openStreamRun } from '../streams/text-run.ts'
