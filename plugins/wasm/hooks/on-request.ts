@@ -2,9 +2,8 @@
 import type { RequestContext, WholeResponse } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { EditKind } from '../threads/guest-task.ts'
-import type { Chain } from './active-modules.ts'
+import { type Chain, selectModules } from './active-modules.ts'
 import { applyEdits, toWire } from './header-edits.ts'
-import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { guestInput } from './phase-message.ts'
 
@@ -15,7 +14,7 @@ export function runOnRequest(
   ctx: RequestContext,
   maxBodyBytes: number,
 ): WholeResponse | undefined | Promise<WholeResponse | undefined> {
-  const modules = selectModules(chain.modules, chain.isSelective, ctx)
+  const modules = selectModules(chain, ctx)
   if (modules.length === 0) return undefined
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
   if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)

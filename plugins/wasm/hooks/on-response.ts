@@ -4,6 +4,7 @@
  */
 import {
   type GatewayError,
+  headerOf,
   type IncomingResponse,
   type RequestContext,
   renderError,
@@ -12,9 +13,8 @@ import {
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
-import type { ActiveModules, Chain } from './active-modules.ts'
+import { type ActiveModules, type Chain, selectModules } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
-import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { guestInput } from './phase-message.ts'
 
@@ -44,7 +44,7 @@ export interface ResponseParts {
 /** Media types are compared without case and parameters (RFC 9110 §8.3.1). */
 export function isStream({ headers }: IncomingResponse): boolean {
   const type = headerOf(headers, 'content-type')
-  return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
+  return type !== undefined && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
 }
 
 /** Returns true for the gateway's own response to a failed access check. */
@@ -52,13 +52,8 @@ function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): 
   return (
     ctx.identity === null &&
     REFUSED_STATUSES.includes(status) &&
-    headerOf(headers, 'x-weir-error-code') !== null
+    headerOf(headers, 'x-weir-error-code') !== undefined
   )
-}
-
-function headerOf(headers: readonly string[], name: string): string | null {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
-  return null
 }
 
 /** @param errorSeen OnError was called for this request */
@@ -113,7 +108,7 @@ async function onePhase(
 ): Promise<PhaseEnd | null> {
   const { status, headers, body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null
-  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefused)
+  const selected = selectModules(chain, ctx, isRefused)
   const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
   if (modules.length === 0) return null
   const end = await phases.run(

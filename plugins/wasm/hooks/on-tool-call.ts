@@ -1,8 +1,7 @@
 /** The OnToolCall attach point: before the gateway runs a tool, modules may reject the call or change its arguments. */
 import type { CalledTool, GuardDecision, GuardedCall, ToolCallGuard } from '#kernel'
 import { ABI_VERSION, type GuestInput } from '../../../wasm-sdk/abi.ts'
-import type { ActiveModules } from './active-modules.ts'
-import { selectForTool } from './matcher.ts'
+import { type ActiveModules, selectForTool } from './active-modules.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { callerTenant, type PhaseOrigin } from './phase-message.ts'
 
@@ -23,8 +22,8 @@ export class ToolCallModules implements ToolCallGuard {
 
   /** @throws wasm_module_failed if a fail-closed module failed; the call does not run */
   async check(call: GuardedCall): Promise<GuardDecision> {
-    const { modules, isSelective, shadows } = this.#active.chain('OnToolCall')
-    const selected = selectForTool(modules, isSelective, call)
+    const chain = this.#active.chain('OnToolCall')
+    const selected = selectForTool(chain, call)
     if (selected.length === 0) return CONTINUE
     const message = {
       point: 'OnToolCall' as const,
@@ -35,7 +34,7 @@ export class ToolCallModules implements ToolCallGuard {
       origin: NO_REQUEST,
       fetched: null,
     }
-    return toDecision(await this.#phases.run(selected, message, shadows))
+    return toDecision(await this.#phases.run(selected, message, chain.shadows))
   }
 }
 
