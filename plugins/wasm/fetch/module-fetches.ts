@@ -2,6 +2,7 @@
 import { threadId } from 'node:worker_threads'
 import { defineCommand, type Host } from '#kernel'
 import type { FetchedHead } from '../../../wasm-sdk/abi.ts'
+import type { WasmConfig } from '../config.ts'
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
 import type { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
@@ -47,13 +48,6 @@ export function failedFetch(error: NonNullable<FetchedHead['error']>): FetchResu
   return { head: { error, status: 0, headers: [], body_bytes: 0 }, body: NO_BODY }
 }
 
-interface FetchLimits {
-  /** All fetches of a module in one phase of one request, milliseconds. */
-  readonly timeoutMs: number
-  /** Their number. */
-  readonly maxPerCall: number
-}
-
 /** Origin of a fetch; a request can also be cancelled by the gateway. */
 interface FetchOrigin extends PhaseOrigin {
   readonly isFailing?: boolean
@@ -61,14 +55,14 @@ interface FetchOrigin extends PhaseOrigin {
 }
 
 export class ModuleFetches {
-  readonly limits: FetchLimits
+  readonly limits: Pick<WasmConfig['fetch'], 'timeoutMs' | 'maxPerCall'>
   readonly #host: Pick<Host, 'command' | 'log'>
   readonly #metrics: Pick<ModuleMetrics, 'fetched'>
   #next = 0
 
   constructor(
     host: Pick<Host, 'command' | 'log'>,
-    limits: FetchLimits,
+    limits: Pick<WasmConfig['fetch'], 'timeoutMs' | 'maxPerCall'>,
     metrics: Pick<ModuleMetrics, 'fetched'>,
   ) {
     this.#host = host

@@ -16,7 +16,7 @@ import type { LoadedModule } from '../threads/guest-task.ts'
 import { type ActiveModules, type Chain, selectModules } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import { guestInput } from './phase-message.ts'
+import { messageOf } from './phase-message.ts'
 
 /** Types of streamed bodies; only the first has events. */
 const STREAM_TYPES: ReadonlySet<string> = new Set([
@@ -106,27 +106,19 @@ async function onePhase(
   response: IncomingResponse,
   { point, chain, isRefused, error }: ResponsePhase,
 ): Promise<PhaseEnd | null> {
-  const { status, headers, body } = response
+  const { body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null
   const selected = selectModules(chain, ctx, isRefused)
   const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
   if (modules.length === 0) return null
-  const end = await phases.run(
-    modules,
-    {
-      point,
-      input: guestInput(ctx, point === 'OnError' ? 'error' : 'response', chain.needsClientAddress, {
-        response: { status, is_stream: false },
-        error,
-      }),
-      requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
-      responseHeaders: chain.needsResponseHeaders ? [...headers] : null,
-      body: chain.needsResponseBody ? shown : null,
-      origin: ctx,
-      fetched: null,
-    },
-    chain.shadows,
-  )
+  const content = {
+    point,
+    phase: point === 'OnError' ? ('error' as const) : ('response' as const),
+    response,
+    error,
+    body: chain.needsResponseBody ? shown : null,
+  }
+  const end = await phases.run(modules, messageOf(ctx, chain, content), chain.shadows)
   applyEnd(response, end)
   return end
 }

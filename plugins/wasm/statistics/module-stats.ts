@@ -1,5 +1,6 @@
 /** Call counters of modules in shared memory, and the circuit breaker that suspends failing modules. */
 import { performance } from 'node:perf_hooks'
+import type { WasmConfig } from '../config.ts'
 
 /** Read once: the getter costs more than the clock. */
 const { timeOrigin } = performance
@@ -17,12 +18,6 @@ const SUCCESSFUL = 0
 const FAILED = 1
 const TIME_US = 2
 const MAX_TIME_US = 3
-
-interface BreakerSettings {
-  /** Failures in a row that suspend a module. */
-  readonly failures: number
-  readonly coolOffMs: number
-}
 
 /** Number of rows: during a reload, new versions are loaded before old ones are removed. */
 export function rowsFor(maxModules: number): number {
@@ -43,7 +38,7 @@ export class ModuleStats {
   /** Offset of this thread's column. */
   readonly #own: number
   readonly #ownTotals: number
-  readonly #breaker: BreakerSettings
+  readonly #breaker: WasmConfig['breaker']
 
   /** @param columns number of threads, control included */
   static bytes(rows: number, columns: number): number {
@@ -51,7 +46,7 @@ export class ModuleStats {
   }
 
   /** @param column of this thread, 0-based */
-  constructor(memory: SharedArrayBuffer, rows: number, column: number, breaker: BreakerSettings) {
+  constructor(memory: SharedArrayBuffer, rows: number, column: number, breaker: WasmConfig['breaker']) {
     this.#columnSize = (rows + 1) * ROW
     this.#columns = (memory.byteLength / 8 - 3 * rows) / this.#columnSize
     const numbers = this.#columns * this.#columnSize

@@ -1,22 +1,20 @@
 /** Compares the result of a module with the expectation of a case. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HeaderPair } from '../../../wasm-sdk/abi.ts'
+import type { StreamEvent } from '../threads/guest-task.ts'
+import type { CheckedOutput, RequestedFetch } from './checked-output.ts'
 import type { Expectation, ExpectedFetch, ExpectedText } from './module-case.ts'
 
 /** Result of a step, with the members of an expectation. */
-export interface Observed {
-  readonly action: 'continue' | 'reject' | 'modify' | 'fetch'
-  readonly status: number | null
-  readonly headers: readonly HeaderPair[]
-  readonly headers_set: readonly HeaderPair[]
-  readonly headers_add: readonly HeaderPair[]
-  readonly headers_remove: readonly string[]
+export interface Observed
+  extends Pick<
+    CheckedOutput,
+    'action' | 'status' | 'headers' | 'headers_set' | 'headers_add' | 'headers_remove' | 'choice'
+  > {
   readonly body: string | null
-  readonly events: readonly { readonly name: string | null; readonly data: string }[]
+  readonly events: readonly StreamEvent[]
   /** Texts passed on, in order. */
   readonly pieces: readonly string[]
-  /** Index of a worker. */
-  readonly choice: number | null
   readonly fetches: readonly ObservedFetch[]
   readonly logs: readonly string[]
   readonly metrics: Readonly<Record<string, number>>
@@ -24,10 +22,7 @@ export interface Observed {
   readonly failure: string | null
 }
 
-interface ObservedFetch {
-  readonly url: string
-  readonly method: string
-  readonly headers: readonly HeaderPair[]
+interface ObservedFetch extends Omit<RequestedFetch, 'body' | 'state'> {
   readonly body: string
 }
 
