@@ -1,7 +1,7 @@
 /** The wasm plugin: middleware modules in WebAssembly for requests, responses, errors, streams, tool calls and picks. */
 import { definePlugin, defineValidator, type Host, Mesh, Store, TargetChooser, ToolCallGuards } from '#kernel'
 import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
-import { DropFetch, FetchForModule } from './fetch/module-fetches.ts'
+import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
 import { ModuleHooks } from './hooks/module-hooks.ts'
 import { WASM_POLICY } from './pick/wasm-policy.ts'

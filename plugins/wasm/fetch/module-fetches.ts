@@ -1,52 +1,18 @@
 /** Fetches of modules on a data thread: sends them to control and cancels them with their request. */
 import { threadId } from 'node:worker_threads'
-import { defineCommand, type Host } from '#kernel'
-import type { FetchedHead } from '../../../wasm-sdk/abi.ts'
+import type { Host } from '#kernel'
 import type { WasmConfig } from '../config.ts'
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
 import type { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
-
-/** Of the output of a call. */
-export interface FetchOrder {
-  readonly url: string
-  readonly method: string
-  /** [name, value, …] */
-  readonly headers: readonly string[]
-  readonly body: Uint8Array
-  /** Milliseconds; null for the time that is left. */
-  readonly timeoutMs: number | null
-  /** Passed to the next call of the module with the result. */
-  readonly state: string
-}
-
-export interface FetchRequest {
-  /** Unique among the pending fetches of all threads. */
-  readonly key: string
-  /** UUID of the module. */
-  readonly module: string
-  /** Origins that the module was registered for. */
-  readonly allowedHosts: readonly string[]
-  readonly order: Omit<FetchOrder, 'state' | 'timeoutMs'>
-  /** Milliseconds */
-  readonly timeoutMs: number
-}
-
-export interface FetchResult {
-  readonly head: FetchedHead
-  readonly body: Uint8Array
-}
-
-/** Runs on control: connections of modules do not block data threads. Never rejects. */
-export const FetchForModule = defineCommand<FetchRequest, FetchResult>('wasm.fetch')
-/** Cancels a pending fetch. */
-export const DropFetch = defineCommand<string, void>('wasm.drop-fetch')
-
-const NO_BODY = new Uint8Array(0)
-
-export function failedFetch(error: NonNullable<FetchedHead['error']>): FetchResult {
-  return { head: { error, status: 0, headers: [], body_bytes: 0 }, body: NO_BODY }
-}
+import {
+  DropFetch,
+  FetchForModule,
+  type FetchOrder,
+  type FetchRequest,
+  type FetchResult,
+  failedFetch,
+} from './fetch-order.ts'
 
 /** Origin of a fetch; a request can also be cancelled by the gateway. */
 interface FetchOrigin extends PhaseOrigin {

@@ -13,7 +13,7 @@ import { isPrivateAddress, isWithin, pinnedLookup, readNetworks } from '#shared'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { toWire } from '../hooks/header-edits.ts'
-import { type FetchRequest, type FetchResult, failedFetch } from './module-fetches.ts'
+import { type FetchRequest, type FetchResult, failedFetch } from './fetch-order.ts'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
 
 /** Below the five seconds after which many servers close an idle connection. */

@@ -1,7 +1,8 @@
 /** Runs the modules of one phase of one request in order, inline or in the pool, and combines their results. */
 
 import { wasmErrors } from '../errors.ts'
-import type { FetchOrder, ModuleFetches } from '../fetch/module-fetches.ts'
+import type { FetchOrder } from '../fetch/fetch-order.ts'
+import type { ModuleFetches } from '../fetch/module-fetches.ts'
 import type { Recorder } from '../recording/recording.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-task.ts'

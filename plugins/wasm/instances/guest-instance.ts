@@ -7,7 +7,7 @@ import type { LoadedModule } from '../threads/guest-task.ts'
 import { INITIALIZE_EXPORT, WASI_NAMESPACE } from './check-module.ts'
 import { createPlugin } from './extism.ts'
 import { GuestExchange } from './guest-exchange.ts'
-import { GuestKernel, GuestLog, type ImportTable } from './guest-kernel.ts'
+import { GuestKernel, GuestLog, type GuestState, type ImportTable } from './guest-kernel.ts'
 import { GuestSnapshot } from './guest-snapshot.ts'
 import { wasiFunctions } from './wasi-functions.ts'
 
@@ -22,7 +22,7 @@ export interface GuestSurroundings {
   /** Result of `get_log_level`. */
   readonly logLevel: number
   /** Host functions of one instance. */
-  hostFunctions(instance: GuestInstance): ImportTable
+  hostFunctions(instance: GuestState): ImportTable
 }
 
 /** The guest exceeded a limit of its call. */
@@ -35,20 +35,16 @@ export class LimitBroken extends Error {
   }
 }
 
-export class GuestInstance {
+export class GuestInstance implements GuestState {
   readonly module: LoadedModule
   readonly log = new GuestLog()
-  /** Counts of the call by metric name. */
   readonly counted = new Map<string, number>()
   calls = 0
   /** Fuel used by the last call or the start, units. */
   burntFuel = 0
-  /** Tenant of the call. */
   tenant: string | null = null
   exports: WebAssembly.Exports = {}
-  /** The first memory of the guest. */
   memory: WebAssembly.Memory | null = null
-  /** Null during instantiation, when host functions return nothing. */
   exchange: GuestExchange | null = null
   readonly #surroundings: GuestSurroundings
   readonly #kernel: GuestKernel
@@ -186,7 +182,6 @@ export class GuestInstance {
     return Object.fromEntries(Object.entries(table).map(([name, run]) => [name, paid(run)]))
   }
 
-  /** @throws a trap that guests cannot catch if the fuel is used up */
   burn(units: number): void {
     if (this.exchange !== null) {
       this.exchange.burn(units)
@@ -196,7 +191,6 @@ export class GuestInstance {
     if (this.#startUnits > this.module.startFuel) trap()
   }
 
-  /** Marks writes of the gateway to the guest's memory, which are restored like those of the guest. */
   markWritten(at: number, bytes: number): void {
     if (!this.module.layout.restores || this.exchange === null || bytes === 0) return
     const { chunks } = this.module.layout.memories[0]

@@ -1,7 +1,7 @@
 /** Kernel functions of Extism that need the gateway, and `env.abort`. The rewriter adds the memory functions to the module. */
 import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'
-import type { LogLine } from '../threads/guest-task.ts'
-import type { GuestInstance } from './guest-instance.ts'
+import type { LoadedModule, LogLine } from '../threads/guest-task.ts'
+import type { GuestExchange } from './guest-exchange.ts'
 
 const NOTHING = new Uint8Array(0)
 const MAX_LINES = 64
@@ -11,6 +11,25 @@ const MAX_VARIABLE_BYTES = 1_048_576
 const MAX_NAME_BYTES = 4_096
 /** Longest text of `abort`, bytes. */
 const MAX_ABORT_TEXT_BYTES = 4_000
+
+/** An instance as host functions use it. */
+export interface GuestState {
+  readonly module: LoadedModule
+  readonly log: GuestLog
+  /** Counts of the call by metric name. */
+  readonly counted: Map<string, number>
+  /** Tenant of the call. */
+  readonly tenant: string | null
+  readonly exports: WebAssembly.Exports
+  /** The first memory of the guest. */
+  readonly memory: WebAssembly.Memory | null
+  /** Null during instantiation, when host functions return nothing. */
+  readonly exchange: GuestExchange | null
+  /** @throws a trap that guests cannot catch if the fuel is used up */
+  burn(units: number): void
+  /** Marks writes of the gateway to the guest's memory, which are restored like those of the guest. */
+  markWritten(at: number, bytes: number): void
+}
 
 /** Functions by name, without Extism's own first parameter. */
 export type ImportTable = Record<string, (...args: never[]) => unknown>
@@ -33,14 +52,14 @@ export class GuestLog {
 }
 
 export class GuestKernel {
-  readonly #instance: GuestInstance
+  readonly #instance: GuestState
   readonly #logLevel: number
   readonly #settings: ReadonlyMap<string, Uint8Array>
   readonly #variables = new Map<string, Uint8Array>()
   #variableBytes = 0
 
   /** @param logLevel result of `get_log_level` */
-  constructor(instance: GuestInstance, logLevel: number) {
+  constructor(instance: GuestState, logLevel: number) {
     this.#instance = instance
     this.#logLevel = logLevel
     const settings = Object.entries(instance.module.config)

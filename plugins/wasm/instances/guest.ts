@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { DESCRIBE_EXPORT, FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule, PhaseItem, StartedModule } from '../threads/guest-task.ts'
 import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
-import { BadOutput, OutputMemo, type PhaseOutput } from './guest-output.ts'
+import { BadOutput, type PhaseOutput, readPhaseOutput, readToolOutput } from './guest-output.ts'
 
 /** Maximum number of tenants with a warm instance; the oldest instance is discarded. */
 const MAX_WARM_TENANTS = 16
@@ -164,6 +164,35 @@ export class Guest {
       return false
     }
     return instance.calls < this.#reuseCalls && instance.reset()
+  }
+}
+
+/** Longer outputs are not memoized, bytes. */
+const MAX_KEPT_BYTES = 1_024
+
+/** Keeps the last output of a phase with what was read from it: most modules return the same for every request. @hot */
+class OutputMemo {
+  readonly #point: PhaseItem['point']
+  #bytes: Buffer | null = null
+  #output: PhaseOutput | null = null
+
+  constructor(point: PhaseItem['point']) {
+    this.#point = point
+  }
+
+  /** @throws BadOutput */
+  readonly read = (output: Buffer | null): PhaseOutput => {
+    if (output !== null && this.#output !== null && this.#bytes?.equals(output) === true) return this.#output
+    const read =
+      this.#point === 'OnToolCall'
+        ? readToolOutput(output)
+        : readPhaseOutput(output, this.#point === 'OnRequest')
+    // Bodies are handed on and belong to one call.
+    if (output !== null && output.length <= MAX_KEPT_BYTES && read.body === null && read.fetch === null) {
+      this.#bytes = Buffer.from(output)
+      this.#output = read
+    }
+    return read
   }
 }
 

@@ -2,7 +2,8 @@
 import { createHmac, hash, randomBytes } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
-import type { GuestInstance, GuestSurroundings } from './guest-instance.ts'
+import type { GuestSurroundings } from './guest-instance.ts'
+import type { GuestState } from './guest-kernel.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
@@ -34,7 +35,7 @@ interface HostParts {
 
 function hostFunctions(
   { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
-  instance: GuestInstance,
+  instance: GuestState,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
   const { counted, module } = instance
   const owner = module.kvOwner

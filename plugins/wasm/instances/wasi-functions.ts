@@ -5,7 +5,7 @@
  * @source WASI snapshot preview 1
  */
 import { randomFillSync } from 'node:crypto'
-import type { GuestInstance } from './guest-instance.ts'
+import type { GuestState } from './guest-kernel.ts'
 
 const [SUCCESS, BAD_FILE, NOT_SUPPORTED, INVALID] = [0, 8, 52, 28]
 const CLOCKS = 2
@@ -52,7 +52,7 @@ const UNSUPPORTED = [
   'sock_shutdown',
 ] as const
 
-export function wasiFunctions(instance: GuestInstance): Record<string, WasiFunction> {
+export function wasiFunctions(instance: GuestState): Record<string, WasiFunction> {
   const view = () => new DataView((instance.memory as WebAssembly.Memory).buffer)
   const put32 = (at: number, value: number) => {
     view().setUint32(at, value, true)

@@ -1,7 +1,7 @@
 /** Reads the output of `describe`. */
 import { defineValidator, type Static, Type } from '#kernel'
 import { ABI_VERSION } from '../../../wasm-sdk/abi.ts'
-import { ModuleRejected } from '../module-rejected.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { ModuleNeedsSchema, ModuleSettingsSchema } from '../wire.ts'
 
 /** Unknown members are ignored: a module may be built for a newer gateway. */

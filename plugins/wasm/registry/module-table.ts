@@ -5,7 +5,7 @@
  */
 import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
-import { ModuleRejected } from '../module-rejected.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { ModuleDescriptor, Trial } from '../wire.ts'
 import type { ModuleLine, Registered } from './module-list.ts'
 

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { GatewayError, type Logger, messageOf } from '#kernel'
 import { wasmErrors } from '../errors.ts'
-import { ModuleRejected } from '../module-rejected.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from '../wire.ts'
 import type { ModuleFile } from './load-module.ts'

@@ -3,7 +3,7 @@
  * records, and a changed file is not the one that was approved.
  */
 import { type Collection, GATEWAY_TENANT, type Static, type StoreService, Type } from '#kernel'
-import { ModuleRejected } from '../module-rejected.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { ModuleDescriptorSchema, TrialSchema } from '../wire.ts'
 import type { ModuleFile } from './load-module.ts'
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
-import { BadModule } from '../module-rejected.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { readSections } from './module-parts.ts'
+import { BadModule } from './module-rejected.ts'
 
 const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
 const module = (options: Parameters<typeof tinyModule>[0] = {}) =>

@@ -1,7 +1,8 @@
 /** Parses the header of a module and the sections that the rewriter changes; others stay ranges of bytes. @source WebAssembly core 3.0, 5.5 */
-import { BadModule, UnsupportedFeature } from '../module-rejected.ts'
+
 import { ByteReader } from './byte-reader.ts'
 import { checkReferenceType, checkValueType, Instruction } from './instruction.ts'
+import { BadModule, UnsupportedFeature } from './module-rejected.ts'
 import { OP } from './opcodes.ts'
 
 export const SECTION = {

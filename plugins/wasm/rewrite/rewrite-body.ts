@@ -1,38 +1,14 @@
-/**
- * Rewrites a function body: burns fuel at its entry, at back edges of loops and at code that only branches reach; counts
- * the stack of recursive functions; marks the memory chunks of stores.
- */
+/** Rewrites a function body: burns fuel at its entry, at back edges of loops and at code that only branches reach. */
 import type { BodyTraits } from './body-traits.ts'
+import { BodyWriter } from './body-writer.ts'
 import { ByteReader } from './byte-reader.ts'
-import { ByteWriter } from './byte-writer.ts'
-import {
-  access,
-  add,
-  type Code,
-  global,
-  i32,
-  indexed,
-  local,
-  op,
-  setGlobal,
-  setLocal,
-  shiftLeft,
-  shiftRight,
-  signed,
-  sub,
-  teeLocal,
-  trapWhen,
-} from './code.ts'
-import { FuelMeter, type Region } from './fuel-meter.ts'
-import { weightOf } from './fuel-weights.ts'
-import { Instruction, storedType } from './instruction.ts'
+import type { ByteWriter } from './byte-writer.ts'
+import { indexed } from './code.ts'
+import type { Region } from './fuel-meter.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
-import { EMPTY_BLOCK, isOpening, OP, VALUE } from './opcodes.ts'
-import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
+import { EMPTY_BLOCK, isOpening, OP } from './opcodes.ts'
+import type { Plan } from './plan.ts'
 
-/** Estimated stack of an active function without its local variables. */
-const FRAME_BYTES = 64
-const LOCAL_BYTES = 16
 /** Conditional code of at least this fuel is a region of its own. */
 const LEAST_ARM = 16
 
@@ -55,84 +31,52 @@ interface OpenBlock {
 }
 
 export class BodyRewriter {
-  readonly #plan: Plan
-  readonly #instruction = new Instruction()
-  readonly #out = new ByteWriter()
-  /** Additional local variables by purpose, in order of declaration. */
-  readonly #extra = new Map<string, { index: number; type: number }>()
-  #firstExtra = 0
-  readonly #meter: FuelMeter
+  readonly #bytes: Uint8Array
+  readonly #writer: BodyWriter
   readonly #blocks: OpenBlock[] = []
-  #traits: BodyTraits = {
-    hasLoop: false,
-    catches: false,
-    isRecursive: false,
-    isLeaf: false,
-    arms: [],
-    loops: [],
-  }
+  #arms: BodyTraits['arms'] = []
+  #loops: BodyTraits['loops'] = []
   #nextArm = 0
   #nextLoop = 0
-  #frameBytes = 0
-  #countsStack = false
 
   constructor(plan: Plan) {
-    this.#plan = plan
-    this.#meter = new FuelMeter(this.#out, plan.global.fuel, (name, type) => this.#local(name, type))
+    this.#bytes = plan.parts.bytes
+    this.#writer = new BodyWriter(plan)
   }
 
   /** Appends the size and the content of the rewritten body. */
   rewrite(body: Range, type: FunctionType, traits: BodyTraits, into: ByteWriter): void {
-    const { bytes } = this.#plan.parts
-    const reader = new ByteReader(bytes, body.from, body.to)
+    const reader = new ByteReader(this.#bytes, body.from, body.to)
     const { groups, groupCount, count } = readLocals(reader)
-    const out = this.#out
-    out.clear()
-    this.#extra.clear()
-    this.#firstExtra = type.parameters.length + count
-    this.#traits = traits
+    this.#arms = traits.arms
+    this.#loops = traits.loops
     this.#nextArm = 0
     this.#nextLoop = 0
     this.#blocks.length = 0
-    this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * this.#firstExtra : 0
-    this.#countsStack = traits.isRecursive || traits.catches
-    const meter = this.#meter
-    meter.begin(traits.hasLoop && !traits.catches)
-    this.#enter()
-    const isWrapped = meter.isLocal || this.#countsStack
-    if (isWrapped) out.write([OP.block, ...this.#blockType(type.results)])
+    this.#writer.begin(type.results, type.parameters.length + count, traits)
     this.#code(reader)
-    // The end of the body closed the wrapping block, the target of all branches out of the function.
-    if (isWrapped) this.#leave()
-    meter.end()
-    if (isWrapped) out.byte(OP.end)
-    const declared = new ByteWriter()
-    declared.u32(groupCount + this.#extra.size)
-    declared.copy(bytes, groups.from, groups.to)
-    for (const { type: extraType } of this.#extra.values()) declared.write([1, extraType])
-    into.u32(declared.length + out.length)
-    into.copy(declared.view())
-    into.copy(out.view())
+    this.#writer.end()
+    this.#writer.appendTo(into, groups, groupCount)
   }
 
   #code(reader: ByteReader): void {
-    const instruction = this.#instruction
+    const writer = this.#writer
+    const { instruction, meter } = writer
     const blocks = this.#blocks
-    const meter = this.#meter
     let isReachable = true
     let leavesLoop = false
     while (!reader.isAtEnd) {
       instruction.read(reader)
       const { op } = instruction
-      if (meter.isBack && isReachable && op === OP.end && blocks.length === 0) this.#return()
+      if (meter.isBack && isReachable && op === OP.end && blocks.length === 0) writer.return()
       else if (isControl(op)) meter.fetch()
       if (isOpening(op)) {
         meter.need(isReachable)
-        this.#charge()
+        writer.charge()
         this.#open(reader.at, isReachable)
       } else if (op === OP.end && blocks.at(-1)?.again) {
         // Leaves the loop after the first copy of the body; a branch continues with the second.
-        this.#out.write([OP.br, 2, OP.end])
+        writer.out.write([OP.br, 2, OP.end])
         reader.at = this.#openAgain()
         isReachable = true
       } else if (op === OP.end || op === OP.delegate) {
@@ -143,23 +87,23 @@ export class BodyRewriter {
         // An arm that leaves a loop runs once, so the code after it stays in the region.
         if (!isReachable && !(block?.op === OP.if && leavesLoop)) meter.region = null
         isReachable = block?.isReachable ?? true
-        this.#copy()
+        writer.copy()
         if (block === undefined) continue
-        for (let label = block.labels; label > this.#labels; label--) this.#out.byte(OP.end)
-        this.#restoreStack()
+        for (let label = block.labels; label > this.#labels; label--) writer.out.byte(OP.end)
+        writer.restoreStack()
       } else if (op === OP.else || op === OP.catch || op === OP.catchAll) {
         const around = blocks.at(-1)
         meter.region = op === OP.else ? (around?.region ?? null) : null
         isReachable = around?.isReachable ?? true
         if (around !== undefined) blocks[blocks.length - 1] = { ...around, op }
-        this.#copy()
+        writer.copy()
         if (op === OP.else) this.#openArm()
-        else this.#restoreStack()
+        else writer.restoreStack()
       } else {
         meter.need(isReachable)
-        this.#charge()
+        writer.charge()
         if (op === OP.br || op === OP.brIf) this.#branch()
-        else this.#emit()
+        else writer.emit()
         if (op === OP.brTable) this.#noteSwitch()
         if (op === OP.brIf) this.#openArm()
         if (!endsCode(op)) continue
@@ -171,13 +115,15 @@ export class BodyRewriter {
 
   /** @param at start of its body */
   #open(at: number, isReachable: boolean): void {
-    const { op, start, end } = this.#instruction
+    const writer = this.#writer
+    const { meter, out } = writer
+    const { op, start, end } = writer.instruction
     const blocks = this.#blocks
     const isLoop = op === OP.loop
     const block: OpenBlock = {
       op,
       loop: isLoop ? blocks.length : this.#innermostLoop,
-      region: this.#meter.region,
+      region: meter.region,
       isReachable,
       labels: this.#labels,
       body: null,
@@ -186,32 +132,32 @@ export class BodyRewriter {
     }
     if (!isLoop) {
       blocks.push(block)
-      this.#copy()
+      writer.copy()
       if (op === OP.if) this.#openArm()
       return
     }
     const loop = this.#nextLoop++
-    const form = this.#meter.isLocal ? this.#traits.loops[loop] : 'entered'
+    const form = meter.isLocal ? this.#loops[loop] : 'entered'
     if (form === 'entered') {
       blocks.push(block)
-      this.#copy()
-      this.#restoreStack()
-      this.#meter.enterLoop(this.#outOfFuel)
+      writer.copy()
+      writer.restoreStack()
+      meter.enterLoop(this.#outOfFuel)
       return
     }
-    const body = this.#meter.openLoopBody()
+    const body = meter.openLoopBody()
     if (form === 'repeated') {
       blocks.push({ ...block, body })
-      this.#copy()
+      writer.copy()
       return
     }
     // (block $after (loop $again (block $second body (br $after)) body)), with one check for both copies.
     const again = { at, arm: this.#nextArm, loop: this.#nextLoop }
     blocks.push({ ...block, body, again, labels: block.labels + 2 })
-    this.#out.byte(OP.block)
-    this.#out.copy(this.#plan.parts.bytes, start + 1, end)
-    this.#copy()
-    this.#out.write([OP.block, EMPTY_BLOCK])
+    out.byte(OP.block)
+    out.copy(this.#bytes, start + 1, end)
+    writer.copy()
+    out.write([OP.block, EMPTY_BLOCK])
   }
 
   /** Starts the second copy of a loop body. @returns the position to read from */
@@ -220,7 +166,7 @@ export class BodyRewriter {
     const block = blocks[blocks.length - 1]
     const { at, arm, loop } = block.again as NonNullable<OpenBlock['again']>
     blocks[blocks.length - 1] = { ...block, again: null, labels: block.labels - 1 }
-    this.#meter.region = null
+    this.#writer.meter.region = null
     this.#nextArm = arm
     this.#nextLoop = loop
     return at
@@ -241,27 +187,28 @@ export class BodyRewriter {
 
   /** Writes `br` and `br_if` with adjusted labels, and burns the fuel of the next iteration. */
   #branch(): void {
-    const { op: code, index } = this.#instruction
+    const { instruction, meter, out } = this.#writer
+    const { op: code, index } = instruction
     const target: OpenBlock | undefined = this.#blocks[this.#blocks.length - 1 - index]
     const label = index + this.#labels - (target?.labels ?? 0)
     if (!target?.body || target.again) {
-      this.#out.write(indexed(code, label))
+      out.write(indexed(code, label))
       return
     }
     if (code === OP.br) {
-      this.#meter.repeat(target.body, this.#outOfFuel)
-      this.#out.write(indexed(OP.br, label))
+      meter.repeat(target.body, this.#outOfFuel)
+      out.write(indexed(OP.br, label))
       return
     }
-    this.#out.write([OP.if, EMPTY_BLOCK])
-    this.#meter.repeat(target.body, this.#outOfFuel + 1)
-    this.#out.write(indexed(OP.br, label + 1), [OP.end])
+    out.write([OP.if, EMPTY_BLOCK])
+    meter.repeat(target.body, this.#outOfFuel + 1)
+    out.write(indexed(OP.br, label + 1), [OP.end])
   }
 
   /** Marks the targets of `br_table`. */
   #noteSwitch(): void {
-    const { start, end } = this.#instruction
-    const reader = new ByteReader(this.#plan.parts.bytes, start + 1, end)
+    const { start, end } = this.#writer.instruction
+    const reader = new ByteReader(this.#bytes, start + 1, end)
     for (let left = reader.count(); left >= 0; left--) {
       const target = this.#blocks.at(-1 - reader.u32())
       if (target !== undefined) target.isSwitched = true
@@ -272,187 +219,12 @@ export class BodyRewriter {
   #leavesLoop(op: number): boolean {
     const loop = this.#innermostLoop
     if (op === OP.brTable || loop < 0) return false
-    return op !== OP.br || this.#blocks.length - 1 - this.#instruction.index < loop
-  }
-
-  /** Writes fuel and stack accounting at the entry. */
-  #enter(): void {
-    const { stack } = this.#plan.global
-    this.#meter.enter(this.#traits.isLeaf)
-    if (!this.#countsStack) return
-    const left = sub(global(stack), i32(this.#frameBytes))
-    this.#out.write(
-      setGlobal(stack, this.#traits.catches ? teeLocal(this.#stackLocal, left) : left),
-      trapWhen(op(OP.i32LtS, global(stack), i32(0))),
-    )
-  }
-
-  /** Before a return: stores fuel and stack in their globals. */
-  #leave(): void {
-    const { stack } = this.#plan.global
-    this.#meter.spill()
-    if (!this.#countsStack) return
-    const left = this.#traits.catches ? local(this.#stackLocal) : global(stack)
-    this.#out.write(setGlobal(stack, add(left, i32(this.#frameBytes))))
-  }
-
-  /** Restores the stack counter after an exception. */
-  #restoreStack(): void {
-    if (!this.#traits.catches) return
-    this.#out.write(setGlobal(this.#plan.global.stack, local(this.#stackLocal)))
-  }
-
-  get #stackLocal(): number {
-    return this.#local('stack', VALUE.i32)
+    return op !== OP.br || this.#blocks.length - 1 - this.#writer.instruction.index < loop
   }
 
   /** Starts a region for long conditional code. */
   #openArm(): void {
-    if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM) this.#meter.close()
-  }
-
-  #charge(): void {
-    const { replacements } = this.#plan
-    const isExchanged = this.#instruction.op === OP.call && replacements.has(this.#instruction.index)
-    this.#meter.charge(weightOf(this.#instruction, isExchanged))
-  }
-
-  #emit(): void {
-    const { op, index } = this.#instruction
-    switch (op) {
-      case OP.call:
-        this.#call(index)
-        return
-      case OP.callIndirect:
-        this.#meter.around(() => this.#copy())
-        return
-      case OP.return:
-        this.#return()
-        return
-      case OP.returnCall:
-        this.#leave()
-        this.#out.write(indexed(OP.returnCall, this.#plan.replacements.get(index) ?? index))
-        return
-      case OP.returnCallIndirect:
-        this.#leave()
-        this.#copy()
-        return
-      case OP.throw:
-      case OP.throwRef:
-      case OP.rethrow:
-        this.#meter.spill()
-        this.#copy()
-        return
-      case OP.memorySize:
-        this.#out.write(global(this.#plan.memories[index].size))
-        return
-      case OP.memoryGrow:
-        this.#callAdded(this.#plan.memories[index].grow)
-        return
-      case OP.memoryFill:
-      case OP.memoryCopy:
-        this.#bulk(index)
-        return
-      case OP.memoryInit:
-        this.#bulk(this.#instruction.second)
-        return
-      case OP.tableGrow:
-        this.#noteDirty()
-        this.#callAdded(this.#plan.tables[index].grow)
-        return
-      case OP.tableFill:
-      case OP.tableCopy:
-      case OP.tableInit:
-        this.#noteDirty()
-        this.#burnForCount((count) => shiftLeft(count, UNITS_OF_PLACE_SHIFT))
-        this.#copy()
-        return
-      case OP.tableSet:
-      case OP.elemDrop:
-      case OP.dataDrop:
-        this.#noteDirty()
-        this.#copy()
-        return
-    }
-    const type = this.#plan.limits.restores ? storedType(op) : null
-    if (type === null) this.#copy()
-    else this.#store(type)
-  }
-
-  #call(index: number): void {
-    const replaced = this.#plan.replacements.get(index)
-    if (replaced === undefined) this.#meter.around(() => this.#copy())
-    else if (replaced === this.#plan.allocation) this.#callAdded(replaced)
-    else this.#out.write(indexed(OP.call, replaced))
-  }
-
-  /** Calls an added function that burns fuel. */
-  #callAdded(index: number, ...operands: readonly Code[]): void {
-    this.#meter.around(() => this.#out.write(indexed(OP.call, index, ...operands)))
-  }
-
-  #return(): void {
-    this.#leave()
-    this.#out.byte(OP.return)
-    this.#meter.returned()
-  }
-
-  /** Saves value and address while the chunk is marked. */
-  #store(type: number): void {
-    const { index, offset } = this.#instruction
-    const { exchange, memories } = this.#plan
-    const value = this.#local(`value ${type}`, type)
-    const address = this.#local('address', VALUE.i32)
-    const written = offset > 0 ? add(teeLocal(address), i32(offset)) : teeLocal(address)
-    this.#out.write(
-      setLocal(value),
-      access(OP.i32Store8, exchange, memories[index].chunks, shiftRight(written, CHUNK_SHIFT), i32(1)),
-      local(address),
-      local(value),
-    )
-    this.#copy()
-  }
-
-  /** Destination, source or value, and count are on the stack. */
-  #bulk(memory: number): void {
-    if (!this.#plan.limits.restores) {
-      this.#burnForCount((count) => shiftRight(count, BYTES_OF_UNIT_SHIFT))
-      this.#copy()
-      return
-    }
-    const [count, middle, to] = ['count', 'middle', 'to'].map((name) => this.#local(name, VALUE.i32))
-    this.#out.write(setLocal(count), setLocal(middle), setLocal(to))
-    this.#callAdded(this.#plan.memories[memory].mark, local(to), local(count))
-    this.#out.write(local(to), local(middle), local(count))
-    this.#copy()
-  }
-
-  /** The count is on the stack. */
-  #burnForCount(toUnits: (count: Code) => Code): void {
-    const count = this.#local('count', VALUE.i32)
-    this.#out.write(teeLocal(count))
-    this.#callAdded(this.#plan.burn, toUnits(local(count)))
-  }
-
-  #noteDirty(): void {
-    this.#out.write(setGlobal(this.#plan.global.dirty, i32(1)))
-  }
-
-  #copy(): void {
-    this.#out.copy(this.#plan.parts.bytes, this.#instruction.start, this.#instruction.end)
-  }
-
-  #local(name: string, type: number): number {
-    const known = this.#extra.get(name)
-    if (known !== undefined) return known.index
-    const index = this.#firstExtra + this.#extra.size
-    this.#extra.set(name, { index, type })
-    return index
-  }
-
-  #blockType(results: readonly number[]): Code {
-    if (results.length === 0) return [EMPTY_BLOCK]
-    return results.length === 1 ? results : signed(this.#plan.types.indexOf([], results))
+    if (this.#arms[this.#nextArm++] >= LEAST_ARM) this.#writer.meter.close()
   }
 }
 

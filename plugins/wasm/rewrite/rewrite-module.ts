@@ -1,10 +1,11 @@
 /** Rewrites a core module: functions burn fuel, memories and tables are limited, and the state can be restored. */
-import { BadModule } from '../module-rejected.ts'
+
 import { scanBodies } from './body-traits.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { type Code, i32, i64 } from './code.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { KIND, type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
+import { BadModule } from './module-rejected.ts'
 import { OP, VALUE } from './opcodes.ts'
 import { BLOCK_HEAD_BYTES, makePlan, PAGE_BYTES, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'

@@ -1,7 +1,7 @@
 /** Runs a module with sample input: describe, then each handler. */
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import type { ModuleProblem } from '../instances/check-module.ts'
-import { UnsupportedFeature } from '../module-rejected.ts'
+import { UnsupportedFeature } from '../rewrite/module-rejected.ts'
 import { toFirstInput } from './case-input.ts'
 import { checkOutput } from './checked-output.ts'
 import type { CaseStep } from './module-case.ts'

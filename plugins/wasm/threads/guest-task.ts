@@ -1,6 +1,6 @@
 /** Messages between data threads and pool threads, and the form of a loaded module. */
 import type { AttachPoint, FetchedHead, GuestInput, ModuleNeeds } from '../../../wasm-sdk/abi.ts'
-import type { FetchOrder } from '../fetch/module-fetches.ts'
+import type { FetchOrder } from '../fetch/fetch-order.ts'
 import type { Layout } from '../rewrite/rewrite-module.ts'
 import type { ModuleDescriptor, ModuleSettings } from '../wire.ts'
 
