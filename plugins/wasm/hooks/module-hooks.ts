@@ -67,9 +67,6 @@ export class ModuleHooks {
   readonly #responses: ResponseParts
   readonly #note
   readonly #toolCalls: ToolCallModules
-  #guards: ToolCallGuardsService | null = null
-  /** Removes the tool call guard; null if it is not added. */
-  #stopGuarding: (() => void) | null = null
   readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events' | 'text', HookSwitch>>
 
   /** Declares the hooks; call in `register` only. */
@@ -140,19 +137,8 @@ export class ModuleHooks {
     return recorder
   }
 
-  /** Sets the service for tool calls that the gateway runs. */
   guard(guards: ToolCallGuardsService): void {
-    this.#guards = guards
-    this.#updateGuard()
-  }
-
-  #updateGuard(): void {
-    const isOn = this.#active.chain('OnToolCall').modules.length > 0
-    if (isOn) this.#stopGuarding ??= this.#guards?.add(this.#toolCalls) ?? null
-    else {
-      this.#stopGuarding?.()
-      this.#stopGuarding = null
-    }
+    this.#toolCalls.guard(guards)
   }
 
   /** Applies a changed set of modules; the first module starts the threads. */
@@ -179,7 +165,7 @@ export class ModuleHooks {
     this.#switches.events.update({ isOn: stream.modules.length > 0 })
     const text = chain('OnText')
     this.#switches.text.update({ isOn: text.modules.length > 0, readsAllHeaders: text.needsRequestHeaders })
-    this.#updateGuard()
+    this.#toolCalls.update()
   }
 
   /** The policy of the modules at OnPick. */
