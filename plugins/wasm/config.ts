@@ -20,7 +20,7 @@ export const wasmConfig = Type.Object(
       description:
         'Modules to load at start, in the form of POST /wasm, before those registered through the API. The start fails if one cannot be loaded.',
     }),
-    savedModules: Type.Union([Type.Literal('load'), Type.Literal('forget')], {
+    savedModules: Type.Enum(['load', 'forget'], {
       default: 'load',
       description:
         'Modules registered through the API are stored by the storage plugin if it is enabled: path and hash, not the bytes. forget removes them at start. A saved module whose file is missing or changed is not loaded and an error is logged; with on_failure closed the start fails. A mesh that shares modules stores them with their bytes instead, and forget has no effect.',
@@ -70,7 +70,7 @@ export const wasmConfig = Type.Object(
       'Fuel of one call: about one unit per instruction, some thousand per microsecond. The same input always uses the same amount. The start of an instance has ten times as much.',
     ),
     fuelPerByte: count(4_000, 0, 1_000_000, 'Additional fuel for each byte of the input.'),
-    placement: Type.Union([Type.Literal('pool'), Type.Literal('inline'), Type.Literal('auto')], {
+    placement: Type.Enum(['pool', 'inline', 'auto'], {
       default: 'pool',
       description:
         'Where modules run by default. pool: on separate threads. inline: on the data thread, without a thread hop and within inline.fuel. auto: inline while calls use little fuel, else in the pool.',

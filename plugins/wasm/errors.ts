@@ -1,4 +1,4 @@
-/** Errors of the wasm plugin. The reason of a rejected registration is part of its response. */
+/** Errors of requests that modules affect. */
 import { defineErrors } from '#kernel'
 
 export const wasmErrors = defineErrors('wasm', {
@@ -19,11 +19,3 @@ export const wasmErrors = defineErrors('wasm', {
     text: (path: string, problem: string) => `plugins.wasm.${path} ${problem}`,
   },
 })
-
-/** A module or a change of a module is rejected; the message is for the caller. */
-export class ModuleRejected extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause })
-    this.name = 'ModuleRejected'
-  }
-}

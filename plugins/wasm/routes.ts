@@ -1,7 +1,7 @@
 /** The /wasm routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
-import { tenantOf } from './hooks/request-facts.ts'
+import { tenantOf } from './hooks/phase-message.ts'
 import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
 import {
   ChangeModule,
@@ -102,41 +102,14 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         },
       },
     },
-    {
-      ...base,
-      method: 'POST',
-      path: '/wasm/:module_uuid/promote',
-      handler: (ctx) =>
-        change(ctx, (uuid, requester) => host.command(ChangeModule, { uuid, action: 'promote', requester })),
-      docs: {
-        summary: 'Make the version on trial the current one',
-        tag,
-        responses: {
-          200: {
-            description: 'The trial version is current; a former shadow has a new uuid.',
-            schema: ModuleChangeResponseSchema,
-          },
-          400: { description: 'No such module, or it is not on trial.', ...plainText },
-          ...unavailable,
-        },
-      },
-    },
-    {
-      ...base,
-      method: 'POST',
-      path: '/wasm/:module_uuid/rollback',
-      handler: (ctx) =>
-        change(ctx, (uuid, requester) => host.command(ChangeModule, { uuid, action: 'rollback', requester })),
-      docs: {
-        summary: 'End a trial, or return to the earlier version',
-        tag,
-        responses: {
-          200: { description: 'The earlier version is active.', schema: ModuleChangeResponseSchema },
-          400: { description: 'No such module, or no earlier version.', ...plainText },
-          ...unavailable,
-        },
-      },
-    },
+    changeRoute(host, 'promote', 'Make the version on trial the current one', {
+      200: 'The trial version is current; a former shadow has a new uuid.',
+      400: 'No such module, or it is not on trial.',
+    }),
+    changeRoute(host, 'rollback', 'End a trial, or return to the earlier version', {
+      200: 'The earlier version is active.',
+      400: 'No such module, or no earlier version.',
+    }),
     {
       ...base,
       method: 'DELETE',
@@ -158,6 +131,30 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       },
     },
   ]
+}
+
+function changeRoute(
+  host: Host,
+  action: 'promote' | 'rollback',
+  summary: string,
+  descriptions: { 200: string; 400: string },
+): RouteDefinition {
+  return {
+    ...base,
+    method: 'POST',
+    path: `/wasm/:module_uuid/${action}`,
+    handler: (ctx) =>
+      change(ctx, (uuid, requester) => host.command(ChangeModule, { uuid, action, requester })),
+    docs: {
+      summary,
+      tag,
+      responses: {
+        200: { description: descriptions[200], schema: ModuleChangeResponseSchema },
+        400: { description: descriptions[400], ...plainText },
+        ...unavailable,
+      },
+    },
+  }
 }
 
 const RecordedSchema = Type.Object({

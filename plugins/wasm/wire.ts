@@ -1,23 +1,13 @@
 /** Payloads of the /wasm routes. */
 import { type Static, Type } from '#kernel'
+import { ATTACH_POINTS } from '../../wasm-sdk/abi.ts'
 
 const AttachPointSchema = Type.Object(
   {
-    Middleware: Type.Union(
-      [
-        Type.Literal('OnRequest'),
-        Type.Literal('OnResponse'),
-        Type.Literal('OnError'),
-        Type.Literal('OnStreamEvent'),
-        Type.Literal('OnText'),
-        Type.Literal('OnToolCall'),
-        Type.Literal('OnPick'),
-      ],
-      {
-        description:
-          'Extensions: OnStreamEvent, each event of a streamed response; OnText, each piece of the text of an answer; OnToolCall, each tool call that the gateway runs; OnPick, each pick of a worker if the policy is wasm.',
-      },
-    ),
+    Middleware: Type.Enum([...ATTACH_POINTS], {
+      description:
+        'Extensions: OnStreamEvent, each event of a streamed response; OnText, each piece of the text of an answer; OnToolCall, each tool call that the gateway runs; OnPick, each pick of a worker if the policy is wasm.',
+    }),
   },
   { additionalProperties: false },
 )
@@ -57,16 +47,9 @@ export const ModuleSettingsSchema = Type.Record(
   Type.Object(
     {
       type: Type.Optional(
-        Type.Union(
-          [
-            Type.Literal('text'),
-            Type.Literal('integer'),
-            Type.Literal('number'),
-            Type.Literal('boolean'),
-            Type.Literal('list'),
-          ],
-          { description: 'list: comma-separated parts. Default text.' },
-        ),
+        Type.Enum(['text', 'integer', 'number', 'boolean', 'list'], {
+          description: 'list: comma-separated parts. Default text.',
+        }),
       ),
       required: Type.Optional(Type.Boolean({ description: 'Default false.' })),
       values: Type.Optional(
@@ -127,18 +110,18 @@ const descriptorMembers = {
   needs: Type.Optional(ModuleNeedsSchema),
   settings: Type.Optional(ModuleSettingsSchema),
   instance: Type.Optional(
-    Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')], {
+    Type.Enum(['fresh', 'reuse', 'shared'], {
       description:
         'fresh: every call starts from the initial state. reuse: warm instances, one per tenant and thread. shared: one warm instance for all tenants.',
     }),
   ),
   on_failure: Type.Optional(
-    Type.Union([Type.Literal('open'), Type.Literal('closed')], {
+    Type.Enum(['open', 'closed'], {
       description: 'Effect of a failed call: open continues without the module, closed responds with 500.',
     }),
   ),
   placement: Type.Optional(
-    Type.Union([Type.Literal('pool'), Type.Literal('inline'), Type.Literal('auto')], {
+    Type.Enum(['pool', 'inline', 'auto'], {
       description: 'Where it runs: on a pool thread, on the data thread, or chosen by its fuel use.',
     }),
   ),

@@ -1,16 +1,12 @@
 /** Runs handlers in exports: reads the input, calls the handler and writes its action. */
 import { Action } from './action'
-import { ErrorInfo } from './error-info'
 import { Input } from './input'
 import { Pick, sendChoice } from './pick'
 import { Request } from './request'
-import { Response } from './response'
-import { StreamAction } from './stream-action'
-import { StreamEvent } from './stream-event'
-import { TextAction } from './text-action'
-import { TextPiece } from './text-piece'
-import { ToolAction } from './tool-action'
-import { ToolCall } from './tool-call'
+import { ErrorInfo, Response } from './response'
+import { StreamAction, StreamEvent } from './stream'
+import { TextAction, TextPiece } from './text'
+import { ToolAction, ToolCall } from './tool'
 
 export function handleRequest(handler: (request: Request) => Action): i32 {
   handler(new Request(new Input())).send()

@@ -65,3 +65,28 @@ export class Input {
     return new Headers(section.find('headers'))
   }
 }
+
+/** One member of the head of the input, found at the first access. */
+export class Section {
+  private found: Json | null = null
+
+  protected constructor(
+    protected input: Input,
+    private sectionName: string,
+  ) {}
+
+  protected get section(): Json {
+    let found = this.found
+    if (found === null) {
+      found = this.input.section(this.sectionName)
+      this.found = found
+    }
+    return found
+  }
+
+  /** The text of a member; null for other values. */
+  protected optional(name: string): string | null {
+    const value = this.section.find(name)
+    return value.isString ? value.text() : null
+  }
+}

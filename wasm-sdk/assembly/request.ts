@@ -1,10 +1,8 @@
 /** The request. Members are decoded at each access: keep those that are used often. */
-import { Fetched } from './fetched'
 import { Headers } from './headers'
-import { Input } from './input'
+import { Input, Section } from './input'
 import { Json } from './json'
 import { fromUtf8 } from './memory'
-import { Section } from './section'
 
 export class Request extends Section {
   constructor(input: Input) {
@@ -35,8 +33,7 @@ export class Request extends Section {
 
   /** Null for callers without a key. */
   get tenant(): string | null {
-    const tenant = this.section.find('tenant')
-    return tenant.isString ? tenant.text() : null
+    return this.optional('tenant')
   }
 
   get clientIp(): string {
@@ -75,5 +72,41 @@ export class Request extends Section {
   /** The body as JSON; null if it is invalid or nested deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.input.body)
+  }
+}
+
+/** Result of the fetch that the previous call requested. */
+export class Fetched extends Section {
+  constructor(input: Input) {
+    super(input, 'fetched')
+  }
+
+  /**
+   * Null for a response; otherwise `invalid`, `not_allowed`, `unreachable`, `timeout`, `too_large` or `busy`.
+   */
+  get error(): string | null {
+    return this.optional('error')
+  }
+
+  /** 0 without a response. Redirects are not followed. */
+  get status(): i32 {
+    return <i32>this.section.find('status').integer()
+  }
+
+  get headers(): Headers {
+    return this.input.headersOf(this.section)
+  }
+
+  get body(): Uint8Array {
+    return this.input.fetchedBody
+  }
+
+  text(): string {
+    return fromUtf8(this.body)
+  }
+
+  /** The body as JSON; null if it is invalid or nested deeper than 256 levels. */
+  json(): Json | null {
+    return Json.parse(this.body)
   }
 }

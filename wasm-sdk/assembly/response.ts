@@ -1,9 +1,8 @@
-/** The response, in the response and error phases. */
+/** The response, in the response and error phases, and the error. */
 import { Headers } from './headers'
-import { Input } from './input'
+import { Input, Section } from './input'
 import { Json } from './json'
 import { fromUtf8 } from './memory'
-import { Section } from './section'
 
 export class Response extends Section {
   constructor(input: Input) {
@@ -35,5 +34,29 @@ export class Response extends Section {
   /** The body as JSON; null if it is invalid or nested deeper than 256 levels. */
   json(): Json | null {
     return Json.parse(this.input.body)
+  }
+}
+
+/** The error, in the error phase. */
+export class ErrorInfo extends Section {
+  constructor(input: Input) {
+    super(input, 'error')
+  }
+
+  /** Such as `no_healthy_worker`. */
+  get code(): string {
+    return this.section.find('code').text()
+  }
+
+  get message(): string {
+    return this.section.find('message').text()
+  }
+
+  get type(): string {
+    return this.section.find('type').text()
+  }
+
+  get status(): i32 {
+    return <i32>this.section.find('status').integer()
   }
 }

@@ -5,10 +5,10 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { CliError } from '../../cli/output.ts'
 import type { WasmConfig } from '../config.ts'
-import { ModuleRejected } from '../errors.ts'
 import { languageOf } from '../project/build.ts'
 import { BUILT_MODULE } from '../project/build-result.ts'
 import { readModule } from '../registry/load-module.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 
 /** @returns null if the option is absent @throws CliError for an unknown attach point */

@@ -3,18 +3,32 @@ import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import {
   type AttachPoint,
+  EXPORT_OF_ATTACH_POINT,
   encodeFrame,
   type GuestInput,
   type ModuleDescription,
   type ModuleNeeds,
 } from '../../../wasm-sdk/abi.ts'
 import { CliError, printResult, renderTable } from '../../cli/output.ts'
+import type { WasmConfig } from '../config.ts'
+import { Guest } from '../instances/guest.ts'
+import {
+  readChoice,
+  readPhaseOutput,
+  readStreamOutput,
+  readTextOutput,
+  readToolOutput,
+} from '../instances/guest-output.ts'
+import { guestSurroundings } from '../instances/host-functions.ts'
+import { SharedState } from '../instances/shared-state.ts'
 import { toFirstInput } from '../testing/case-input.ts'
 import { checkModule } from '../testing/conformance.ts'
 import { SAMPLES } from '../testing/conformance-trial.ts'
 import type { CaseStep } from '../testing/module-case.ts'
 import { readCases } from '../testing/run-cases.ts'
 import { ModuleRunner } from '../testing/runner.ts'
+import { loadTrial } from '../testing/trial-module.ts'
+import type { CallReport } from '../threads/guest-task.ts'
 import {
   casesOf,
   type LimitOptions,
@@ -24,7 +38,6 @@ import {
   readLimits,
   readSettings,
 } from './arguments.ts'
-import { BenchGuest, type BenchInstance, type BenchSubject } from './bench-guest.ts'
 import { type Spread, showMs, spreadOf } from './units.ts'
 
 interface BenchOptions extends LimitOptions {
@@ -33,6 +46,15 @@ interface BenchOptions extends LimitOptions {
   readonly config?: readonly string[]
   readonly json?: boolean
 }
+
+interface BenchSubject {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly config: Readonly<Record<string, string>>
+  readonly limits: WasmConfig
+  readonly usesWasi: boolean
+}
+
+type BenchInstance = 'fresh' | 'reuse'
 
 interface Measurement extends Spread {
   readonly on: AttachPoint
@@ -130,15 +152,15 @@ async function measure(
   durationMs: number,
 ): Promise<Measurement> {
   const candidates = head.pick?.candidates.length ?? 0
-  const guest = await BenchGuest.open(subject, { on, candidates }, instance)
+  const call = await openGuest(subject, { on, candidates, instance })
   const warmUntilMs = performance.now() + durationMs
-  for (let i = 0; i < WARM_UP_CALLS && performance.now() < warmUntilMs; i++) await guest.call(frame)
+  for (let i = 0; i < WARM_UP_CALLS && performance.now() < warmUntilMs; i++) await call(frame)
   const timesMs: number[] = []
   let failed = 0
   let fuel = 0
   const beginMs = performance.now()
   for (let nowMs = beginMs; nowMs < beginMs + durationMs; ) {
-    const report = await guest.call(frame)
+    const report = await call(frame)
     if (report.failure !== null) failed++
     fuel = report.fuel
     const endMs = performance.now()
@@ -147,6 +169,41 @@ async function measure(
   }
   const callsPerSecond = Math.round((timesMs.length / (performance.now() - beginMs)) * 1000)
   return { on, instance, inputBytes: frame.length, callsPerSecond, failed, fuel, ...spreadOf(timesMs) }
+}
+
+const READERS: Readonly<Record<AttachPoint, (output: Uint8Array | null, candidates: number) => unknown>> = {
+  OnRequest: (output) => readPhaseOutput(output, true),
+  OnResponse: (output) => readPhaseOutput(output, false),
+  OnError: (output) => readPhaseOutput(output, false),
+  OnStreamEvent: readStreamOutput,
+  OnText: readTextOutput,
+  OnToolCall: readToolOutput,
+  OnPick: readChoice,
+}
+
+/**
+ * Opens the module on this thread with the host functions of the gateway, to measure the guest only.
+ * @returns one call, including what a thread of the gateway does for it
+ */
+async function openGuest(
+  subject: BenchSubject,
+  { on, candidates, instance }: { on: AttachPoint; candidates: number; instance: BenchInstance },
+): Promise<(frame: Uint8Array) => Promise<CallReport>> {
+  const { limits } = subject
+  const state = new SharedState(new SharedArrayBuffer(limits.stateBytes), 0)
+  const { module } = await loadTrial({ ...subject, attachPoints: [on], instance })
+  const surroundings = guestSurroundings(state, 'debug')
+  const guest = new Guest(module, { surroundings, reuseCalls: limits.reuseCalls })
+  const order = {
+    exportName: EXPORT_OF_ATTACH_POINT[on],
+    tenant: null,
+    fuel: on === 'OnPick' ? limits.inline.fuel : null,
+    read: (output: Uint8Array | null) => READERS[on](output, candidates),
+  }
+  return async (input) => {
+    if (!guest.isReady(null)) await guest.open(null)
+    return guest.call({ ...order, input }).report
+  }
 }
 
 function render(file: string, description: ModuleDescription, measurements: readonly Measurement[]): string {

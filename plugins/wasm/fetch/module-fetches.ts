@@ -1,6 +1,7 @@
 /** Fetches of modules on a data thread: sends them to control and cancels them with their request. */
 import { threadId } from 'node:worker_threads'
 import type { Host } from '#kernel'
+import type { WasmConfig } from '../config.ts'
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
 import type { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
@@ -13,13 +14,6 @@ import {
   failedFetch,
 } from './fetch-order.ts'
 
-interface FetchLimits {
-  /** All fetches of a module in one phase of one request, milliseconds. */
-  readonly timeoutMs: number
-  /** Their number. */
-  readonly maxPerCall: number
-}
-
 /** Origin of a fetch; a request can also be cancelled by the gateway. */
 interface FetchOrigin extends PhaseOrigin {
   readonly isFailing?: boolean
@@ -27,14 +21,14 @@ interface FetchOrigin extends PhaseOrigin {
 }
 
 export class ModuleFetches {
-  readonly limits: FetchLimits
+  readonly limits: Pick<WasmConfig['fetch'], 'timeoutMs' | 'maxPerCall'>
   readonly #host: Pick<Host, 'command' | 'log'>
   readonly #metrics: Pick<ModuleMetrics, 'fetched'>
   #next = 0
 
   constructor(
     host: Pick<Host, 'command' | 'log'>,
-    limits: FetchLimits,
+    limits: Pick<WasmConfig['fetch'], 'timeoutMs' | 'maxPerCall'>,
     metrics: Pick<ModuleMetrics, 'fetched'>,
   ) {
     this.#host = host

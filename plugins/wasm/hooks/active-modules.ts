@@ -1,7 +1,8 @@
-/** The registered modules of a data thread: a chain per attach point with what it needs. */
+/** The registered modules of a data thread: a chain per attach point with what it needs, and the requests that reach each. */
+import { hash } from 'node:crypto'
+import type { GuardedCall, RequestContext } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
-import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
-import { isSelective } from './matcher.ts'
+import type { LoadedModule, Matcher, ModuleSet } from '../threads/guest-task.ts'
 
 export interface Chain {
   /** In order of registration. */
@@ -47,7 +48,7 @@ function toChain(all: readonly LoadedModule[]): Chain {
   const modules = all.filter(({ shadowOf }) => shadowOf === null)
   return {
     modules,
-    isSelective: modules.some(isSelective),
+    isSelective: modules.some(({ match }) => Object.keys(match).length > 0),
     shadows: all.filter(({ shadowOf }) => shadowOf !== null),
     needsClientAddress: all.some(({ needs }) => needs.client_ip),
     needsRequestHeaders: all.some(({ needs, match }) => isAny(needs.headers) || match.headers !== undefined),
@@ -59,4 +60,82 @@ function toChain(all: readonly LoadedModule[]): Chain {
 
 function isAny(needs: boolean | readonly string[]): boolean {
   return needs === true || (Array.isArray(needs) && needs.length > 0)
+}
+
+/** Range of the hash that selects a share. */
+const PARTS = 0x1_0000_0000
+
+/** @param isRefused the access check rejected the request: only modules registered with `on: refused` see it */
+export function selectModules(
+  { modules, isSelective }: Chain,
+  ctx: RequestContext,
+  isRefused = false,
+): readonly LoadedModule[] {
+  if (!isSelective && !isRefused) return modules
+  return modules.filter(({ match, seesRefused }) => (!isRefused || seesRefused) && matches(match, ctx))
+}
+
+/** Tool calls have a tenant, a model and a request id; registration rejects other conditions. */
+export function selectForTool(
+  { modules, isSelective }: Chain,
+  { tenant, model, requestId }: GuardedCall,
+): readonly LoadedModule[] {
+  if (!isSelective) return modules
+  return modules.filter(({ match: { tenants, models, share, isInverse } }) => {
+    if (tenants !== undefined && !tenants.includes(tenant)) return false
+    if (models !== undefined && !(model !== null && models.some((pattern) => fits(pattern, model))))
+      return false
+    return share === undefined || placeOf(requestId) < share !== (isInverse === true)
+  })
+}
+
+/** The first module that matches the model, the only condition of OnPick. */
+export function moduleForModel(modules: readonly LoadedModule[], model: string): LoadedModule | null {
+  for (const module of modules) {
+    const { models } = module.match
+    if (models === undefined || models.some((pattern) => fits(pattern, model))) return module
+  }
+  return null
+}
+
+/** False if no request of the route can reach the module. */
+export function mayMatch({ match: { routes } }: LoadedModule, { path }: { readonly path: string }): boolean {
+  return routes === undefined || routes.some((pattern) => fits(pattern, path))
+}
+
+function matches(
+  { routes, models, tenants, headers, share, isInverse }: Matcher,
+  ctx: RequestContext,
+): boolean {
+  if (routes !== undefined && !routes.some((route) => fits(route, ctx.route.path))) return false
+  if (tenants !== undefined && !tenants.includes(ctx.identity?.tenant ?? 'anonymous')) return false
+  if (models !== undefined && !isModel(models, ctx)) return false
+  for (const name in headers) if (!hasHeader(ctx.requestHeaders, name, headers[name])) return false
+  return share === undefined || placeOf(ctx.requestId) < share !== (isInverse === true)
+}
+
+/** A trailing * matches any suffix. */
+function fits(pattern: string, text: string): boolean {
+  return pattern.endsWith('*') ? text.startsWith(pattern.slice(0, -1)) : text === pattern
+}
+
+function isModel(models: readonly string[], ctx: RequestContext): boolean {
+  try {
+    const { model } = ctx.peek()
+    return model !== null && models.some((pattern) => fits(pattern, model))
+  } catch {
+    // The handler reports an invalid body.
+    return false
+  }
+}
+
+function hasHeader(headers: readonly string[], name: string, pattern: string): boolean {
+  for (let i = 0; i < headers.length; i += 2)
+    if (headers[i] === name && fits(pattern, headers[i + 1])) return true
+  return false
+}
+
+/** Position of a request in 0 to 1, the same on all threads. */
+function placeOf(requestId: string): number {
+  return Number.parseInt(hash('sha256', requestId).slice(0, 8), 16) / PARTS
 }

@@ -1,6 +1,5 @@
 /** Header changes of modules: checks them and applies them in the order that ABI.md defines. */
-import type { HeaderPair, ModifyAction } from '../../../wasm-sdk/abi.ts'
-import { PROTECTED_HEADERS } from '../../../wasm-sdk/abi.ts'
+import { type HeaderPair, type ModifyAction, PROTECTED_HEADERS } from '../../../wasm-sdk/abi.ts'
 import type { EditKind, HeaderEdits } from '../threads/guest-task.ts'
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/

@@ -18,34 +18,30 @@ import {
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
 import { ModuleFetches } from '../fetch/module-fetches.ts'
-import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { guestSurroundings } from '../instances/host-functions.ts'
 import { PendingCounts, SharedState } from '../instances/shared-state.ts'
-import { ModuleTargetChooser } from '../pick/module-target-chooser.ts'
-import { WasmPolicy, type WasmPolicyParts } from '../pick/wasm-policy.ts'
-import { recordedStream } from '../recording/recorded-step.ts'
-import { RecordedStream } from '../recording/recorded-stream.ts'
+import { ModuleTargetChooser, type PickParts, WasmPolicy } from '../pick/wasm-policy.ts'
+import { RecordedStream, recordedStream } from '../recording/recorded-step.ts'
 import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording.ts'
 import { CallStatistics } from '../statistics/call-statistics.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
-import { RequestModules } from '../streams/request-modules.ts'
 import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/shadow-streams.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
 import { StreamBatcher } from '../streams/stream-batcher.ts'
-import { StreamSession } from '../streams/stream-session.ts'
+import { RequestModules, StreamSession } from '../streams/stream-session.ts'
 import { TextSession } from '../streams/text-session.ts'
 import { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import { InlineGuests } from '../threads/inline-guests.ts'
 import { Placements } from '../threads/placements.ts'
-import { ActiveModules } from './active-modules.ts'
-import { mayMatch, selectModules } from './matcher.ts'
+import { ActiveModules, mayMatch, selectModules } from './active-modules.ts'
 import { runOnRequest } from './on-request.ts'
 import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { ToolCallModules } from './on-tool-call.ts'
 import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
-import { requestFacts } from './request-facts.ts'
+import { requestFacts } from './phase-message.ts'
 
 /** State of a request. */
 interface RequestNote {
@@ -71,9 +67,6 @@ export class ModuleHooks {
   readonly #responses: ResponseParts
   readonly #note
   readonly #toolCalls: ToolCallModules
-  #guards: ToolCallGuardsService | null = null
-  /** Removes the tool call guard; null if it is not added. */
-  #stopGuarding: (() => void) | null = null
   readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events' | 'text', HookSwitch>>
 
   /** Declares the hooks; call in `register` only. */
@@ -144,19 +137,8 @@ export class ModuleHooks {
     return recorder
   }
 
-  /** Sets the service for tool calls that the gateway runs. */
   guard(guards: ToolCallGuardsService): void {
-    this.#guards = guards
-    this.#updateGuard()
-  }
-
-  #updateGuard(): void {
-    const isOn = this.#active.chain('OnToolCall').modules.length > 0
-    if (isOn) this.#stopGuarding ??= this.#guards?.add(this.#toolCalls) ?? null
-    else {
-      this.#stopGuarding?.()
-      this.#stopGuarding = null
-    }
+    this.#toolCalls.guard(guards)
   }
 
   /** Applies a changed set of modules; the first module starts the threads. */
@@ -183,7 +165,7 @@ export class ModuleHooks {
     this.#switches.events.update({ isOn: stream.modules.length > 0 })
     const text = chain('OnText')
     this.#switches.text.update({ isOn: text.modules.length > 0, readsAllHeaders: text.needsRequestHeaders })
-    this.#updateGuard()
+    this.#toolCalls.update()
   }
 
   /** The policy of the modules at OnPick. */
@@ -197,17 +179,13 @@ export class ModuleHooks {
     return new ModuleTargetChooser(this.#pickParts(), balance)
   }
 
-  #pickParts(): Omit<WasmPolicyParts, 'otherwise'> {
+  #pickParts(): PickParts {
     const { pick, inline } = this.#config
     return {
       modules: () => this.#active.chain('OnPick').modules,
       inline: this.#inline,
       statistics: this.#responses.statistics,
-      limits: {
-        maxCandidates: pick.maxCandidates,
-        maxBodyBytes: inline.maxBodyBytes,
-        headers: pick.headers,
-      },
+      limits: { ...pick, maxBodyBytes: inline.maxBodyBytes },
     }
   }
 
@@ -228,9 +206,9 @@ export class ModuleHooks {
 
   /** Rejects streams that a fail-closed module cannot read. @throws wasm_module_failed (500) */
   #checkReadable(ctx: RequestContext, response: IncomingResponse): void {
-    const { modules, isSelective } = this.#active.chain('OnStreamEvent')
-    if (modules.length === 0 || isPlainEventStream(response.headers)) return
-    for (const module of selectModules(modules, isSelective, ctx)) {
+    const chain = this.#active.chain('OnStreamEvent')
+    if (chain.modules.length === 0 || isPlainEventStream(response.headers)) return
+    for (const module of selectModules(chain, ctx)) {
       this.#responses.statistics.skip(module, 'unreadable_stream')
       if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     }
@@ -238,9 +216,8 @@ export class ModuleHooks {
 
   /** Names suspended modules in a response header. If one is fail-closed, the stream ends at its first event. */
   #nameSuspended(ctx: RequestContext, response: IncomingResponse): void {
-    const { modules, isSelective } = this.#active.chain('OnStreamEvent')
     const { statistics } = this.#responses
-    const suspended = selectModules(modules, isSelective, ctx).filter((module) =>
+    const suspended = selectModules(this.#active.chain('OnStreamEvent'), ctx).filter((module) =>
       statistics.isSuspended(module),
     )
     if (suspended.length > 0) response.headers = [...response.headers, SKIPPED_HEADER, namesOf(suspended)]
@@ -261,25 +238,19 @@ export class ModuleHooks {
 
   #onText(ctx: RequestContext, stream: TextStream): TextEditor | null {
     const note = this.#noteOf(ctx)
-    note.texts ??= this.#textModules(ctx)
+    note.texts ??= new RequestModules(selectModules(this.#active.chain('OnText'), ctx), ctx)
     if (note.texts.modules.length === 0) return null
     return new TextSession(this.#textBatcher, this.#responses.statistics, note.texts, stream)
   }
 
-  #textModules(ctx: RequestContext): RequestModules {
-    const { modules, isSelective } = this.#active.chain('OnText')
-    return new RequestModules(selectModules(modules, isSelective, ctx), ctx)
-  }
-
   #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {
-    const { modules, isSelective, shadows } = this.#active.chain('OnStreamEvent')
-    const selected = selectModules(modules, isSelective, ctx)
-    const stream = this.#throughModules(selected, shadows, ctx, responseHeaders)
+    const chain = this.#active.chain('OnStreamEvent')
+    const selected = selectModules(chain, ctx)
+    const stream = this.#throughModules(selected, chain.shadows, ctx, responseHeaders)
     const keep = selected.length === 0 ? null : this.#recorder.openStream()
     if (keep === null) return stream
     const headers = { request: [...ctx.requestHeaders], response: responseHeaders }
-    const [request, { status }] = [requestFacts(ctx, false), ctx]
-    return new RecordedStream(stream, (events) => keep(recordedStream(request, status, headers, events)))
+    return new RecordedStream(stream, recordedStream(requestFacts(ctx, false), ctx.status, headers), keep)
   }
 
   #throughModules(

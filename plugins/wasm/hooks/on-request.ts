@@ -2,11 +2,10 @@
 import type { RequestContext, WholeResponse } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { EditKind } from '../threads/guest-task.ts'
-import type { Chain } from './active-modules.ts'
+import { type Chain, selectModules } from './active-modules.ts'
 import { applyEdits, toWire } from './header-edits.ts'
-import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import { guestInput } from './request-facts.ts'
+import { messageOf } from './phase-message.ts'
 
 /** @throws payload_too_large (413) when a module needs a body that is too large to be shown, wasm_module_failed (500) */
 export function runOnRequest(
@@ -15,19 +14,11 @@ export function runOnRequest(
   ctx: RequestContext,
   maxBodyBytes: number,
 ): WholeResponse | undefined | Promise<WholeResponse | undefined> {
-  const modules = selectModules(chain.modules, chain.isSelective, ctx)
+  const modules = selectModules(chain, ctx)
   if (modules.length === 0) return undefined
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
   if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
-  const message = {
-    point: 'OnRequest' as const,
-    input: guestInput(ctx, 'request', chain.needsClientAddress),
-    requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
-    responseHeaders: null,
-    body,
-    origin: ctx,
-    fetched: null,
-  }
+  const message = messageOf(ctx, chain, { point: 'OnRequest', phase: 'request', body })
   const end = phases.run(modules, message, chain.shadows)
   return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)
 }

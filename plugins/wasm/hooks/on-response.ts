@@ -4,6 +4,7 @@
  */
 import {
   type GatewayError,
+  headerOf,
   type IncomingResponse,
   type RequestContext,
   renderError,
@@ -12,11 +13,10 @@ import {
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
-import type { ActiveModules, Chain } from './active-modules.ts'
+import { type ActiveModules, type Chain, selectModules } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
-import { selectModules } from './matcher.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import { guestInput } from './request-facts.ts'
+import { messageOf } from './phase-message.ts'
 
 /** Types of streamed bodies; only the first has events. */
 const STREAM_TYPES: ReadonlySet<string> = new Set([
@@ -44,7 +44,7 @@ export interface ResponseParts {
 /** Media types are compared without case and parameters (RFC 9110 §8.3.1). */
 export function isStream({ headers }: IncomingResponse): boolean {
   const type = headerOf(headers, 'content-type')
-  return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
+  return type !== undefined && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
 }
 
 /** Returns true for the gateway's own response to a failed access check. */
@@ -52,13 +52,8 @@ function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): 
   return (
     ctx.identity === null &&
     REFUSED_STATUSES.includes(status) &&
-    headerOf(headers, 'x-weir-error-code') !== null
+    headerOf(headers, 'x-weir-error-code') !== undefined
   )
-}
-
-function headerOf(headers: readonly string[], name: string): string | null {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
-  return null
 }
 
 /** @param errorSeen OnError was called for this request */
@@ -111,27 +106,19 @@ async function onePhase(
   response: IncomingResponse,
   { point, chain, isRefused, error }: ResponsePhase,
 ): Promise<PhaseEnd | null> {
-  const { status, headers, body } = response
+  const { body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null
-  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefused)
+  const selected = selectModules(chain, ctx, isRefused)
   const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
   if (modules.length === 0) return null
-  const end = await phases.run(
-    modules,
-    {
-      point,
-      input: guestInput(ctx, point === 'OnError' ? 'error' : 'response', chain.needsClientAddress, {
-        response: { status, is_stream: false },
-        error,
-      }),
-      requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
-      responseHeaders: chain.needsResponseHeaders ? [...headers] : null,
-      body: chain.needsResponseBody ? shown : null,
-      origin: ctx,
-      fetched: null,
-    },
-    chain.shadows,
-  )
+  const content = {
+    point,
+    phase: point === 'OnError' ? ('error' as const) : ('response' as const),
+    response,
+    error,
+    body: chain.needsResponseBody ? shown : null,
+  }
+  const end = await phases.run(modules, messageOf(ctx, chain, content), chain.shadows)
   applyEnd(response, end)
   return end
 }

@@ -1,11 +1,9 @@
 /** The OnToolCall attach point: before the gateway runs a tool, modules may reject the call or change its arguments. */
-import type { CalledTool, GuardDecision, GuardedCall, ToolCallGuard } from '#kernel'
+import type { CalledTool, GuardDecision, GuardedCall, ToolCallGuard, ToolCallGuardsService } from '#kernel'
 import { ABI_VERSION, type GuestInput } from '../../../wasm-sdk/abi.ts'
-import type { ActiveModules } from './active-modules.ts'
-import { selectForTool } from './matcher.ts'
+import { type ActiveModules, selectForTool } from './active-modules.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
-import type { PhaseOrigin } from './phase-message.ts'
-import { callerTenant } from './request-facts.ts'
+import { callerTenant, type PhaseOrigin } from './phase-message.ts'
 
 const REFUSED = 'The call was refused.'
 /** The tool runner handles cancelled calls itself. */
@@ -16,16 +14,34 @@ export class ToolCallModules implements ToolCallGuard {
   readonly name = 'wasm'
   readonly #phases: PhaseChain
   readonly #active: ActiveModules
+  #guards: ToolCallGuardsService | null = null
+  /** Removes the guard; null if it is not added. */
+  #stop: (() => void) | null = null
 
   constructor(phases: PhaseChain, active: ActiveModules) {
     this.#phases = phases
     this.#active = active
   }
 
+  /** Sets the service for tool calls that the gateway runs. */
+  guard(guards: ToolCallGuardsService): void {
+    this.#guards = guards
+    this.update()
+  }
+
+  /** Guards tool calls while there is a module for them. */
+  update(): void {
+    if (this.#active.chain('OnToolCall').modules.length > 0) this.#stop ??= this.#guards?.add(this) ?? null
+    else {
+      this.#stop?.()
+      this.#stop = null
+    }
+  }
+
   /** @throws wasm_module_failed if a fail-closed module failed; the call does not run */
   async check(call: GuardedCall): Promise<GuardDecision> {
-    const { modules, isSelective, shadows } = this.#active.chain('OnToolCall')
-    const selected = selectForTool(modules, isSelective, call)
+    const chain = this.#active.chain('OnToolCall')
+    const selected = selectForTool(chain, call)
     if (selected.length === 0) return CONTINUE
     const message = {
       point: 'OnToolCall' as const,
@@ -36,7 +52,7 @@ export class ToolCallModules implements ToolCallGuard {
       origin: NO_REQUEST,
       fetched: null,
     }
-    return toDecision(await this.#phases.run(selected, message, shadows))
+    return toDecision(await this.#phases.run(selected, message, chain.shadows))
   }
 }
 

@@ -9,7 +9,6 @@ import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from '../threads
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 import { advanced, type PhaseMessage } from './phase-message.ts'
-import { ShadowCalls } from './shadow-calls.ts'
 
 /** Combined result of the phase. */
 export interface PhaseEnd {
@@ -34,7 +33,6 @@ interface Waiting {
 
 export class PhaseChain {
   readonly #inline: InlineGuests
-  readonly #shadows: ShadowCalls
   readonly #batcher: PhaseBatcher
   readonly #statistics: CallStatistics
   readonly #recorder: Recorder
@@ -49,7 +47,6 @@ export class PhaseChain {
   ) {
     this.#fetches = fetches
     this.#recorder = recorder
-    this.#shadows = new ShadowCalls(batcher, statistics)
     this.#inline = inline
     this.#batcher = batcher
     this.#statistics = statistics
@@ -117,7 +114,7 @@ export class PhaseChain {
     const { point, input, origin } = message
     for (const shadow of shadows) {
       const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
-      if (place >= 0 && place < results.length) void this.#shadows.compare(shadow, message, results, place)
+      if (place >= 0 && place < results.length) void this.#compare(shadow, message, results, place)
     }
     const end = nothingChanged()
     let order: FetchOrder | null = null
@@ -150,6 +147,29 @@ export class PhaseChain {
           shadows,
         )
       : end
+  }
+
+  /** Calls a shadow and compares its result with that of the current version, at `place` in the results. Never rejects. */
+  async #compare(
+    shadow: LoadedModule,
+    message: PhaseMessage,
+    results: readonly PhaseResult[],
+    place: number,
+  ): Promise<void> {
+    if (this.#statistics.isSuspended(shadow)) return
+    const { uuid, shadowOf } = shadow
+    const seen = results.slice(0, place).reduce(advanced, message)
+    const { origin: _origin, body: given, fetched: before, ...rest } = seen
+    // Copied, since the request may end before the call.
+    const body = given && Uint8Array.from(given)
+    const item = { ...rest, fetched: before?.uuid === shadowOf ? { ...before, uuid } : null }
+    const ended = await this.#batcher.run({ modules: [shadow], item, body, origin: null })
+    const call = { module: shadow, point: message.point, requestId: message.input.request.id }
+    if (ended.kind === 'timeout' || ended.kind === 'crashed') this.#statistics.lost(call, ended.kind)
+    if (ended.kind !== 'results') return
+    const [result] = ended.results
+    this.#statistics.called(call, result, result.action)
+    if (result.failure === null) this.#statistics.compared(call, isSame(result, results[place]))
   }
 
   /** Turns a fetch beyond the limit into a failure. */
@@ -212,4 +232,16 @@ export class PhaseChain {
 
 function nothingChanged(): PhaseEnd {
   return { edits: [], status: null, body: null, rejection: null }
+}
+
+function isSame(a: PhaseResult, b: PhaseResult): boolean {
+  return (
+    a.action === b.action &&
+    a.status === b.status &&
+    a.fetch?.method === b.fetch?.method &&
+    a.fetch?.url === b.fetch?.url &&
+    a.edits.length === b.edits.length &&
+    a.edits.every((part, index) => part === b.edits[index]) &&
+    Buffer.compare(a.body ?? new Uint8Array(0), b.body ?? new Uint8Array(0)) === 0
+  )
 }

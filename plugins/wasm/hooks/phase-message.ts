@@ -1,20 +1,12 @@
 /** Input of the modules of one phase of a request. */
-import type { GuestInput } from '../../../wasm-sdk/abi.ts'
-import type { Fetched, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
+import type { IncomingResponse, RequestContext } from '#kernel'
+import { ABI_VERSION, type GuestInput, type Phase } from '../../../wasm-sdk/abi.ts'
+import type { PhaseItem, PhaseResult } from '../threads/guest-task.ts'
+import type { Chain } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
 
-export interface PhaseMessage {
-  readonly point: PhaseItem['point']
-  /** Without headers. */
-  readonly input: GuestInput
-  /** Flat lists; null where no module needs them. */
-  readonly requestHeaders: readonly string[] | null
-  readonly responseHeaders: readonly string[] | null
-  /** Copied for the pool; null where no module needs it. */
-  readonly body: Uint8Array | null
+export interface PhaseMessage extends Omit<PhaseItem, 'modules'> {
   readonly origin: PhaseOrigin
-  /** Of the module that is called again; null before any fetch. */
-  readonly fetched: Fetched | null
 }
 
 /** Where the phase comes from: a request, as far as its modules need it. */
@@ -25,6 +17,13 @@ export interface PhaseOrigin {
   noteModule(name: string): void
   /** Calls the listener when the client leaves. */
   onAbort?(listener: () => void): void
+}
+
+interface PhaseContent extends Pick<PhaseMessage, 'point' | 'body'> {
+  readonly phase: Phase
+  /** Null in the request phase. */
+  readonly response?: IncomingResponse | null
+  readonly error?: GuestInput['error']
 }
 
 /** The message after changes of a module. */
@@ -41,5 +40,55 @@ export function advanced(
     input:
       status === null || response === undefined ? input : { ...input, response: { ...response, status } },
     body: body ?? message.body,
+  }
+}
+
+/** Tenant of callers without a key. */
+const ANONYMOUS = 'anonymous'
+
+/** Null for callers without a key. */
+export function tenantOf({ identity }: RequestContext): string | null {
+  return identity === null ? null : callerTenant(identity.tenant)
+}
+
+/** Null for callers without a key. */
+export function callerTenant(tenant: string): string | null {
+  return tenant === ANONYMOUS ? null : tenant
+}
+
+/** @param showsAddress false omits the client address */
+export function requestFacts(ctx: RequestContext, showsAddress: boolean): GuestInput['request'] {
+  return {
+    id: ctx.requestId,
+    method: ctx.method,
+    path: ctx.path,
+    query: ctx.query,
+    route: ctx.route.path,
+    tenant: tenantOf(ctx),
+    client_ip: showsAddress ? ctx.clientAddress : '',
+  }
+}
+
+/** @param body null if no module of the chain needs it, or it is too large */
+export function messageOf(
+  ctx: RequestContext,
+  { needsClientAddress, needsRequestHeaders, needsResponseHeaders }: Chain,
+  { point, phase, response = null, error, body }: PhaseContent,
+): PhaseMessage {
+  return {
+    point,
+    input: {
+      abi: ABI_VERSION,
+      phase,
+      now_ms: Date.now(),
+      request: requestFacts(ctx, needsClientAddress),
+      response: response === null ? undefined : { status: response.status, is_stream: false },
+      error,
+    },
+    requestHeaders: needsRequestHeaders ? [...ctx.requestHeaders] : null,
+    responseHeaders: response !== null && needsResponseHeaders ? [...response.headers] : null,
+    body,
+    origin: ctx,
+    fetched: null,
   }
 }

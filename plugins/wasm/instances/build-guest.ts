@@ -1,6 +1,6 @@
 /** Rewrites a module for the limits of the gateway and compiles it. */
 import type { WasmConfig } from '../config.ts'
-import { BadModule } from '../rewrite/bad-module.ts'
+import { BadModule } from '../rewrite/module-rejected.ts'
 import { PAGE_BYTES } from '../rewrite/plan.ts'
 import { rewriteModule } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'

@@ -5,7 +5,7 @@ import type { LoadedModule } from '../threads/guest-task.ts'
 import { buildGuest } from './build-guest.ts'
 import { Guest } from './guest.ts'
 import { GuestInstance } from './guest-instance.ts'
-import { guestSurroundings } from './guest-surroundings.ts'
+import { guestSurroundings } from './host-functions.ts'
 import { SharedState } from './shared-state.ts'
 
 const LIMITS = {

@@ -7,7 +7,7 @@ import type { LoadedModule } from '../threads/guest-task.ts'
 import { INITIALIZE_EXPORT, WASI_NAMESPACE } from './check-module.ts'
 import { createPlugin } from './extism.ts'
 import { GuestExchange } from './guest-exchange.ts'
-import { GuestKernel, GuestLog, type ImportTable } from './guest-kernel.ts'
+import { GuestKernel, GuestLog, type GuestState, type ImportTable } from './guest-kernel.ts'
 import { GuestSnapshot } from './guest-snapshot.ts'
 import { wasiFunctions } from './wasi-functions.ts'
 
@@ -17,23 +17,12 @@ const HOST_CALL_UNITS = 400
 /** Fuel of an exception in a host call, which the guest may catch. */
 const THROWN_UNITS = 5_000
 
-/** The calling instance, for host functions. */
-export interface InstanceFacts {
-  /** Owner of its values and counters. */
-  readonly owner: string
-  /** Counts of the call by metric name. */
-  readonly counted: Map<string, number>
-  /** Null during instantiation, when host functions return nothing. */
-  exchange(): GuestExchange | null
-  tenant(): string | null
-}
-
 /** Shared by all guests of a thread. */
 export interface GuestSurroundings {
   /** Result of `get_log_level`. */
   readonly logLevel: number
   /** Host functions of one instance. */
-  hostFunctions(facts: InstanceFacts): ImportTable
+  hostFunctions(instance: GuestState): ImportTable
 }
 
 /** The guest exceeded a limit of its call. */
@@ -46,37 +35,29 @@ export class LimitBroken extends Error {
   }
 }
 
-export class GuestInstance {
+export class GuestInstance implements GuestState {
+  readonly module: LoadedModule
   readonly log = new GuestLog()
-  /** Counts of the call by metric name. */
   readonly counted = new Map<string, number>()
   calls = 0
   /** Fuel used by the last call or the start, units. */
   burntFuel = 0
-  readonly #module: LoadedModule
+  tenant: string | null = null
+  exports: WebAssembly.Exports = {}
+  memory: WebAssembly.Memory | null = null
+  exchange: GuestExchange | null = null
   readonly #surroundings: GuestSurroundings
   readonly #kernel: GuestKernel
   readonly #hasHeadroom: boolean
-  #exports: WebAssembly.Exports = {}
-  #memory: WebAssembly.Memory | null = null
-  #exchange: GuestExchange | null = null
   #snapshot: GuestSnapshot | null = null
-  #tenant: string | null = null
   /** Fuel used by host calls during instantiation. */
   #startUnits = 0
 
   private constructor(module: LoadedModule, surroundings: GuestSurroundings, hasHeadroom: boolean) {
-    this.#module = module
+    this.module = module
     this.#hasHeadroom = hasHeadroom
     this.#surroundings = surroundings
-    this.#kernel = new GuestKernel({
-      module,
-      log: this.log,
-      logLevel: surroundings.logLevel,
-      exchange: () => this.#exchange,
-      exports: () => this.#exports,
-      memory: () => this.#memory,
-    })
+    this.#kernel = new GuestKernel(this, surroundings.logLevel)
   }
 
   /**
@@ -99,11 +80,11 @@ export class GuestInstance {
   }
 
   #take(exports: WebAssembly.Exports): void {
-    const { layout, startFuel } = this.#module
-    this.#exports = exports
-    this.#memory = (exports[`${EXPORT_PREFIX}memory:0`] as WebAssembly.Memory | undefined) ?? null
+    const { layout, startFuel } = this.module
+    this.exports = exports
+    this.memory = (exports[`${EXPORT_PREFIX}memory:0`] as WebAssembly.Memory | undefined) ?? null
     const exchange = new GuestExchange(exports, layout)
-    this.#exchange = exchange
+    this.exchange = exchange
     const initialize = exports[INITIALIZE_EXPORT]
     try {
       exchange.burn(this.#startUnits)
@@ -122,15 +103,15 @@ export class GuestInstance {
    * @throws if the guest traps, reports an error or exceeds a limit; the instance must be discarded
    */
   run(name: string, input: Uint8Array, tenant: string | null, fuel: number): Buffer | null {
-    const exchange = this.#exchange as GuestExchange
+    const exchange = this.exchange as GuestExchange
     this.calls++
-    this.#tenant = tenant
+    this.tenant = tenant
     this.log.clear()
     if (this.counted.size > 0) this.counted.clear()
     this.#kernel.clear()
     exchange.begin(input, fuel)
     try {
-      const call = this.#exports[name] as () => unknown
+      const call = this.exports[name] as () => unknown
       call()
     } catch (error) {
       throw this.#toFailure(error)
@@ -144,15 +125,15 @@ export class GuestInstance {
 
   /** Size of all memories of the guest, bytes. */
   get memoryBytes(): number {
-    return this.#module.layout.memories.reduce((sum, { headroomPages }, index) => {
-      const memory = this.#exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
+    return this.module.layout.memories.reduce((sum, { headroomPages }, index) => {
+      const memory = this.exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
       return sum + memory.buffer.byteLength - (this.#hasHeadroom ? headroomPages * PAGE_BYTES : 0)
     }, 0)
   }
 
   /** Prepares a warm instance for the next call. @returns false if it has grown too large to be kept */
   reset(): boolean {
-    return (this.#exchange as GuestExchange).clear()
+    return (this.exchange as GuestExchange).clear()
   }
 
   /** Restores the initial state. @returns false if that is not possible and the instance must be discarded */
@@ -166,7 +147,7 @@ export class GuestInstance {
   }
 
   #toFailure(error: unknown): Error {
-    const limit = error instanceof WebAssembly.RuntimeError ? (this.#exchange?.brokenLimit ?? null) : null
+    const limit = error instanceof WebAssembly.RuntimeError ? (this.exchange?.brokenLimit ?? null) : null
     if (limit === 'fuel') return new LimitBroken(limit, 'the module used up its fuel')
     if (limit === 'stack' || error instanceof RangeError)
       return new LimitBroken('stack', 'the module used up its stack')
@@ -177,26 +158,11 @@ export class GuestInstance {
   }
 
   #imports(): Record<string, ImportTable> {
-    const { kvOwner, usesWasi } = this.#module
-    const user = this.#surroundings.hostFunctions({
-      owner: kvOwner,
-      counted: this.counted,
-      exchange: () => this.#exchange,
-      tenant: () => this.#tenant,
-    })
-    const wasi = wasiFunctions({
-      memory: () => this.#memory,
-      wrote: (at, bytes) => this.#markWritten(at, bytes),
-      log: (level, text) => this.log.write(level, text),
-      burn: (units) => this.#burn(units),
-    })
     return {
-      [KERNEL_NAMESPACE]: this.#paid(this.#kernel.kernel()),
-      [HOST_NAMESPACE]: this.#paid(user),
-      env: this.#paid({
-        abort: (...where: [number, number, number, number]) => this.#kernel.abort(...where),
-      }),
-      ...(usesWasi ? { [WASI_NAMESPACE]: this.#paid(wasi) } : {}),
+      [KERNEL_NAMESPACE]: this.#paid(this.#kernel.functions()),
+      [HOST_NAMESPACE]: this.#paid(this.#surroundings.hostFunctions(this)),
+      env: this.#paid({ abort: this.#kernel.abort }),
+      ...(this.module.usesWasi && { [WASI_NAMESPACE]: this.#paid(wasiFunctions(this)) }),
     }
   }
 
@@ -204,11 +170,11 @@ export class GuestInstance {
   #paid(table: ImportTable): ImportTable {
     const paid = (run: ImportTable[string]) => {
       return (_: unknown, ...args: never[]) => {
-        this.#burn(HOST_CALL_UNITS)
+        this.burn(HOST_CALL_UNITS)
         try {
           return run(...args)
         } catch (error) {
-          if (!(error instanceof WebAssembly.RuntimeError)) this.#burn(THROWN_UNITS)
+          if (!(error instanceof WebAssembly.RuntimeError)) this.burn(THROWN_UNITS)
           throw error
         }
       }
@@ -216,25 +182,20 @@ export class GuestInstance {
     return Object.fromEntries(Object.entries(table).map(([name, run]) => [name, paid(run)]))
   }
 
-  /** @throws a trap that guests cannot catch if the fuel is used up */
-  #burn(units: number): void {
-    if (this.#exchange !== null) {
-      this.#exchange.burn(units)
+  burn(units: number): void {
+    if (this.exchange !== null) {
+      this.exchange.burn(units)
       return
     }
     this.#startUnits += units
-    if (this.#startUnits > this.#module.startFuel) trap()
+    if (this.#startUnits > this.module.startFuel) trap()
   }
 
-  /** Marks writes of the gateway to the guest's memory, which are restored like those of the guest. */
-  #markWritten(at: number, bytes: number): void {
-    if (!this.#module.layout.restores || this.#exchange === null || bytes === 0) return
-    const { chunks } = this.#module.layout.memories[0]
-    this.#exchange.chunks.fill(
-      1,
-      chunks + (at >>> CHUNK_SHIFT),
-      chunks + ((at + bytes - 1) >>> CHUNK_SHIFT) + 1,
-    )
+  markWritten(at: number, bytes: number): void {
+    if (!this.module.layout.restores || this.exchange === null || bytes === 0) return
+    const { chunks } = this.module.layout.memories[0]
+    const [first, last] = [at >>> CHUNK_SHIFT, (at + bytes - 1) >>> CHUNK_SHIFT]
+    this.exchange.chunks.fill(1, chunks + first, chunks + last + 1)
   }
 }
 

@@ -6,7 +6,7 @@ import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { buildGuest } from './build-guest.ts'
 import { Guest } from './guest.ts'
-import { guestSurroundings } from './guest-surroundings.ts'
+import { guestSurroundings } from './host-functions.ts'
 import { SharedState } from './shared-state.ts'
 
 const SECRET = 'the secret of tenant A'

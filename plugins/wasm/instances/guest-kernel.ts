@@ -12,15 +12,23 @@ const MAX_NAME_BYTES = 4_096
 /** Longest text of `abort`, bytes. */
 const MAX_ABORT_TEXT_BYTES = 4_000
 
-interface KernelParts {
+/** An instance as host functions use it. */
+export interface GuestState {
   readonly module: LoadedModule
   readonly log: GuestLog
-  /** Result of `get_log_level`. */
-  readonly logLevel: number
-  /** Null during instantiation. */
-  exchange(): GuestExchange | null
-  exports(): WebAssembly.Exports
-  memory(): WebAssembly.Memory | null
+  /** Counts of the call by metric name. */
+  readonly counted: Map<string, number>
+  /** Tenant of the call. */
+  readonly tenant: string | null
+  readonly exports: WebAssembly.Exports
+  /** The first memory of the guest. */
+  readonly memory: WebAssembly.Memory | null
+  /** Null during instantiation, when host functions return nothing. */
+  readonly exchange: GuestExchange | null
+  /** @throws a trap that guests cannot catch if the fuel is used up */
+  burn(units: number): void
+  /** Marks writes of the gateway to the guest's memory, which are restored like those of the guest. */
+  markWritten(at: number, bytes: number): void
 }
 
 /** Functions by name, without Extism's own first parameter. */
@@ -44,16 +52,18 @@ export class GuestLog {
 }
 
 export class GuestKernel {
-  readonly #parts: KernelParts
+  readonly #instance: GuestState
+  readonly #logLevel: number
   readonly #settings: ReadonlyMap<string, Uint8Array>
   readonly #variables = new Map<string, Uint8Array>()
   #variableBytes = 0
 
-  constructor(parts: KernelParts) {
-    this.#parts = parts
-    this.#settings = new Map(
-      Object.entries(parts.module.config).map(([name, value]) => [name, Buffer.from(value)]),
-    )
+  /** @param logLevel result of `get_log_level` */
+  constructor(instance: GuestState, logLevel: number) {
+    this.#instance = instance
+    this.#logLevel = logLevel
+    const settings = Object.entries(instance.module.config)
+    this.#settings = new Map(settings.map(([name, value]) => [name, Buffer.from(value)]))
   }
 
   /** Deletes the variables, which last for one call. */
@@ -62,9 +72,10 @@ export class GuestKernel {
     this.#variableBytes = 0
   }
 
-  kernel(): ImportTable {
+  functions(): ImportTable {
+    const { log: lines, module } = this.#instance
     const log = (level: LogLine[0]) => (address: bigint) => {
-      this.#parts.log.write(level, this.#parts.exchange()?.text(address) ?? '')
+      lines.write(level, this.#instance.exchange?.text(address) ?? '')
     }
     const readFrom = (values: ReadonlyMap<string, Uint8Array>) => (key: bigint) => {
       const name = this.#name(key)
@@ -79,38 +90,38 @@ export class GuestKernel {
       log_info: log('info'),
       log_warn: log('warn'),
       log_error: log('error'),
-      get_log_level: () => this.#parts.logLevel,
+      get_log_level: () => this.#logLevel,
       error_get: () => 0n,
     }
-    for (const name of this.#parts.module.layout.exchanged)
+    for (const name of module.layout.exchanged)
       table[name] = (...args: never[]) => this.#exchanged(name)(...args)
     return table
   }
 
   /** Called by AssemblyScript for an exception. */
-  abort(message: number, file: number, line: number, column: number): never {
+  readonly abort = (message: number, file: number, line: number, column: number): never => {
     throw new Error(`${this.#text(message)} at ${this.#text(file)}:${line}:${column}`)
   }
 
   /** Called through references only; direct calls were rewritten. */
   #exchanged(name: string): (...args: never[]) => unknown {
-    return this.#parts.exports()[EXPORT_PREFIX + name] as (...args: never[]) => unknown
+    return this.#instance.exports[EXPORT_PREFIX + name] as (...args: never[]) => unknown
   }
 
   /** Null if the name is too long. */
   #name(key: bigint): string | null {
-    const block = this.#parts.exchange()?.read(key) ?? NOTHING
+    const block = this.#instance.exchange?.read(key) ?? NOTHING
     if (block.length > MAX_NAME_BYTES) return null
     return Buffer.from(block.buffer, block.byteOffset, block.length).toString('utf8')
   }
 
   #give(value: Uint8Array | undefined): bigint {
-    return value === undefined ? 0n : (this.#parts.exchange()?.give(value) ?? 0n)
+    return value === undefined ? 0n : (this.#instance.exchange?.give(value) ?? 0n)
   }
 
   #setVariable(name: string | null, value: bigint): void {
     if (name === null) return
-    const block = this.#parts.exchange()?.read(value) ?? null
+    const block = this.#instance.exchange?.read(value) ?? null
     const bytes = name.length + (block?.length ?? 0)
     if (block === null) this.#variables.delete(name)
     else if (this.#variableBytes + bytes <= MAX_VARIABLE_BYTES) {
@@ -121,7 +132,7 @@ export class GuestKernel {
 
   /** A string of AssemblyScript: UTF-16, preceded by its length in bytes. */
   #text(pointer: number): string {
-    const memory = this.#parts.memory()?.buffer
+    const memory = this.#instance.memory?.buffer
     if (memory === undefined || pointer < 4 || pointer > memory.byteLength) return '(no text)'
     const bytes = new DataView(memory).getUint32(pointer - 4, true)
     if (bytes > MAX_ABORT_TEXT_BYTES || pointer + bytes > memory.byteLength) return '(no text)'

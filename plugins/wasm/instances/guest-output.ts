@@ -9,7 +9,7 @@ import {
   type TextAction,
 } from '../../../wasm-sdk/abi.ts'
 import { applyEdits, EditList } from '../hooks/header-edits.ts'
-import type { PhaseItem, PhaseResult, StreamEvent } from '../threads/guest-task.ts'
+import type { PhaseResult, StreamEvent } from '../threads/guest-task.ts'
 
 /** Largest state that a module may carry from one stream event to the next, bytes. */
 const MAX_STATE_BYTES = 65_536
@@ -302,33 +302,4 @@ export function checkChoice(choice: unknown, shown: number): number {
   if (typeof choice !== 'number' || !Number.isInteger(choice) || choice < 0 || choice >= shown)
     throw new BadOutput(`choice must be null, -1 or the index of one of ${shown} candidates`)
   return choice
-}
-
-/** Longer outputs are not memoized, bytes. */
-const MAX_KEPT_BYTES = 1_024
-
-/** Keeps the last output of a phase with what was read from it: most modules return the same for every request. @hot */
-export class OutputMemo {
-  readonly #point: PhaseItem['point']
-  #bytes: Buffer | null = null
-  #output: PhaseOutput | null = null
-
-  constructor(point: PhaseItem['point']) {
-    this.#point = point
-  }
-
-  /** @throws BadOutput */
-  readonly read = (output: Buffer | null): PhaseOutput => {
-    if (output !== null && this.#output !== null && this.#bytes?.equals(output) === true) return this.#output
-    const read =
-      this.#point === 'OnToolCall'
-        ? readToolOutput(output)
-        : readPhaseOutput(output, this.#point === 'OnRequest')
-    // Bodies are handed on and belong to one call.
-    if (output !== null && output.length <= MAX_KEPT_BYTES && read.body === null && read.fetch === null) {
-      this.#bytes = Buffer.from(output)
-      this.#output = read
-    }
-    return read
-  }
 }

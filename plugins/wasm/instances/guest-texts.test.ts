@@ -4,7 +4,7 @@ import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { buildGuest } from './build-guest.ts'
 import { Guest } from './guest.ts'
-import { guestSurroundings } from './guest-surroundings.ts'
+import { guestSurroundings } from './host-functions.ts'
 import { SharedState } from './shared-state.ts'
 
 const FUEL = 1_000_000_000

@@ -1,9 +1,9 @@
 /** Instances of one module on a thread: each call gets a restored or a warm instance; failed instances are discarded. */
 import { performance } from 'node:perf_hooks'
-import { FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
-import type { CallReport, LoadedModule, PhaseItem } from '../threads/guest-task.ts'
+import { DESCRIBE_EXPORT, FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
+import type { CallReport, LoadedModule, PhaseItem, StartedModule } from '../threads/guest-task.ts'
 import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
-import { BadOutput, OutputMemo, type PhaseOutput } from './guest-output.ts'
+import { BadOutput, type PhaseOutput, readPhaseOutput, readToolOutput } from './guest-output.ts'
 
 /** Maximum number of tenants with a warm instance; the oldest instance is discarded. */
 const MAX_WARM_TENANTS = 16
@@ -167,6 +167,35 @@ export class Guest {
   }
 }
 
+/** Longer outputs are not memoized, bytes. */
+const MAX_KEPT_BYTES = 1_024
+
+/** Keeps the last output of a phase with what was read from it: most modules return the same for every request. @hot */
+class OutputMemo {
+  readonly #point: PhaseItem['point']
+  #bytes: Buffer | null = null
+  #output: PhaseOutput | null = null
+
+  constructor(point: PhaseItem['point']) {
+    this.#point = point
+  }
+
+  /** @throws BadOutput */
+  readonly read = (output: Buffer | null): PhaseOutput => {
+    if (output !== null && this.#output !== null && this.#bytes?.equals(output) === true) return this.#output
+    const read =
+      this.#point === 'OnToolCall'
+        ? readToolOutput(output)
+        : readPhaseOutput(output, this.#point === 'OnRequest')
+    // Bodies are handed on and belong to one call.
+    if (output !== null && output.length <= MAX_KEPT_BYTES && read.body === null && read.fetch === null) {
+      this.#bytes = Buffer.from(output)
+      this.#output = read
+    }
+    return read
+  }
+}
+
 function unitsToRead(output: Buffer | null, bodyByteUnits: number): number {
   if (output === null || output.length < FRAME_HEAD_BYTES) return 0
   const headBytes = Math.min(output.readUInt32LE(0), output.length)
@@ -208,5 +237,28 @@ export class Guests {
     for (const uuid of this.#guests.keys()) if (!kept.has(uuid)) this.#guests.delete(uuid)
     for (const module of modules)
       if (!this.#guests.has(module.uuid)) this.#guests.set(module.uuid, new Guest(module, this.#options))
+  }
+}
+
+/** Longest description, bytes. */
+const MAX_DESCRIPTION = 65_536
+
+/** The trial start of a module at its registration: starts an instance, and calls `describe` if the module exports it. Never rejects. */
+export async function describeModule(
+  module: LoadedModule,
+  surroundings: GuestSurroundings,
+  hasDescribe: boolean,
+): Promise<StartedModule> {
+  let startFuel = 0
+  try {
+    const instance = await GuestInstance.open(module, surroundings)
+    startFuel = instance.burntFuel
+    if (!hasDescribe) return { failure: null, json: null, startFuel }
+    const output = instance.run(DESCRIBE_EXPORT, new Uint8Array(0), null, module.fuel)
+    if (output !== null && output.length > MAX_DESCRIPTION)
+      return { failure: 'the description is too long', json: null, startFuel }
+    return { failure: null, json: output?.toString('utf8') ?? null, startFuel }
+  } catch (error) {
+    return { failure: toFailure(error).message, json: null, startFuel }
   }
 }

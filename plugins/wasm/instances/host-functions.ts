@@ -1,8 +1,9 @@
-/** Host functions of the module interface. Failed calls return 0; only exceeded limits end the guest's call. */
-import { createHmac, hash } from 'node:crypto'
+/** Host functions of the module interface, and the surroundings that all guests of one thread share. Failed calls return 0; only exceeded limits end the guest's call. */
+import { createHmac, hash, randomBytes } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
-import type { InstanceFacts } from './guest-instance.ts'
+import type { GuestSurroundings } from './guest-instance.ts'
+import type { GuestState } from './guest-kernel.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
@@ -22,7 +23,7 @@ const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
 
 type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
 
-export interface HostParts {
+interface HostParts {
   readonly state: SharedState
   nowMs(): number
   randomBytes(count: number): Uint8Array
@@ -32,22 +33,23 @@ export interface HostParts {
   readonly pendingCounts?: PendingCounts
 }
 
-export function hostFunctions(
+function hostFunctions(
   { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
-  facts: InstanceFacts,
+  instance: GuestState,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
-  const { owner, counted } = facts
+  const { counted, module } = instance
+  const owner = module.kvOwner
   const keyOf = (exchange: GuestExchange, offset: bigint): Uint8Array | null => {
     const block = exchange.read(offset)
     if (block === null || block.length > MAX_KEY_BYTES) return null
     exchange.burn(WORK_UNITS.kept)
-    return stateKey(owner, facts.tenant(), textOf(block))
+    return stateKey(owner, instance.tenant, textOf(block))
   }
   /** Exceptions would end the guest's call, which only exceeded limits may do. */
   const bind =
     (otherwise: bigint, call: HostCall) =>
     (...args: bigint[]): bigint => {
-      const exchange = facts.exchange()
+      const { exchange } = instance
       if (exchange === null) return otherwise
       try {
         return call(exchange, ...args)
@@ -108,4 +110,35 @@ export function hostFunctions(
 
 function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
+}
+
+/** Counter names of one module; bounds the number of metric series. */
+export const MAX_COUNTED_NAMES = 32
+
+/** @param logLevel of the gateway, by name */
+export function guestSurroundings(
+  state: SharedState,
+  logLevel: string,
+  parts: Partial<Pick<HostParts, 'nowMs' | 'randomBytes' | 'pendingCounts'>> = {},
+): GuestSurroundings {
+  const countedNames = new Map<string, Set<string>>()
+  const host: HostParts = {
+    state,
+    nowMs: () => Date.now(),
+    randomBytes,
+    ...parts,
+    mayCount(owner, name) {
+      const names = countedNames.get(owner) ?? new Set()
+      countedNames.set(owner, names)
+      if (names.size < MAX_COUNTED_NAMES) names.add(name)
+      return names.has(name)
+    },
+  }
+  return { logLevel: guestLogLevel(logLevel), hostFunctions: (instance) => hostFunctions(host, instance) }
+}
+
+/** Result of `get_log_level`: 1 debug, 2 info, 3 warn, 4 error; higher disables logging. */
+function guestLogLevel(level: string): number {
+  const place = ['trace', 'debug', 'info', 'warn', 'error'].indexOf(level)
+  return place < 0 ? 0x7fff_ffff : Math.max(1, place)
 }

@@ -5,22 +5,13 @@
  * @source WASI snapshot preview 1
  */
 import { randomFillSync } from 'node:crypto'
+import type { GuestState } from './guest-kernel.ts'
 
 const [SUCCESS, BAD_FILE, NOT_SUPPORTED, INVALID] = [0, 8, 52, 28]
 const CLOCKS = 2
 const MAX_RANDOM_BYTES = 65_536
 const MAX_PARTS = 64
 const CHARACTER_DEVICE = 2
-
-interface WasiParts {
-  /** The guest's first memory; null during instantiation. */
-  memory(): WebAssembly.Memory | null
-  /** Called after writes to the memory. */
-  wrote(at: number, bytes: number): void
-  log(level: 'info' | 'warn', text: string): void
-  /** Burns fuel. @throws if it is used up */
-  burn(units: number): void
-}
 
 type WasiFunction = (...args: never[]) => number
 
@@ -61,15 +52,15 @@ const UNSUPPORTED = [
   'sock_shutdown',
 ] as const
 
-export function wasiFunctions(parts: WasiParts): Record<string, WasiFunction> {
-  const view = () => new DataView((parts.memory() as WebAssembly.Memory).buffer)
+export function wasiFunctions(instance: GuestState): Record<string, WasiFunction> {
+  const view = () => new DataView((instance.memory as WebAssembly.Memory).buffer)
   const put32 = (at: number, value: number) => {
     view().setUint32(at, value, true)
-    parts.wrote(at, 4)
+    instance.markWritten(at, 4)
   }
   const put64 = (at: number, value: bigint) => {
     view().setBigUint64(at, value, true)
-    parts.wrote(at, 8)
+    instance.markWritten(at, 8)
   }
   const nothing = (countAt: number, bytesAt: number) => {
     put32(countAt >>> 0, 0)
@@ -93,9 +84,9 @@ export function wasiFunctions(parts: WasiParts): Record<string, WasiFunction> {
     },
     random_get: (at: number, count: number) => {
       if (count < 0 || count > MAX_RANDOM_BYTES) return INVALID
-      parts.burn(count)
+      instance.burn(count)
       randomFillSync(new Uint8Array(view().buffer, at >>> 0, count))
-      parts.wrote(at >>> 0, count)
+      instance.markWritten(at >>> 0, count)
       return SUCCESS
     },
     fd_close: (fd: number) => (fd < 0 || fd > 2 ? BAD_FILE : SUCCESS),
@@ -113,7 +104,7 @@ export function wasiFunctions(parts: WasiParts): Record<string, WasiFunction> {
     fd_write: (fd: number, partsAt: number, count: number, at: number) => {
       if (fd !== 1 && fd !== 2) return BAD_FILE
       const { text, bytes } = readParts(view(), partsAt >>> 0, count)
-      if (text !== '') parts.log(fd === 1 ? 'info' : 'warn', text)
+      if (text !== '') instance.log.write(fd === 1 ? 'info' : 'warn', text)
       put32(at >>> 0, bytes)
       return SUCCESS
     },

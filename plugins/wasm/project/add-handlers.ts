@@ -2,9 +2,8 @@
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
-import type { LibraryLanguage } from './build-result.ts'
+import { type LibraryLanguage, sdkFolder } from './build-result.ts'
 import { filesOf } from './new-project.ts'
-import { sdkFolder } from './sdk-folder.ts'
 
 interface Form {
   /** Folder of the sources in a project; empty for the project itself. */

@@ -5,8 +5,7 @@ import { dirname, isAbsolute, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { foldersFrom } from '#shared'
 import { ModuleRunner } from '../testing/runner.ts'
-import { type Compilation, type FailedBuild, failedBuild, REQUIREMENTS } from './build-result.ts'
-import { sdkFolder } from './sdk-folder.ts'
+import { type Compilation, type FailedBuild, failedBuild, REQUIREMENTS, sdkFolder } from './build-result.ts'
 
 type Compiler = typeof import('assemblyscript/asc')
 

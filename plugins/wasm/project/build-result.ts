@@ -1,5 +1,8 @@
-/** Languages of modules, and options and result of a build. */
-import { join } from 'node:path'
+/** Languages of modules, the folder of their libraries, and options and result of a build. */
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { foldersFrom } from '#shared'
 
 export const LANGUAGES = Object.freeze(['assemblyscript', 'rust', 'go', 'c', 'wat'] as const)
 export type Language = (typeof LANGUAGES)[number]
@@ -16,6 +19,13 @@ export const REQUIREMENTS: Readonly<Record<Language, string>> = Object.freeze({
   c: 'install clang with lld, or zig (`pip install ziglang` brings it as python-zig)',
   wat: 'run `npm install` in the project or `npm install --save-dev binaryen` above it, or install wabt',
 })
+
+/** From source and from `dist`. @returns absolute path of the `wasm-sdk` folder that holds `assembly`, `c`, `rust` and `templates` */
+export function sdkFolder(): string {
+  for (const folder of foldersFrom(dirname(fileURLToPath(import.meta.url))))
+    if (existsSync(join(folder, 'wasm-sdk', 'assembly', 'index.ts'))) return join(folder, 'wasm-sdk')
+  throw new Error('this installation has no wasm-sdk/assembly folder')
+}
 
 /** Path of the module in a project. */
 export const BUILT_MODULE = join('build', 'module.wasm')

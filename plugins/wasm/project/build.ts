@@ -12,8 +12,7 @@ import {
   failedBuild,
   type Language,
 } from './build-result.ts'
-import { compileRust } from './build-rust.ts'
-import { compileWithTool, TOOLCHAINS } from './build-with-tool.ts'
+import { compileRust, compileWithTool, TOOLCHAINS } from './build-with-tool.ts'
 
 /** The language of a project folder, by its files; null if it is not a project. */
 export function languageOf(directory: string): Language | null {

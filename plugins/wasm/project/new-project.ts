@@ -3,8 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { languageOf } from './build.ts'
-import type { Language } from './build-result.ts'
-import { sdkFolder } from './sdk-folder.ts'
+import { type Language, sdkFolder } from './build-result.ts'
 
 /** Folder of the library in projects whose compiler does not read it from node_modules. */
 const COPY = 'weir-sdk'

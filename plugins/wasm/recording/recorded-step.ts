@@ -9,6 +9,9 @@ import {
   type HeaderPair,
 } from '../../../wasm-sdk/abi.ts'
 import type { PhaseMessage } from '../hooks/phase-message.ts'
+import type { StreamEventSink } from '../streams/shadow-streams.ts'
+import { DONE, readBlocks } from '../streams/sse-events.ts'
+import type { StreamEvent } from '../threads/guest-task.ts'
 
 /** A step without expectations. */
 export interface RecordedStep {
@@ -47,19 +50,18 @@ export function recordedStep(message: PhaseMessage, withBodies: boolean): Record
   return { on: point, request, response, ...(input.error !== undefined && { error: input.error }) }
 }
 
-/** @param headers flat lists; `response` is empty if no module needs it */
+/** A step without its events. @param headers flat lists; `response` is empty if no module needs it */
 export function recordedStream(
   request: GuestInput['request'],
   status: number,
   headers: { readonly request: readonly string[]; readonly response: readonly string[] },
-  events: readonly unknown[],
 ): RecordedStep {
   const response = {
     status,
     is_stream: true,
     ...(headers.response.length > 0 && { headers: redacted(headers.response) }),
   }
-  return { on: 'OnStreamEvent', request: requestOf(request, headers.request), response, events }
+  return { on: 'OnStreamEvent', request: requestOf(request, headers.request), response }
 }
 
 function requestOf(
@@ -91,7 +93,7 @@ function textOf(body: Uint8Array | null): unknown {
 }
 
 /** JSON data as a value if it serializes to the same text, else as text. */
-export function streamData(text: string): unknown {
+function streamData(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text)
     // Large numbers, for example, would not keep their text.
@@ -117,4 +119,54 @@ function withoutValues(query: string): string {
     .split('&', 64)
     .map((part) => (part.includes('=') ? `${part.slice(0, part.indexOf('='))}=${REDACTED}` : part))
     .join('&')
+}
+
+/** Per stream; recording stops at the limit. */
+const MAX_EVENTS = 1_000
+const MAX_DATA_UNITS = 65_536
+
+interface RecordedEvent {
+  readonly name?: string
+  readonly data: unknown
+}
+
+/** Records the events of one stream as inputs of its modules. */
+export class RecordedStream implements StreamEventSink {
+  readonly #inner: StreamEventSink
+  readonly #step: RecordedStep
+  readonly #keep: (step: RecordedStep) => void
+  readonly #events: RecordedEvent[] = []
+  #units = 0
+  #isOver = false
+
+  /**
+   * @param step without events
+   * @param keep receives the step when the stream ends or reaches a limit
+   */
+  constructor(inner: StreamEventSink, step: RecordedStep, keep: (step: RecordedStep) => void) {
+    this.#inner = inner
+    this.#step = step
+    this.#keep = keep
+  }
+
+  take(events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
+    if (!this.#isOver) this.#note(events, isLast)
+    return this.#inner.take(events, isLast)
+  }
+
+  #note(events: Buffer, isLast: boolean): void {
+    for (const { event, isDone } of readBlocks(events)) {
+      const shown = isDone ? { name: null, data: DONE } : event
+      if (shown !== null && !this.#isOver) this.#add(shown)
+      if (isDone) this.#isOver = true
+    }
+    if (isLast) this.#isOver = true
+    if (this.#isOver) this.#keep({ ...this.#step, events: this.#events })
+  }
+
+  #add({ name, data }: StreamEvent): void {
+    this.#units += data.length
+    if (this.#events.length >= MAX_EVENTS || this.#units > MAX_DATA_UNITS) this.#isOver = true
+    else this.#events.push({ ...(name !== null && { name }), data: streamData(data) })
+  }
 }

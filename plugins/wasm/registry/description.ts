@@ -1,15 +1,15 @@
 /** Reads the output of `describe`. */
 import { defineValidator, type Static, Type } from '#kernel'
 import { ABI_VERSION } from '../../../wasm-sdk/abi.ts'
-import { ModuleRejected } from '../errors.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { ModuleNeedsSchema, ModuleSettingsSchema } from '../wire.ts'
 
 /** Unknown members are ignored: a module may be built for a newer gateway. */
 const DescriptionSchema = Type.Object({
   abi: Type.Integer({ minimum: 1 }),
   needs: Type.Optional(ModuleNeedsSchema),
-  instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')])),
-  on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
+  instance: Type.Optional(Type.Enum(['fresh', 'reuse', 'shared'])),
+  on_failure: Type.Optional(Type.Enum(['open', 'closed'])),
   settings: Type.Optional(ModuleSettingsSchema),
 })
 export type Description = Static<typeof DescriptionSchema>

@@ -5,13 +5,11 @@ import { FileError, readRootedFile } from '#shared'
 import { type AttachPoint, DESCRIBE_EXPORT, type ModuleNeeds } from '../../../wasm-sdk/abi.ts'
 import { type Settings, settingProblem } from '../../../wasm-sdk/settings.ts'
 import type { WasmConfig } from '../config.ts'
-import { ModuleRejected } from '../errors.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { buildGuest, compileModule, startFuel } from '../instances/build-guest.ts'
 import { exportsFunction, INITIALIZE_EXPORT, moduleProblems } from '../instances/check-module.ts'
-import { BadModule } from '../rewrite/bad-module.ts'
-import { type ModuleParts, readParts, SECTION } from '../rewrite/module-parts.ts'
-import { readSections } from '../rewrite/sections.ts'
+import { type ModuleParts, readParts, readSections, SECTION } from '../rewrite/module-parts.ts'
+import { BadModule, ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
 import { INLINE_START, inlineStartFuel, isPicker, mayRunHere } from '../threads/placements.ts'
@@ -75,7 +73,7 @@ export interface LoadParts {
   readonly hasNoSettings?: boolean
 }
 
-/** @throws ModuleRejected, BadModule */
+/** @throws ModuleRejected */
 export async function loadModule(
   uuid: string,
   descriptor: ModuleDescriptor,
@@ -142,7 +140,7 @@ export async function loadModule(
 
 /**
  * Checks the module against the interface and the limits of the gateway, and builds it.
- * @throws ModuleRejected, BadModule
+ * @throws ModuleRejected
  */
 async function prepareModule(
   bytes: Uint8Array<ArrayBuffer>,

@@ -98,18 +98,14 @@ function toVersion({ loaded, descriptor, hash, sizeBytes, createdAtNs }: Registe
   }
 }
 
-function toRecord(
-  { loaded, descriptor, hash, sizeBytes, createdAtNs }: Registered,
-  stats: ModuleStats,
-): ModuleRecord {
+function toRecord(module: Registered, stats: ModuleStats): ModuleRecord {
+  const { loaded, descriptor } = module
+  const { module_uuid, ...version } = toVersion(module)
   return {
-    module_uuid: loaded.uuid,
+    module_uuid,
     module_meta: {
       name: descriptor.name,
-      file_path: descriptor.file_path,
-      sha256_hash: hash,
-      size_bytes: sizeBytes,
-      created_at: toNanosecondTime(createdAtNs),
+      ...version,
       last_accessed_at: toNanosecondTime(stats.lastAccessedNs(loaded.row)),
       access_count: stats.accessCount(loaded.row),
       attach_points: descriptor.attach_points,

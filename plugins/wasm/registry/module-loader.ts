@@ -1,8 +1,8 @@
 /** Loads modules for the registry, and assigns rows of the statistics to them. */
 import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
-import { ModuleRejected } from '../errors.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { type ModuleStats, rowsFor, wallClockNs } from '../statistics/module-stats.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { ModuleDescriptor } from '../wire.ts'

@@ -2,14 +2,14 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { GatewayError, type Logger, messageOf } from '#kernel'
-import { ModuleRejected, wasmErrors } from '../errors.ts'
-import { BadModule } from '../rewrite/bad-module.ts'
+import { wasmErrors } from '../errors.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from '../wire.ts'
 import type { ModuleFile } from './load-module.ts'
 import { type ModuleLine, type Registered, toModuleList } from './module-list.ts'
 import { type LoaderParts, ModuleLoader } from './module-loader.ts'
-import { ModuleTable } from './module-table.ts'
+import { ModuleTable, type VersionChange } from './module-table.ts'
 import { SavedLines, toSavedLine } from './saved-lines.ts'
 import type { ModuleStore } from './saved-modules.ts'
 import type { ChangeResult, Requester } from './thread-commands.ts'
@@ -83,7 +83,7 @@ export class Registry {
    * Applies a changed configuration. New modules are loaded before anything changes; a changed descriptor replaces the
    * version that runs.
    *
-   * @throws ModuleRejected, BadModule if a module cannot be loaded; nothing has changed then
+   * @throws ModuleRejected if a module cannot be loaded; nothing has changed then
    */
   reconfigure(before: readonly ModuleDescriptor[], after: readonly ModuleDescriptor[]): Promise<void> {
     return this.#queue(async () => {
@@ -105,9 +105,7 @@ export class Registry {
         this.#parts.stats.begin(one.loaded.row, one.createdAtNs)
         const running = this.#table.modules.find(({ loaded }) => loaded.name === one.loaded.name)
         this.#table.modules =
-          running === undefined
-            ? [...this.#table.modules, one]
-            : this.#table.versions.replace(this.#table.modules, running, one)
+          running === undefined ? [...this.#table.modules, one] : this.#table.replaced(running, one)
       }
       await this.#publish()
       await this.#parts.pool.close()
@@ -169,39 +167,32 @@ export class Registry {
       const next = await this.#loader.load(descriptor, await this.#fileOf(descriptor, old, change))
       this.#parts.stats.begin(next.loaded.row, next.createdAtNs)
       const modules =
-        trial === undefined
-          ? this.#table.versions.replace(this.#table.modules, old, next)
-          : this.#table.versions.tryOut(this.#table.modules, old, next, trial)
-      return {
-        modules,
-        uuid: next.loaded.uuid,
-        action: trial === undefined ? 'replaced' : `put on trial (${trial.kind})`,
-      }
+        trial === undefined ? this.#table.replaced(old, next) : this.#table.tried(old, next, trial)
+      const action = trial === undefined ? 'replaced' : `put on trial (${trial.kind})`
+      return { modules, current: next, action }
     })
   }
 
   /** Makes the version on trial current; a shadow gets a new uuid. */
   promote(uuid: string, requester: Requester): Promise<ChangeResult> {
-    return this.#change(uuid, requester, async (trial) => {
-      const { modules, current } = this.#table.versions.promote(this.#table.modules, trial)
-      return { modules, uuid: current.loaded.uuid, action: 'promoted' }
-    })
+    return this.#change(uuid, requester, async (trial) => ({
+      ...this.#table.promoted(trial),
+      action: 'promoted',
+    }))
   }
 
   /** Ends a trial, or returns to the previous version. */
   rollback(uuid: string, requester: Requester): Promise<ChangeResult> {
-    return this.#change(uuid, requester, async (found) => {
-      const { modules, current } = this.#table.versions.rollback(this.#table.modules, found, (earlier) =>
-        this.#loader.withRow(earlier),
-      )
-      return { modules, uuid: current.loaded.uuid, action: 'rolled back' }
-    })
+    return this.#change(uuid, requester, async (found) => ({
+      ...this.#table.rolledBack(found, (earlier) => this.#loader.withRow(earlier)),
+      action: 'rolled back',
+    }))
   }
 
   #change(
     uuid: string,
     requester: Requester,
-    act: (found: Registered) => Promise<{ modules: Registered[]; uuid: string; action: string }>,
+    act: (found: Registered) => Promise<VersionChange & { action: string }>,
   ): Promise<ChangeResult> {
     return this.#queue(async () => {
       try {
@@ -213,24 +204,25 @@ export class Registry {
           const stale = this.#lines.notLoaded.get(line.firstUuid)
           if (stale !== undefined)
             throw new ModuleRejected(`its newest version is not loaded here: ${stale.reason}`)
-          const earlier = this.#table.versions.earlier(line)
+          const earlier = this.#table.earlier(line)
           let changed: Awaited<ReturnType<typeof act>> | null = null
           let isSaved = false
           try {
             changed = await act(found)
             isSaved = await this.#lines.save(line, changed.modules)
           } finally {
-            if (!isSaved) this.#table.versions.setEarlier(line, earlier)
+            if (!isSaved) this.#table.setEarlier(line, earlier)
           }
           // Another gateway was faster.
           if (!isSaved) continue
           this.#table.modules = changed.modules
           await this.#publish()
-          this.#audit(changed.action, changed.uuid, loaded.name, null, requester)
-          return { uuid: changed.uuid, text: `module ${loaded.name} was ${changed.action}` }
+          const { action, current } = changed
+          this.#audit(action, current.loaded.uuid, loaded.name, null, requester)
+          return { uuid: current.loaded.uuid, text: `module ${loaded.name} was ${action}` }
         }
       } catch (error) {
-        if (!isExpected(error)) throw error
+        if (!(error instanceof ModuleRejected)) throw error
         return { uuid: null, text: error.message }
       } finally {
         await this.#parts.pool.close()
@@ -261,7 +253,7 @@ export class Registry {
   }
 
   list(isFull: boolean): ModuleList {
-    const earlier = isFull ? (line: ModuleLine) => this.#table.versions.earlier(line) : null
+    const earlier = isFull ? (line: ModuleLine) => this.#table.earlier(line) : null
     const list = toModuleList(this.#table.modules, this.#parts.stats, earlier)
     if (!isFull) return list
     const notLoaded = [...this.#lines.notLoaded.values()]
@@ -284,7 +276,7 @@ export class Registry {
     } catch (error) {
       const isRefused = error instanceof GatewayError
       if (isRefused && isFirst) throw error
-      if (isExpected(error) || isRefused) return { Error: error.message }
+      if (error instanceof ModuleRejected || isRefused) return { Error: error.message }
       this.#parts.log.error({ err: error, module: descriptor.name }, 'wasm module registration failed')
       return { Error: 'registration failed; see the gateway log' }
     }
@@ -342,8 +334,4 @@ export class Registry {
     this.#last = result.catch(() => {})
     return result
   }
-}
-
-function isExpected(error: unknown): error is ModuleRejected | BadModule {
-  return error instanceof ModuleRejected || error instanceof BadModule
 }

@@ -4,7 +4,7 @@ import { GatewayError, type Logger, messageOf } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { ModuleLine, NotLoaded, Registered } from './module-list.ts'
 import type { ModuleLoader } from './module-loader.ts'
-import type { ModuleTable } from './module-table.ts'
+import { type ModuleTable, resumed } from './module-table.ts'
 import type { ModuleStore, SavedLine, SavedVersion } from './saved-modules.ts'
 
 /**
@@ -79,7 +79,7 @@ export class SavedLines {
   async save(line: ModuleLine, modules: readonly Registered[]): Promise<boolean> {
     if (!this.#lines.has(line)) return true
     const { saved, table } = this.#parts
-    const next = toSavedLine(line, modules, table.versions.earlier(line))
+    const next = toSavedLine(line, modules, table.earlier(line))
     if (next !== null) return saved.put(next)
     await saved.remove(line.firstUuid)
     this.#lines.delete(line)
@@ -102,7 +102,7 @@ export class SavedLines {
     if (this.notLoaded.size > 0 && this.#parts.saved.isShared) this.#retryLater()
   }
 
-  /** @param saved undefined if it was removed. @throws ModuleRejected, BadModule; nothing has changed then */
+  /** @param saved undefined if it was removed. @throws ModuleRejected; nothing has changed then */
   async #apply(id: string, saved: SavedLine | undefined): Promise<void> {
     const { table, log } = this.#parts
     const line = [...this.#lines].find(({ firstUuid }) => firstUuid === id)
@@ -114,8 +114,7 @@ export class SavedLines {
       return
     }
     const isKnown =
-      line !== undefined &&
-      isDeepStrictEqual(toSavedLine(line, table.modules, table.versions.earlier(line)), saved)
+      line !== undefined && isDeepStrictEqual(toSavedLine(line, table.modules, table.earlier(line)), saved)
     if (isKnown) return
     table.checkRoom((saved.trial === null ? 1 : 2) - own.length)
     table.checkDuplicate(saved.current, (module) => module.isConfigured)
@@ -167,15 +166,15 @@ export class SavedLines {
  *
  * @param own its registered versions
  * @returns its modules
- * @throws ModuleRejected, BadModule if the current version or the one on trial cannot be loaded
+ * @throws ModuleRejected if the current version or the one on trial cannot be loaded
  */
 async function loadLine(
   saved: SavedLine,
   line: ModuleLine | undefined,
   own: readonly Registered[],
-  { saved: store, loader, table: { versions }, log }: LineParts,
+  { saved: store, loader, table, log }: LineParts,
 ): Promise<Registered[]> {
-  const remembered = line === undefined ? [] : versions.earlier(line)
+  const remembered = line === undefined ? [] : table.earlier(line)
   const load = async (version: SavedVersion, beside: readonly Registered[]) => {
     const file = await store.readBytes(version, () => loader.read(version.descriptor, false))
     const { uuid, createdAtNs } = version
@@ -202,6 +201,6 @@ async function loadLine(
       log.warn({ err, module_uuid: version.uuid }, 'earlier version of wasm module not loaded')
     }
   }
-  versions.setEarlier(current.line, earlier)
-  return versions.resume(current, tried, trial?.rule ?? null)
+  table.setEarlier(current.line, earlier)
+  return resumed(current, tried, trial?.rule ?? null)
 }

@@ -3,7 +3,7 @@
  * records, and a changed file is not the one that was approved.
  */
 import { type Collection, GATEWAY_TENANT, type Static, type StoreService, Type } from '#kernel'
-import { ModuleRejected } from '../errors.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { ModuleDescriptorSchema, TrialSchema } from '../wire.ts'
 import type { ModuleFile } from './load-module.ts'
 
@@ -12,7 +12,7 @@ const SavedVersionSchema = Type.Object({
   descriptor: ModuleDescriptorSchema,
   hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
   /** Resolved from the descriptor and the description of the module. */
-  onFailure: Type.Union([Type.Literal('open'), Type.Literal('closed')]),
+  onFailure: Type.Enum(['open', 'closed']),
   /** Nanoseconds since 1970. */
   createdAtNs: Type.String({ pattern: '^[0-9]{1,20}$' }),
 })

@@ -12,7 +12,7 @@ import {
   type SharedRecords,
 } from '#kernel'
 import { isUuid } from '#shared'
-import { ModuleRejected } from '../errors.ts'
+import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { type ModuleFile, toModuleFile } from './load-module.ts'
 import { type ModuleStore, type SavedLine, SavedLineSchema, type SavedVersion } from './saved-modules.ts'
 

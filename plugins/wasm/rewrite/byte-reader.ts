@@ -1,5 +1,5 @@
 /** Reads values of the binary format; throws `BadModule` for invalid ones. @source WebAssembly core 2.0, 5.2 */
-import { BadModule } from './bad-module.ts'
+import { BadModule } from './module-rejected.ts'
 
 export class ByteReader {
   readonly bytes: Uint8Array

@@ -1,4 +1,6 @@
 /** Writes values of the binary format into a growing buffer. */
+import { type Code, unsigned } from './code.ts'
+
 export class ByteWriter {
   #bytes = new Uint8Array(1_024)
   length = 0
@@ -8,8 +10,8 @@ export class ByteWriter {
     this.#bytes[this.length++] = value
   }
 
-  all(values: readonly number[]): void {
-    for (const value of values) this.byte(value)
+  write(...codes: readonly Code[]): void {
+    for (const code of codes) for (const value of code) this.byte(value)
   }
 
   copy(bytes: Uint8Array, from = 0, to = bytes.length): void {
@@ -24,32 +26,13 @@ export class ByteWriter {
   }
 
   u32(value: number): void {
-    let rest = value
-    while (rest >= 0x80) {
-      this.byte((rest % 128) | 0x80)
-      rest = Math.floor(rest / 128)
-    }
-    this.byte(rest)
-  }
-
-  /** A signed number that fits into 53 bits. */
-  signed(value: number): void {
-    let rest = value
-    for (;;) {
-      const low = ((rest % 128) + 128) % 128
-      rest = (rest - low) / 128
-      if ((rest === 0 && low < 0x40) || (rest === -1 && low >= 0x40)) {
-        this.byte(low)
-        return
-      }
-      this.byte(low | 0x80)
-    }
+    this.write(unsigned(value))
   }
 
   /** Reserves space for a number of at most 34 bits. @returns its offset, for `fill` */
   later(): number {
     const place = this.length
-    this.all([0x80, 0x80, 0x80, 0x80, 0])
+    this.write([0x80, 0x80, 0x80, 0x80, 0])
     return place
   }
 

@@ -2,8 +2,29 @@
  * Functions that the rewriter adds to a module: the exchange memory, limits on growth, and saving and restoring globals.
  * @source WebAssembly core 3.0, 5.4
  */
-import type { Assembler } from './assembler.ts'
-import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
+import {
+  access,
+  add,
+  type Code,
+  global,
+  i32,
+  i64,
+  indexed,
+  local,
+  memoryBytes,
+  memoryPages,
+  op,
+  sequence,
+  setGlobal,
+  shiftLeft,
+  shiftRight,
+  sub,
+  teeLocal,
+  trapWhen,
+  when,
+} from './code.ts'
+import type { FunctionType } from './module-parts.ts'
+import { OP, VALUE } from './opcodes.ts'
 import {
   type AddedFunction,
   BLOCK_HEAD_BYTES,
@@ -16,14 +37,11 @@ import {
   UNITS_OF_PLACE_SHIFT,
 } from './plan.ts'
 
-const { i32, i64, f64 } = VALUE
-
-export interface FunctionCode {
-  readonly parameters: readonly number[]
-  readonly results: readonly number[]
+/** A function without its final `end`. */
+export interface FunctionCode extends FunctionType {
   /** Number of additional local variables of type i32. */
   readonly locals: number
-  write(out: Assembler): void
+  readonly code: Code
 }
 
 /** Values of the global `fault`: why an added function trapped. */
@@ -31,402 +49,257 @@ export const FAULT = { exchange: 1, address: 2 } as const
 const ROUND_UP_8 = 7
 const MAX_BLOCK_BYTES = 0x7000_0000
 
+const { i32: I32, i64: I64, f64: F64 } = VALUE
+
 /** Functions of the Extism kernel that the rewriter implements. */
-export const EXCHANGE_FUNCTIONS: Readonly<Record<string, Pick<FunctionCode, 'parameters' | 'results'>>> = {
-  alloc: { parameters: [i64], results: [i64] },
-  free: { parameters: [i64], results: [] },
-  length: { parameters: [i64], results: [i64] },
-  length_unsafe: { parameters: [i64], results: [i64] },
-  load_u8: { parameters: [i64], results: [i32] },
-  load_u64: { parameters: [i64], results: [i64] },
-  store_u8: { parameters: [i64, i32], results: [] },
-  store_u64: { parameters: [i64, i64], results: [] },
-  input_length: { parameters: [], results: [i64] },
-  input_offset: { parameters: [], results: [i64] },
-  input_load_u8: { parameters: [i64], results: [i32] },
-  input_load_u64: { parameters: [i64], results: [i64] },
-  output_set: { parameters: [i64, i64], results: [] },
-  error_set: { parameters: [i64], results: [] },
+export const EXCHANGE_FUNCTIONS: Readonly<Record<string, FunctionType>> = {
+  alloc: { parameters: [I64], results: [I64] },
+  free: { parameters: [I64], results: [] },
+  length: { parameters: [I64], results: [I64] },
+  length_unsafe: { parameters: [I64], results: [I64] },
+  load_u8: { parameters: [I64], results: [I32] },
+  load_u64: { parameters: [I64], results: [I64] },
+  store_u8: { parameters: [I64, I32], results: [] },
+  store_u64: { parameters: [I64, I64], results: [] },
+  input_length: { parameters: [], results: [I64] },
+  input_offset: { parameters: [], results: [I64] },
+  input_load_u8: { parameters: [I64], results: [I32] },
+  input_load_u64: { parameters: [I64], results: [I64] },
+  output_set: { parameters: [I64, I64], results: [] },
+  error_set: { parameters: [I64], results: [] },
 }
 
 export function addedFunction(plan: Plan, one: AddedFunction): FunctionCode {
   switch (one.kind) {
     case 'burn':
-      return {
-        parameters: [i32],
-        results: [],
-        locals: 0,
-        write: (out) => burn(plan, out, () => out.localGet(0)),
-      }
+      return { parameters: [I32], results: [], locals: 0, code: burn(plan, local(0)) }
     case 'mark':
-      return { parameters: [i32, i32], results: [], locals: 0, write: (out) => mark(plan, out, one.memory) }
+      return { parameters: [I32, I32], results: [], locals: 0, code: mark(plan, one.memory) }
     case 'grow':
-      return { parameters: [i32], results: [i32], locals: 1, write: (out) => grow(plan, out, one.memory) }
+      return { parameters: [I32], results: [I32], locals: 1, code: grow(plan, one.memory) }
     case 'table-grow': {
       const { type } = plan.tables[one.table]
-      const write = (out: Assembler) => growTable(plan, out, one.table)
-      return { parameters: [type, i32], results: [i32], locals: 0, write }
+      return { parameters: [type, I32], results: [I32], locals: 0, code: growTable(plan, one.table) }
     }
     case 'exchange':
-      return { ...EXCHANGE_FUNCTIONS[one.name], locals: 2, write: (out) => exchange(plan, out, one.name) }
+      return { ...EXCHANGE_FUNCTIONS[one.name], locals: 2, code: exchange(plan, one.name) }
   }
 }
 
 /** Called by the gateway, with the function that burns fuel. */
 export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly name: string })[] {
+  const plain = { parameters: [], results: [], locals: 0 }
   return [
-    { name: 'begin', parameters: [i32, f64], results: [], locals: 0, write: (out) => begin(plan, out) },
-    { name: 'end', parameters: [], results: [], locals: 0, write: (out) => end(plan, out) },
-    { name: 'clear', parameters: [], results: [], locals: 0, write: (out) => clear(plan, out) },
-    { name: 'save', parameters: [], results: [], locals: 0, write: (out) => save(plan, out) },
-    { name: 'restore', parameters: [], results: [], locals: 0, write: (out) => restore(plan, out) },
+    { ...plain, name: 'begin', parameters: [I32, F64], code: begin(plan) },
+    { ...plain, name: 'end', code: end(plan) },
+    { ...plain, name: 'clear', code: clear(plan) },
+    { ...plain, name: 'save', code: save(plan) },
+    { ...plain, name: 'restore', code: restore(plan) },
   ]
 }
 
-/** @param amount pushes the units */
-function burn(plan: Plan, out: Assembler, amount: () => void): void {
-  const { fuel } = plan.global
-  out.globalGet(fuel)
-  amount()
-  out.byte(OP.i64ExtendI32U)
-  out.byte(OP.i64Sub)
-  out.globalSet(fuel)
-  out.globalGet(fuel)
-  out.i64(0)
-  out.byte(OP.i64LtS)
-  out.trapIf()
+/** @param units of type i32 */
+function burn({ global: { fuel } }: Plan, units: Code): Code {
+  return sequence(
+    setGlobal(fuel, op(OP.i64Sub, global(fuel), op(OP.i64ExtendI32U, units))),
+    trapWhen(op(OP.i64LtS, global(fuel), i64(0))),
+  )
 }
 
 /** (to, count): burns fuel for the range and marks its chunks. */
-function mark(plan: Plan, out: Assembler, memory: number): void {
-  burn(plan, out, () => {
-    out.localGet(1)
-    out.i32(BYTES_OF_UNIT_SHIFT)
-    out.byte(OP.i32ShrU)
-  })
-  if (!plan.limits.restores) return
-  out.localGet(1)
-  out.byte(OP.i32Eqz)
-  out.all([OP.if, EMPTY_BLOCK, OP.return, OP.end])
-  const firstChunk = () => {
-    out.localGet(0)
-    out.i32(CHUNK_SHIFT)
-    out.byte(OP.i32ShrU)
-  }
-  firstChunk()
-  out.i32(plan.memories[memory].chunks)
-  out.byte(OP.i32Add)
-  out.i32(1)
-  out.localGet(0)
-  out.localGet(1)
-  out.byte(OP.i32Add)
-  out.i32(1)
-  out.byte(OP.i32Sub)
-  out.i32(CHUNK_SHIFT)
-  out.byte(OP.i32ShrU)
-  firstChunk()
-  out.byte(OP.i32Sub)
-  out.i32(1)
-  out.byte(OP.i32Add)
-  out.prefixed(OP.memoryFill, plan.exchange)
+function mark(plan: Plan, memory: number): Code {
+  const [to, count] = [local(0), local(1)]
+  const burnt = burn(plan, shiftRight(count, BYTES_OF_UNIT_SHIFT))
+  if (!plan.limits.restores) return burnt
+  const firstChunk = shiftRight(to, CHUNK_SHIFT)
+  const lastChunk = shiftRight(sub(add(to, count), i32(1)), CHUNK_SHIFT)
+  const marks = add(firstChunk, i32(plan.memories[memory].chunks))
+  const chunkCount = add(sub(lastChunk, firstChunk), i32(1))
+  return sequence(
+    burnt,
+    when(op(OP.i32Eqz, count), [OP.return]),
+    indexed(OP.memoryFill, plan.exchange, marks, i32(1), chunkCount),
+  )
 }
 
 /** (pages) → previous pages, or -1 beyond the limit of all memories or the maximum of this one. */
-function grow(plan: Plan, out: Assembler, memory: number): void {
+function grow(plan: Plan, memory: number): Code {
   const { size, maximum } = plan.memories[memory]
   const { pagesLeft } = plan.global
-  out.localGet(0)
-  out.globalGet(pagesLeft)
-  out.byte(OP.i32GtU)
-  refuseIf(out)
-  out.localGet(0)
-  out.i32(maximum)
-  out.globalGet(size)
-  out.byte(OP.i32Sub)
-  out.byte(OP.i32GtU)
-  refuseIf(out)
-  // Grows the memory beyond its headroom.
-  out.globalGet(size)
-  out.localGet(0)
-  out.byte(OP.i32Add)
-  out.localTee(1)
-  out.memorySize(memory)
-  out.byte(OP.i32GtU)
-  out.all([OP.if, EMPTY_BLOCK])
-  out.localGet(1)
-  out.memorySize(memory)
-  out.byte(OP.i32Sub)
-  out.memoryGrow(memory)
-  out.i32(-1)
-  out.byte(OP.i32Eq)
-  refuseIf(out)
-  out.byte(OP.end)
-  out.globalGet(pagesLeft)
-  out.localGet(0)
-  out.byte(OP.i32Sub)
-  out.globalSet(pagesLeft)
-  out.globalGet(size)
-  out.localGet(1)
-  out.globalSet(size)
+  const pages = local(0)
+  const newSize = local(1)
+  const missing = sub(newSize, memoryPages(memory))
+  return sequence(
+    refuseWhen(op(OP.i32GtU, pages, global(pagesLeft))),
+    refuseWhen(op(OP.i32GtU, pages, sub(i32(maximum), global(size)))),
+    // Grows the memory beyond its headroom.
+    when(
+      op(OP.i32GtU, teeLocal(1, add(global(size), pages)), memoryPages(memory)),
+      refuseWhen(op(OP.i32Eq, indexed(OP.memoryGrow, memory, missing), i32(-1))),
+    ),
+    setGlobal(pagesLeft, sub(global(pagesLeft), pages)),
+    global(size),
+    setGlobal(size, newSize),
+  )
 }
 
-/** Returns -1 if the value on the stack is not 0. */
-function refuseIf(out: Assembler): void {
-  out.all([OP.if, EMPTY_BLOCK])
-  out.i32(-1)
-  out.all([OP.return, OP.end])
+/** Returns -1 if the condition is not 0. */
+function refuseWhen(condition: Code): Code {
+  return when(condition, i32(-1), [OP.return])
 }
 
 /** (reference, entries) → previous entries, or -1. */
-function growTable(plan: Plan, out: Assembler, table: number): void {
+function growTable(plan: Plan, table: number): Code {
   const { placesLeft } = plan.global
-  out.localGet(1)
-  out.globalGet(placesLeft)
-  out.byte(OP.i32GtU)
-  refuseIf(out)
-  burn(plan, out, () => {
-    out.localGet(1)
-    out.i32(UNITS_OF_PLACE_SHIFT)
-    out.byte(OP.i32Shl)
-  })
-  out.globalGet(placesLeft)
-  out.localGet(1)
-  out.byte(OP.i32Sub)
-  out.globalSet(placesLeft)
-  out.localGet(0)
-  out.localGet(1)
-  out.prefixed(OP.tableGrow, table)
+  const entries = local(1)
+  return sequence(
+    refuseWhen(op(OP.i32GtU, entries, global(placesLeft))),
+    burn(plan, shiftLeft(entries, UNITS_OF_PLACE_SHIFT)),
+    setGlobal(placesLeft, sub(global(placesLeft), entries)),
+    indexed(OP.tableGrow, table, local(0), entries),
+  )
 }
 
-function exchange(plan: Plan, out: Assembler, name: string): void {
-  const { exchange: memory, base, global } = plan
+function exchange(plan: Plan, name: string): Code {
+  const { exchange: memory, base, global: own } = plan
   const input = base + BLOCK_HEAD_BYTES
   switch (name) {
     case 'alloc':
-      allocate(plan, out)
-      return
-    case 'free':
-      return
+      return allocate(plan)
     case 'length':
     case 'length_unsafe':
-      blockLength(plan, out)
-      return
+      return blockLength(plan)
     case 'load_u8':
+      return access(OP.i32Load8U, memory, 0, address(plan, 1))
     case 'load_u64':
-      address(plan, out, name === 'load_u8' ? 1 : 8)
-      out.access(name === 'load_u8' ? OP.i32Load8U : OP.i64Load, memory, 0)
-      return
+      return access(OP.i64Load, memory, 0, address(plan, 8))
     case 'store_u8':
+      return access(OP.i32Store8, memory, 0, address(plan, 1), local(1))
     case 'store_u64':
-      address(plan, out, name === 'store_u8' ? 1 : 8)
-      out.localGet(1)
-      out.access(name === 'store_u8' ? OP.i32Store8 : OP.i64Store, memory, 0)
-      return
+      return access(OP.i64Store, memory, 0, address(plan, 8), local(1))
     case 'input_length':
-      out.globalGet(global.inputBytes)
-      out.byte(OP.i64ExtendI32U)
-      return
+      return op(OP.i64ExtendI32U, global(own.inputBytes))
     case 'input_offset':
-      out.i64(input)
-      return
+      return i64(input)
     case 'input_load_u8':
+      return access(OP.i32Load8U, memory, input, inputPlace(plan, 1))
     case 'input_load_u64':
-      inputPlace(plan, out, name === 'input_load_u8' ? 1 : 8)
-      out.access(name === 'input_load_u8' ? OP.i32Load8U : OP.i64Load, memory, input)
-      return
+      return access(OP.i64Load, memory, input, inputPlace(plan, 8))
     case 'output_set':
-      // An empty output may start at the end of the last block.
-      address(plan, out, 0)
-      out.globalSet(global.outputAt)
-      out.localGet(1)
-      out.i64(MAX_BLOCK_BYTES)
-      out.byte(OP.i64GtU)
-      out.trapIf(() => fault(plan, out, FAULT.address))
-      out.localGet(1)
-      out.byte(OP.i32WrapI64)
-      out.globalSet(global.outputBytes)
-      return
+      return sequence(
+        // An empty output may start at the end of the last block.
+        setGlobal(own.outputAt, address(plan, 0)),
+        faultWhen(plan, FAULT.address, isTooLong(local(1))),
+        setGlobal(own.outputBytes, op(OP.i32WrapI64, local(1))),
+      )
     case 'error_set':
       // Offset 0 clears the error.
-      out.localGet(0)
-      out.byte(OP.i32WrapI64)
-      out.globalSet(global.errorAt)
-      return
+      return setGlobal(own.errorAt, op(OP.i32WrapI64, local(0)))
+    default:
+      // `free`: blocks last until the end of the call.
+      return []
   }
 }
 
 /** (bytes) → address of a new block; local variables 1 and 2 hold its start and end. */
-function allocate(plan: Plan, out: Assembler): void {
-  const { exchange: memory, global } = plan
-  out.localGet(0)
-  out.i64(MAX_BLOCK_BYTES)
-  out.byte(OP.i64GtU)
-  out.trapIf(() => fault(plan, out, FAULT.exchange))
-  out.globalGet(global.top)
-  out.i32(BLOCK_HEAD_BYTES)
-  out.byte(OP.i32Add)
-  out.localTee(1)
-  out.localGet(0)
-  out.byte(OP.i32WrapI64)
-  out.byte(OP.i32Add)
-  out.i32(ROUND_UP_8)
-  out.byte(OP.i32Add)
-  out.i32(~ROUND_UP_8)
-  out.byte(OP.i32And)
-  out.localTee(2)
-  out.memorySize(memory)
-  out.i32(16)
-  out.byte(OP.i32Shl)
-  out.byte(OP.i32GtU)
-  out.all([OP.if, EMPTY_BLOCK])
-  // Grows by the missing pages.
-  out.localGet(2)
-  out.memorySize(memory)
-  out.i32(16)
-  out.byte(OP.i32Shl)
-  out.byte(OP.i32Sub)
-  out.i32(PAGE_BYTES - 1)
-  out.byte(OP.i32Add)
-  out.i32(16)
-  out.byte(OP.i32ShrU)
-  out.memoryGrow(memory)
-  out.i32(-1)
-  out.byte(OP.i32Eq)
-  out.trapIf(() => fault(plan, out, FAULT.exchange))
-  out.byte(OP.end)
-  out.globalGet(global.fuel)
-  out.localGet(0)
-  out.i64(BYTES_OF_UNIT_SHIFT)
-  out.byte(OP.i64ShrU)
-  out.byte(OP.i64Sub)
-  out.globalSet(global.fuel)
-  out.localGet(1)
-  out.i32(BLOCK_HEAD_BYTES)
-  out.byte(OP.i32Sub)
-  out.localGet(0)
-  out.byte(OP.i32WrapI64)
-  out.access(OP.i32Store, memory, 0)
-  out.localGet(2)
-  out.globalSet(global.top)
-  out.localGet(1)
-  out.byte(OP.i64ExtendI32U)
+function allocate(plan: Plan): Code {
+  const { exchange: memory, global: own } = plan
+  const [bytes, start, end] = [local(0), local(1), local(2)]
+  const newStart = teeLocal(1, add(global(own.top), i32(BLOCK_HEAD_BYTES)))
+  const newEnd = teeLocal(2, roundedUp(add(newStart, op(OP.i32WrapI64, bytes))))
+  const missingPages = shiftRight(add(sub(end, memoryBytes(memory)), i32(PAGE_BYTES - 1)), 16)
+  const units = op(OP.i64ShrU, bytes, i64(BYTES_OF_UNIT_SHIFT))
+  return sequence(
+    faultWhen(plan, FAULT.exchange, isTooLong(bytes)),
+    when(
+      op(OP.i32GtU, newEnd, memoryBytes(memory)),
+      faultWhen(plan, FAULT.exchange, op(OP.i32Eq, indexed(OP.memoryGrow, memory, missingPages), i32(-1))),
+    ),
+    setGlobal(own.fuel, op(OP.i64Sub, global(own.fuel), units)),
+    access(OP.i32Store, memory, 0, sub(start, i32(BLOCK_HEAD_BYTES)), op(OP.i32WrapI64, bytes)),
+    setGlobal(own.top, end),
+    op(OP.i64ExtendI32U, start),
+  )
 }
 
 /** (address) → length of the block; 0 if there is none. */
-function blockLength({ exchange: memory, base, global }: Plan, out: Assembler): void {
-  out.localGet(0)
-  out.i64(base + BLOCK_HEAD_BYTES)
-  out.byte(OP.i64Sub)
-  out.globalGet(global.top)
-  out.i32(base)
-  out.byte(OP.i32Sub)
-  out.byte(OP.i64ExtendI32U)
-  out.byte(OP.i64GeU)
-  out.all([OP.if, EMPTY_BLOCK, OP.i64Const, 0, OP.return, OP.end])
-  out.localGet(0)
-  out.byte(OP.i32WrapI64)
-  out.i32(BLOCK_HEAD_BYTES)
-  out.byte(OP.i32Sub)
-  out.access(OP.i32Load, memory, 0)
-  out.byte(OP.i64ExtendI32U)
+function blockLength({ exchange: memory, base, global: { top } }: Plan): Code {
+  const offset = op(OP.i64Sub, local(0), i64(base + BLOCK_HEAD_BYTES))
+  const used = op(OP.i64ExtendI32U, sub(global(top), i32(base)))
+  const head = sub(op(OP.i32WrapI64, local(0)), i32(BLOCK_HEAD_BYTES))
+  return sequence(
+    when(op(OP.i64GeU, offset, used), i64(0), [OP.return]),
+    op(OP.i64ExtendI32U, access(OP.i32Load, memory, 0, head)),
+  )
 }
 
-/** Pushes the first parameter, after a check that `bytes` bytes there are within the blocks, which are cleared after the call. */
-function address(plan: Plan, out: Assembler, bytes: number): void {
-  const { base, global } = plan
-  out.localGet(0)
-  out.i64(base)
-  out.byte(OP.i64Sub)
+/** The first parameter, after a check that `bytes` bytes there are within the blocks, which are cleared after the call. */
+function address(plan: Plan, bytes: number): Code {
+  const { base, global: own } = plan
+  const offset = op(OP.i64Sub, local(0), i64(base))
   // Never below 0, since there is always the block of the input.
-  out.globalGet(global.top)
-  out.i32(base + bytes - 1)
-  out.byte(OP.i32Sub)
-  out.byte(OP.i64ExtendI32U)
-  out.byte(OP.i64GeU)
-  out.trapIf(() => fault(plan, out, FAULT.address))
-  out.localGet(0)
-  out.byte(OP.i32WrapI64)
+  const room = op(OP.i64ExtendI32U, sub(global(own.top), i32(base + bytes - 1)))
+  return sequence(faultWhen(plan, FAULT.address, op(OP.i64GeU, offset, room)), op(OP.i32WrapI64, local(0)))
 }
 
-/** Pushes an offset in the input, after a check that `bytes` bytes follow. */
-function inputPlace(plan: Plan, out: Assembler, bytes: number): void {
-  out.localGet(0)
-  out.i64(MAX_BLOCK_BYTES)
-  out.byte(OP.i64GtU)
-  out.trapIf(() => fault(plan, out, FAULT.address))
-  out.localGet(0)
-  out.byte(OP.i32WrapI64)
-  out.i32(bytes)
-  out.byte(OP.i32Add)
-  out.globalGet(plan.global.inputBytes)
-  out.byte(OP.i32GtU)
-  out.trapIf(() => fault(plan, out, FAULT.address))
-  out.localGet(0)
-  out.byte(OP.i32WrapI64)
+/** An offset in the input, after a check that `bytes` bytes follow. */
+function inputPlace(plan: Plan, bytes: number): Code {
+  const offset = op(OP.i32WrapI64, local(0))
+  const isOutside = op(OP.i32GtU, add(offset, i32(bytes)), global(plan.global.inputBytes))
+  return sequence(
+    faultWhen(plan, FAULT.address, isTooLong(local(0))),
+    faultWhen(plan, FAULT.address, isOutside),
+    offset,
+  )
 }
 
-function fault(plan: Plan, out: Assembler, code: number): void {
-  out.i32(code)
-  out.globalSet(plan.global.fault)
+function isTooLong(bytes: Code): Code {
+  return op(OP.i64GtU, bytes, i64(MAX_BLOCK_BYTES))
+}
+
+function roundedUp(address: Code): Code {
+  return op(OP.i32And, add(address, i32(ROUND_UP_8)), i32(~ROUND_UP_8))
+}
+
+function faultWhen(plan: Plan, fault: number, condition: Code): Code {
+  return trapWhen(condition, setGlobal(plan.global.fault, i32(fault)))
 }
 
 /** (size of the input, fuel): called before each call, after the input was written. */
-function begin({ base, global, limits }: Plan, out: Assembler): void {
-  out.localGet(1)
-  out.byte(OP.i64TruncF64S)
-  out.globalSet(global.fuel)
-  out.i32(limits.stackBytes)
-  out.globalSet(global.stack)
-  out.localGet(0)
-  out.globalSet(global.inputBytes)
-  out.localGet(0)
-  out.i32(base + BLOCK_HEAD_BYTES + ROUND_UP_8)
-  out.byte(OP.i32Add)
-  out.i32(~ROUND_UP_8)
-  out.byte(OP.i32And)
-  out.globalSet(global.top)
-  for (const zero of [global.fault, global.outputAt, global.outputBytes, global.errorAt]) {
-    out.i32(0)
-    out.globalSet(zero)
-  }
+function begin({ base, global: own, limits }: Plan): Code {
+  const [inputBytes, fuel] = [local(0), local(1)]
+  const inputEnd = add(inputBytes, i32(base + BLOCK_HEAD_BYTES + ROUND_UP_8))
+  return sequence(
+    setGlobal(own.fuel, op(OP.i64TruncF64S, fuel)),
+    setGlobal(own.stack, i32(limits.stackBytes)),
+    setGlobal(own.inputBytes, inputBytes),
+    setGlobal(own.top, op(OP.i32And, inputEnd, i32(~ROUND_UP_8))),
+    ...[own.fault, own.outputAt, own.outputBytes, own.errorAt].map((zero) => setGlobal(zero, i32(0))),
+  )
 }
 
 /** Called after each call: writes the call report to the exchange memory. */
-function end({ base, exchange, global }: Plan, out: Assembler): void {
+function end({ base, exchange, global: own }: Plan): Code {
   const report = base - REPORT_BYTES
-  out.i32(0)
-  out.globalGet(global.fuel)
-  out.byte(OP.f64ConvertI64S)
-  out.access(OP.f64Store, exchange, report + REPORT.fuel)
-  for (const name of ['outputAt', 'outputBytes', 'errorAt', 'dirty'] as const) {
-    out.i32(0)
-    out.globalGet(global[name])
-    out.access(OP.i32Store, exchange, report + REPORT[name])
-  }
+  const fuel = op(OP.f64ConvertI64S, global(own.fuel))
+  return sequence(
+    access(OP.f64Store, exchange, report + REPORT.fuel, i32(0), fuel),
+    ...(['outputAt', 'outputBytes', 'errorAt', 'dirty'] as const).map((name) =>
+      access(OP.i32Store, exchange, report + REPORT[name], i32(0), global(own[name])),
+    ),
+  )
 }
 
 /** Clears all blocks of the call. */
-function clear({ base, exchange, global }: Plan, out: Assembler): void {
-  out.i32(base)
-  out.i32(0)
-  out.globalGet(global.top)
-  out.i32(base)
-  out.byte(OP.i32Sub)
-  out.prefixed(OP.memoryFill, exchange)
+function clear({ base, exchange, global: { top } }: Plan): Code {
+  return indexed(OP.memoryFill, exchange, i32(base), i32(0), sub(global(top), i32(base)))
 }
 
-function save({ kept, global }: Plan, out: Assembler): void {
-  for (const { global: from, shadow } of kept) {
-    out.globalGet(from)
-    out.globalSet(shadow)
-  }
-  out.i32(0)
-  out.globalSet(global.dirty)
+function save({ kept, global: { dirty } }: Plan): Code {
+  const saved = kept.map(({ global: from, shadow }) => setGlobal(shadow, global(from)))
+  return sequence(...saved, setGlobal(dirty, i32(0)))
 }
 
-function restore({ kept }: Plan, out: Assembler): void {
-  for (const { global: to, shadow } of kept) {
-    out.globalGet(shadow)
-    out.globalSet(to)
-  }
+function restore({ kept }: Plan): Code {
+  return sequence(...kept.map(({ global: to, shadow }) => setGlobal(to, global(shadow))))
 }

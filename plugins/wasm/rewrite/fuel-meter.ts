@@ -2,7 +2,8 @@
  * Writes the instructions that burn fuel. Straight-line code is a region whose cost is burnt at its entry. In bodies with
  * loops the fuel is in a local variable between calls, so that loops do not access the global.
  */
-import type { Assembler } from './assembler.ts'
+import type { ByteWriter } from './byte-writer.ts'
+import { global, i64, indexed, local, op, setGlobal, setLocal, teeLocal, trapWhen } from './code.ts'
 import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 
 /** Straight-line code. */
@@ -25,7 +26,7 @@ export class FuelMeter {
   region: Region | null = null
   /** The fuel is in a local variable. */
   isLocal = false
-  readonly #out: Assembler
+  readonly #out: ByteWriter
   /** Global of the module. */
   readonly #fuel: number
   readonly #local: LocalOf
@@ -33,7 +34,7 @@ export class FuelMeter {
   /** The fuel is in the global since the last call. */
   #isSpilled = false
 
-  constructor(out: Assembler, fuel: number, local: LocalOf) {
+  constructor(out: ByteWriter, fuel: number, local: LocalOf) {
     this.#out = out
     this.#fuel = fuel
     this.#local = local
@@ -46,7 +47,7 @@ export class FuelMeter {
     this.#regions.length = 0
     this.#isSpilled = false
     // Target of the branches for calls without fuel.
-    if (isLocal) this.#out.all([OP.block, EMPTY_BLOCK])
+    if (isLocal) this.#out.write([OP.block, EMPTY_BLOCK])
   }
 
   /** The fuel is in the global, stored by a callee. */
@@ -62,7 +63,7 @@ export class FuelMeter {
       if (!isLeaf) this.#trapWhenEmpty()
       return
     }
-    this.#out.globalGet(this.#fuel)
+    this.#out.write(global(this.#fuel))
     if (isLeaf) this.#keep(region)
     // Only the block for calls without fuel is open.
     else this.#keepAndCheck(region, 0)
@@ -72,7 +73,7 @@ export class FuelMeter {
   enterLoop(label: number): void {
     const region = this.#open()
     if (this.isLocal) {
-      this.#out.localGet(this.#local('fuel', VALUE.i64))
+      this.#out.write(local(this.#localFuel))
       this.#keepAndCheck(region, label)
     } else {
       this.#takeGlobal(region)
@@ -88,8 +89,12 @@ export class FuelMeter {
 
   /** Burns before a branch back to a loop. @param label block for calls without fuel */
   repeat(body: Region, label: number): void {
-    this.#out.localGet(this.#local('fuel', VALUE.i64))
+    this.#out.write(local(this.#localFuel))
     this.#keepAndCheck(body, label)
+  }
+
+  get #localFuel(): number {
+    return this.#local('fuel', VALUE.i64)
   }
 
   /** Ends the region. */
@@ -110,7 +115,7 @@ export class FuelMeter {
       return
     }
     this.fetch()
-    this.#out.localGet(this.#local('fuel', VALUE.i64))
+    this.#out.write(local(this.#localFuel))
     this.#keep(region)
   }
 
@@ -129,16 +134,14 @@ export class FuelMeter {
   /** Stores the fuel in the global, where callers and callees read it. */
   spill(): void {
     if (!this.isLocal || this.#isSpilled) return
-    this.#out.localGet(this.#local('fuel', VALUE.i64))
-    this.#out.globalSet(this.#fuel)
+    this.#out.write(setGlobal(this.#fuel, local(this.#localFuel)))
   }
 
   /** Loads the fuel from the global into the local variable. */
   fetch(): void {
     if (!this.#isSpilled) return
     this.#isSpilled = false
-    this.#out.globalGet(this.#fuel)
-    this.#out.localSet(this.#local('fuel', VALUE.i64))
+    this.#out.write(setLocal(this.#localFuel, global(this.#fuel)))
   }
 
   /** Following code is reached by branches, with the fuel in the local variable. */
@@ -149,7 +152,7 @@ export class FuelMeter {
   /** Fills in the costs of the regions; inner regions come after those around them. */
   end(): void {
     if (this.isLocal) {
-      this.#out.all([OP.return, OP.end])
+      this.#out.write([OP.return, OP.end])
       this.spill()
       this.#out.byte(OP.unreachable)
     }
@@ -168,24 +171,19 @@ export class FuelMeter {
   }
 
   #keepAndCheck(region: Region, label: number): void {
-    const out = this.#out
     this.#subtract(region)
-    out.localTee(this.#local('fuel', VALUE.i64))
-    out.i64(0)
-    out.byte(OP.i64LtS)
-    out.byte(OP.brIf)
-    out.u32(label)
+    this.#out.write(indexed(OP.brIf, label, op(OP.i64LtS, teeLocal(this.#localFuel), i64(0))))
   }
 
   #keep(region: Region): void {
     this.#subtract(region)
-    this.#out.localSet(this.#local('fuel', VALUE.i64))
+    this.#out.write(setLocal(this.#localFuel))
   }
 
   #takeGlobal(region: Region): void {
-    this.#out.globalGet(this.#fuel)
+    this.#out.write(global(this.#fuel))
     this.#subtract(region)
-    this.#out.globalSet(this.#fuel)
+    this.#out.write(setGlobal(this.#fuel))
   }
 
   /** Subtracts the cost from the value on the stack. */
@@ -197,10 +195,6 @@ export class FuelMeter {
   }
 
   #trapWhenEmpty(): void {
-    const out = this.#out
-    out.globalGet(this.#fuel)
-    out.i64(0)
-    out.byte(OP.i64LtS)
-    out.trapIf()
+    this.#out.write(trapWhen(op(OP.i64LtS, global(this.#fuel), i64(0))))
   }
 }

@@ -4,8 +4,9 @@
  *
  * @source WebAssembly core 3.0, 5.4 (binary format of instructions); legacy exception handling proposal
  */
-import { type BadModule, UnsupportedFeature } from './bad-module.ts'
+
 import type { ByteReader } from './byte-reader.ts'
+import { type BadModule, UnsupportedFeature } from './module-rejected.ts'
 import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 
 const LAST_TRUNCATION = 0xfc07

@@ -1,20 +1,14 @@
-/**
- * Rewrites a function body: burns fuel at its entry, at back edges of loops and at code that only branches reach; counts
- * the stack of recursive functions; marks the memory chunks of stores.
- */
-import { Assembler } from './assembler.ts'
+/** Rewrites a function body: burns fuel at its entry, at back edges of loops and at code that only branches reach. */
 import type { BodyTraits } from './body-traits.ts'
+import { BodyWriter } from './body-writer.ts'
 import { ByteReader } from './byte-reader.ts'
-import { FuelMeter, type Region } from './fuel-meter.ts'
-import { weightOf } from './fuel-weights.ts'
-import { Instruction, storedType } from './instruction.ts'
+import type { ByteWriter } from './byte-writer.ts'
+import { indexed } from './code.ts'
+import type { Region } from './fuel-meter.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
-import { EMPTY_BLOCK, isOpening, OP, VALUE } from './opcodes.ts'
-import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
+import { EMPTY_BLOCK, isOpening, OP } from './opcodes.ts'
+import type { Plan } from './plan.ts'
 
-/** Estimated stack of an active function without its local variables. */
-const FRAME_BYTES = 64
-const LOCAL_BYTES = 16
 /** Conditional code of at least this fuel is a region of its own. */
 const LEAST_ARM = 16
 
@@ -37,89 +31,52 @@ interface OpenBlock {
 }
 
 export class BodyRewriter {
-  readonly #plan: Plan
-  readonly #instruction = new Instruction()
-  readonly #out = new Assembler()
-  /** Additional local variables by purpose, in order of declaration. */
-  readonly #extra = new Map<string, { index: number; type: number }>()
-  #firstExtra = 0
-  readonly #meter: FuelMeter
+  readonly #bytes: Uint8Array
+  readonly #writer: BodyWriter
   readonly #blocks: OpenBlock[] = []
-  #traits: BodyTraits = {
-    hasLoop: false,
-    catches: false,
-    isRecursive: false,
-    isLeaf: false,
-    arms: [],
-    loops: [],
-  }
+  #arms: BodyTraits['arms'] = []
+  #loops: BodyTraits['loops'] = []
   #nextArm = 0
   #nextLoop = 0
-  #frameBytes = 0
-  #countsStack = false
 
   constructor(plan: Plan) {
-    this.#plan = plan
-    this.#meter = new FuelMeter(this.#out, plan.global.fuel, (name, type) => this.#local(name, type))
+    this.#bytes = plan.parts.bytes
+    this.#writer = new BodyWriter(plan)
   }
 
   /** Appends the size and the content of the rewritten body. */
-  rewrite(body: Range, type: FunctionType, traits: BodyTraits, into: Assembler): void {
-    const { bytes } = this.#plan.parts
-    const reader = new ByteReader(bytes, body.from, body.to)
+  rewrite(body: Range, type: FunctionType, traits: BodyTraits, into: ByteWriter): void {
+    const reader = new ByteReader(this.#bytes, body.from, body.to)
     const { groups, groupCount, count } = readLocals(reader)
-    const out = this.#out
-    out.clear()
-    this.#extra.clear()
-    this.#firstExtra = type.parameters.length + count
-    this.#traits = traits
+    this.#arms = traits.arms
+    this.#loops = traits.loops
     this.#nextArm = 0
     this.#nextLoop = 0
     this.#blocks.length = 0
-    this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * this.#firstExtra : 0
-    this.#countsStack = traits.isRecursive || traits.catches
-    const meter = this.#meter
-    meter.begin(traits.hasLoop && !traits.catches)
-    this.#enter()
-    const isWrapped = meter.isLocal || this.#countsStack
-    if (isWrapped) {
-      out.byte(OP.block)
-      this.#blockType(type.results)
-    }
+    this.#writer.begin(type.results, type.parameters.length + count, traits)
     this.#code(reader)
-    if (isWrapped) {
-      // The end of the body closed the wrapping block, the target of all branches out of the function.
-      this.#leave()
-    }
-    meter.end()
-    if (isWrapped) out.byte(OP.end)
-    const declared = new Assembler()
-    declared.u32(groupCount + this.#extra.size)
-    declared.copy(bytes, groups.from, groups.to)
-    for (const { type: extraType } of this.#extra.values()) declared.all([1, extraType])
-    into.u32(declared.length + out.length)
-    into.copy(declared.view())
-    into.copy(out.view())
+    this.#writer.end()
+    this.#writer.appendTo(into, groups, groupCount)
   }
 
   #code(reader: ByteReader): void {
-    const instruction = this.#instruction
+    const writer = this.#writer
+    const { instruction, meter } = writer
     const blocks = this.#blocks
-    const meter = this.#meter
     let isReachable = true
     let leavesLoop = false
     while (!reader.isAtEnd) {
       instruction.read(reader)
       const { op } = instruction
-      if (meter.isBack && isReachable && op === OP.end && blocks.length === 0) this.#return()
+      if (meter.isBack && isReachable && op === OP.end && blocks.length === 0) writer.return()
       else if (isControl(op)) meter.fetch()
       if (isOpening(op)) {
         meter.need(isReachable)
-        this.#charge()
+        writer.charge()
         this.#open(reader.at, isReachable)
       } else if (op === OP.end && blocks.at(-1)?.again) {
         // Leaves the loop after the first copy of the body; a branch continues with the second.
-        this.#out.all([OP.br, 2, OP.end])
+        writer.out.write([OP.br, 2, OP.end])
         reader.at = this.#openAgain()
         isReachable = true
       } else if (op === OP.end || op === OP.delegate) {
@@ -130,23 +87,23 @@ export class BodyRewriter {
         // An arm that leaves a loop runs once, so the code after it stays in the region.
         if (!isReachable && !(block?.op === OP.if && leavesLoop)) meter.region = null
         isReachable = block?.isReachable ?? true
-        this.#copy()
+        writer.copy()
         if (block === undefined) continue
-        for (let label = block.labels; label > this.#labels; label--) this.#out.byte(OP.end)
-        this.#restoreStack()
+        for (let label = block.labels; label > this.#labels; label--) writer.out.byte(OP.end)
+        writer.restoreStack()
       } else if (op === OP.else || op === OP.catch || op === OP.catchAll) {
         const around = blocks.at(-1)
         meter.region = op === OP.else ? (around?.region ?? null) : null
         isReachable = around?.isReachable ?? true
         if (around !== undefined) blocks[blocks.length - 1] = { ...around, op }
-        this.#copy()
+        writer.copy()
         if (op === OP.else) this.#openArm()
-        else this.#restoreStack()
+        else writer.restoreStack()
       } else {
         meter.need(isReachable)
-        this.#charge()
+        writer.charge()
         if (op === OP.br || op === OP.brIf) this.#branch()
-        else this.#emit()
+        else writer.emit()
         if (op === OP.brTable) this.#noteSwitch()
         if (op === OP.brIf) this.#openArm()
         if (!endsCode(op)) continue
@@ -158,13 +115,15 @@ export class BodyRewriter {
 
   /** @param at start of its body */
   #open(at: number, isReachable: boolean): void {
-    const { op, start, end } = this.#instruction
+    const writer = this.#writer
+    const { meter, out } = writer
+    const { op, start, end } = writer.instruction
     const blocks = this.#blocks
     const isLoop = op === OP.loop
     const block: OpenBlock = {
       op,
       loop: isLoop ? blocks.length : this.#innermostLoop,
-      region: this.#meter.region,
+      region: meter.region,
       isReachable,
       labels: this.#labels,
       body: null,
@@ -173,32 +132,32 @@ export class BodyRewriter {
     }
     if (!isLoop) {
       blocks.push(block)
-      this.#copy()
+      writer.copy()
       if (op === OP.if) this.#openArm()
       return
     }
     const loop = this.#nextLoop++
-    const form = this.#meter.isLocal ? this.#traits.loops[loop] : 'entered'
+    const form = meter.isLocal ? this.#loops[loop] : 'entered'
     if (form === 'entered') {
       blocks.push(block)
-      this.#copy()
-      this.#restoreStack()
-      this.#meter.enterLoop(this.#outOfFuel)
+      writer.copy()
+      writer.restoreStack()
+      meter.enterLoop(this.#outOfFuel)
       return
     }
-    const body = this.#meter.openLoopBody()
+    const body = meter.openLoopBody()
     if (form === 'repeated') {
       blocks.push({ ...block, body })
-      this.#copy()
+      writer.copy()
       return
     }
     // (block $after (loop $again (block $second body (br $after)) body)), with one check for both copies.
     const again = { at, arm: this.#nextArm, loop: this.#nextLoop }
     blocks.push({ ...block, body, again, labels: block.labels + 2 })
-    this.#out.byte(OP.block)
-    this.#out.copy(this.#plan.parts.bytes, start + 1, end)
-    this.#copy()
-    this.#out.all([OP.block, EMPTY_BLOCK])
+    out.byte(OP.block)
+    out.copy(this.#bytes, start + 1, end)
+    writer.copy()
+    out.write([OP.block, EMPTY_BLOCK])
   }
 
   /** Starts the second copy of a loop body. @returns the position to read from */
@@ -207,7 +166,7 @@ export class BodyRewriter {
     const block = blocks[blocks.length - 1]
     const { at, arm, loop } = block.again as NonNullable<OpenBlock['again']>
     blocks[blocks.length - 1] = { ...block, again: null, labels: block.labels - 1 }
-    this.#meter.region = null
+    this.#writer.meter.region = null
     this.#nextArm = arm
     this.#nextLoop = loop
     return at
@@ -228,26 +187,28 @@ export class BodyRewriter {
 
   /** Writes `br` and `br_if` with adjusted labels, and burns the fuel of the next iteration. */
   #branch(): void {
-    const { op, index } = this.#instruction
+    const { instruction, meter, out } = this.#writer
+    const { op: code, index } = instruction
     const target: OpenBlock | undefined = this.#blocks[this.#blocks.length - 1 - index]
     const label = index + this.#labels - (target?.labels ?? 0)
     if (!target?.body || target.again) {
-      this.#out.byte(op)
-      this.#out.u32(label)
+      out.write(indexed(code, label))
       return
     }
-    const isConditional = op === OP.brIf
-    if (isConditional) this.#out.all([OP.if, EMPTY_BLOCK])
-    this.#meter.repeat(target.body, this.#outOfFuel + (isConditional ? 1 : 0))
-    this.#out.byte(OP.br)
-    this.#out.u32(label + (isConditional ? 1 : 0))
-    if (isConditional) this.#out.byte(OP.end)
+    if (code === OP.br) {
+      meter.repeat(target.body, this.#outOfFuel)
+      out.write(indexed(OP.br, label))
+      return
+    }
+    out.write([OP.if, EMPTY_BLOCK])
+    meter.repeat(target.body, this.#outOfFuel + 1)
+    out.write(indexed(OP.br, label + 1), [OP.end])
   }
 
   /** Marks the targets of `br_table`. */
   #noteSwitch(): void {
-    const { start, end } = this.#instruction
-    const reader = new ByteReader(this.#plan.parts.bytes, start + 1, end)
+    const { start, end } = this.#writer.instruction
+    const reader = new ByteReader(this.#bytes, start + 1, end)
     for (let left = reader.count(); left >= 0; left--) {
       const target = this.#blocks.at(-1 - reader.u32())
       if (target !== undefined) target.isSwitched = true
@@ -258,217 +219,12 @@ export class BodyRewriter {
   #leavesLoop(op: number): boolean {
     const loop = this.#innermostLoop
     if (op === OP.brTable || loop < 0) return false
-    return op !== OP.br || this.#blocks.length - 1 - this.#instruction.index < loop
-  }
-
-  /** Writes fuel and stack accounting at the entry. */
-  #enter(): void {
-    const out = this.#out
-    const { stack } = this.#plan.global
-    this.#meter.enter(this.#traits.isLeaf)
-    if (!this.#countsStack) return
-    out.globalGet(stack)
-    out.i32(this.#frameBytes)
-    out.byte(OP.i32Sub)
-    if (this.#traits.catches) out.localTee(this.#local('stack', VALUE.i32))
-    out.globalSet(stack)
-    out.globalGet(stack)
-    out.i32(0)
-    out.byte(OP.i32LtS)
-    out.trapIf()
-  }
-
-  /** Before a return: stores fuel and stack in their globals. */
-  #leave(): void {
-    const out = this.#out
-    const { stack } = this.#plan.global
-    this.#meter.spill()
-    if (!this.#countsStack) return
-    if (this.#traits.catches) out.localGet(this.#local('stack', VALUE.i32))
-    else out.globalGet(stack)
-    out.i32(this.#frameBytes)
-    out.byte(OP.i32Add)
-    out.globalSet(stack)
-  }
-
-  /** Restores the stack counter after an exception. */
-  #restoreStack(): void {
-    if (!this.#traits.catches) return
-    this.#out.localGet(this.#local('stack', VALUE.i32))
-    this.#out.globalSet(this.#plan.global.stack)
+    return op !== OP.br || this.#blocks.length - 1 - this.#writer.instruction.index < loop
   }
 
   /** Starts a region for long conditional code. */
   #openArm(): void {
-    if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM) this.#meter.close()
-  }
-
-  #charge(): void {
-    const { replacements } = this.#plan
-    const isExchanged = this.#instruction.op === OP.call && replacements.has(this.#instruction.index)
-    this.#meter.charge(weightOf(this.#instruction, isExchanged))
-  }
-
-  #emit(): void {
-    const { op, index } = this.#instruction
-    switch (op) {
-      case OP.call:
-        this.#call(index)
-        return
-      case OP.callIndirect:
-        this.#meter.around(() => this.#copy())
-        return
-      case OP.return:
-        this.#return()
-        return
-      case OP.returnCall: {
-        this.#leave()
-        const replaced = this.#plan.replacements.get(index)
-        this.#out.byte(OP.returnCall)
-        this.#out.u32(replaced ?? index)
-        return
-      }
-      case OP.returnCallIndirect:
-        this.#leave()
-        this.#copy()
-        return
-      case OP.throw:
-      case OP.throwRef:
-      case OP.rethrow:
-        this.#meter.spill()
-        this.#copy()
-        return
-      case OP.memorySize:
-        this.#out.globalGet(this.#plan.memories[index].size)
-        return
-      case OP.memoryGrow:
-        this.#meter.around(() => this.#out.call(this.#plan.memories[index].grow))
-        return
-      case OP.memoryFill:
-      case OP.memoryCopy:
-        this.#bulk(index)
-        return
-      case OP.memoryInit:
-        this.#bulk(this.#instruction.second)
-        return
-      case OP.tableGrow:
-        this.#noteDirty()
-        this.#meter.around(() => this.#out.call(this.#plan.tables[index].grow))
-        return
-      case OP.tableFill:
-      case OP.tableCopy:
-      case OP.tableInit:
-        this.#noteDirty()
-        this.#burnForCount(() => {
-          this.#out.i32(UNITS_OF_PLACE_SHIFT)
-          this.#out.byte(OP.i32Shl)
-        })
-        this.#copy()
-        return
-      case OP.tableSet:
-      case OP.elemDrop:
-      case OP.dataDrop:
-        this.#noteDirty()
-        this.#copy()
-        return
-    }
-    const type = this.#plan.limits.restores ? storedType(op) : null
-    if (type === null) this.#copy()
-    else this.#store(type)
-  }
-
-  #call(index: number): void {
-    const replaced = this.#plan.replacements.get(index)
-    if (replaced === undefined) this.#meter.around(() => this.#copy())
-    else if (replaced === this.#plan.allocation) this.#meter.around(() => this.#out.call(replaced))
-    else this.#out.call(replaced)
-  }
-
-  #return(): void {
-    this.#leave()
-    this.#out.byte(OP.return)
-    this.#meter.returned()
-  }
-
-  /** Saves value and address while the chunk is marked. */
-  #store(type: number): void {
-    const out = this.#out
-    const { index, offset } = this.#instruction
-    const value = this.#local(`value ${type}`, type)
-    const address = this.#local('address', VALUE.i32)
-    out.localSet(value)
-    out.localTee(address)
-    if (offset > 0) {
-      out.i32(offset)
-      out.byte(OP.i32Add)
-    }
-    out.i32(CHUNK_SHIFT)
-    out.byte(OP.i32ShrU)
-    out.i32(1)
-    out.access(OP.i32Store8, this.#plan.exchange, this.#plan.memories[index].chunks)
-    out.localGet(address)
-    out.localGet(value)
-    this.#copy()
-  }
-
-  /** Destination, source or value, and count are on the stack. */
-  #bulk(memory: number): void {
-    const out = this.#out
-    if (!this.#plan.limits.restores) {
-      this.#burnForCount(() => {
-        out.i32(BYTES_OF_UNIT_SHIFT)
-        out.byte(OP.i32ShrU)
-      })
-      this.#copy()
-      return
-    }
-    const [count, middle, to] = ['count', 'middle', 'to'].map((name) => this.#local(name, VALUE.i32))
-    out.localSet(count)
-    out.localSet(middle)
-    out.localSet(to)
-    this.#meter.around(() => {
-      out.localGet(to)
-      out.localGet(count)
-      out.call(this.#plan.memories[memory].mark)
-    })
-    out.localGet(to)
-    out.localGet(middle)
-    out.localGet(count)
-    this.#copy()
-  }
-
-  /** @param toUnits converts the count on the stack to units */
-  #burnForCount(toUnits: () => void): void {
-    const count = this.#local('count', VALUE.i32)
-    this.#out.localTee(count)
-    this.#meter.around(() => {
-      this.#out.localGet(count)
-      toUnits()
-      this.#out.call(this.#plan.burn)
-    })
-  }
-
-  #noteDirty(): void {
-    this.#out.i32(1)
-    this.#out.globalSet(this.#plan.global.dirty)
-  }
-
-  #copy(): void {
-    this.#out.copy(this.#plan.parts.bytes, this.#instruction.start, this.#instruction.end)
-  }
-
-  #local(name: string, type: number): number {
-    const known = this.#extra.get(name)
-    if (known !== undefined) return known.index
-    const index = this.#firstExtra + this.#extra.size
-    this.#extra.set(name, { index, type })
-    return index
-  }
-
-  #blockType(results: readonly number[]): void {
-    if (results.length === 0) this.#out.byte(EMPTY_BLOCK)
-    else if (results.length === 1) this.#out.byte(results[0])
-    else this.#out.signed(this.#plan.types.indexOf([], results))
+    if (this.#arms[this.#nextArm++] >= LEAST_ARM) this.#writer.meter.close()
   }
 }
 

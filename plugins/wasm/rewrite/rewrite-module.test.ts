@@ -5,8 +5,8 @@ import { program } from '../../../test/fixtures/wasm/random-program.ts'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import { GuestExchange } from '../instances/guest-exchange.ts'
 import { GuestSnapshot } from '../instances/guest-snapshot.ts'
-import { BadModule } from './bad-module.ts'
 import { ByteWriter } from './byte-writer.ts'
+import { BadModule } from './module-rejected.ts'
 import type { RewriteLimits } from './plan.ts'
 import { rewriteModule } from './rewrite-module.ts'
 
@@ -45,7 +45,7 @@ function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {
 /** Builds a module section by section. */
 function newModule() {
   const out = new ByteWriter()
-  out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
+  out.write([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
   const section = (id: number, write: (content: ByteWriter) => void) => {
     const content = new ByteWriter()
     write(content)
@@ -207,7 +207,7 @@ describe('a rewritten module', () => {
     const body = [0, ...Array.from({ length: 25 }, () => nest).flat(), 0x0b]
     const count = 300
     const { out, section } = newModule()
-    section(1, (content) => content.all([1, 0x60, 1, 0x7f, 0]))
+    section(1, (content) => content.write([1, 0x60, 1, 0x7f, 0]))
     section(3, (content) => {
       content.u32(count)
       for (let i = 0; i < count; i++) content.byte(0)
@@ -216,7 +216,7 @@ describe('a rewritten module', () => {
       content.u32(count)
       for (let i = 0; i < count; i++) {
         content.u32(body.length)
-        content.all(body)
+        content.write(body)
       }
     })
     const bytes = Uint8Array.from(out.view())
@@ -363,14 +363,14 @@ describe('unsupported features are rejected by name', () => {
     const { out, section } = newModule()
     section(1, (content) => {
       content.u32(types)
-      for (let i = 0; i < types; i++) content.all([0x60, 0, 0])
+      for (let i = 0; i < types; i++) content.write([0x60, 0, 0])
     })
-    section(3, (content) => content.all([1, 0]))
-    if (elements.length > 0) section(9, (content) => content.all(elements))
+    section(3, (content) => content.write([1, 0]))
+    if (elements.length > 0) section(9, (content) => content.write(elements))
     section(10, (content) => {
       content.byte(1)
       content.u32(code.length + 2)
-      content.all([0, ...code, 0x0b])
+      content.write([0, ...code, 0x0b])
     })
     return Uint8Array.from(out.view())
   }

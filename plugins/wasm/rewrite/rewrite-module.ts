@@ -1,9 +1,11 @@
 /** Rewrites a core module: functions burn fuel, memories and tables are limited, and the state can be restored. */
-import { Assembler } from './assembler.ts'
-import { BadModule } from './bad-module.ts'
+
 import { scanBodies } from './body-traits.ts'
+import { ByteWriter } from './byte-writer.ts'
+import { type Code, i32, i64 } from './code.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { KIND, type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
+import { BadModule } from './module-rejected.ts'
 import { OP, VALUE } from './opcodes.ts'
 import { BLOCK_HEAD_BYTES, makePlan, PAGE_BYTES, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'
@@ -110,7 +112,7 @@ class ModuleWriter {
   readonly #functions: readonly FunctionCode[]
   /** Indices of exported added functions by name without prefix. */
   readonly #exported: ReadonlyMap<string, number>
-  readonly #out = new Assembler()
+  readonly #out = new ByteWriter()
 
   constructor(plan: Plan, functions: readonly FunctionCode[], exported: ReadonlyMap<string, number>) {
     this.#plan = plan
@@ -124,7 +126,7 @@ class ModuleWriter {
     // First, since bodies may add types.
     const code = this.#code()
     const out = this.#out
-    out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
+    out.write([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
     this.#section(SECTION.type, (section) => this.#types(section))
     this.#carry(SECTION.import)
     this.#append(SECTION.function, parts.functions.length, typeIndices, (section, type) => section.u32(type))
@@ -142,47 +144,44 @@ class ModuleWriter {
     return Uint8Array.from(out.view())
   }
 
-  #code(): Assembler {
+  #code(): ByteWriter {
     const { parts } = this.#plan
-    const code = new Assembler()
+    const code = new ByteWriter()
     const traits = scanBodies(parts)
     const rewriter = new BodyRewriter(this.#plan)
     code.u32(parts.bodies.length + this.#functions.length)
     for (const [index, body] of parts.bodies.entries())
       rewriter.rewrite(body, parts.types[parts.functions[index]], traits[index], code)
-    for (const { locals, write } of this.#functions) {
-      const body = new Assembler()
-      body.all(locals === 0 ? [0] : [1, locals, VALUE.i32])
-      write(body)
-      body.byte(OP.end)
+    for (const { locals, code: instructions } of this.#functions) {
+      const body = [...(locals === 0 ? [0] : [1, locals, VALUE.i32]), ...instructions, OP.end]
       code.u32(body.length)
-      code.copy(body.view())
+      code.write(body)
     }
     return code
   }
 
-  #types(section: Assembler): void {
+  #types(section: ByteWriter): void {
     const { all } = this.#plan.types
     section.u32(all.length)
     for (const { parameters, results } of all) {
       section.byte(0x60)
       for (const list of [parameters, results]) {
         section.u32(list.length)
-        section.all(list)
+        section.write(list)
       }
     }
   }
 
-  #tables(section: Assembler): void {
+  #tables(section: ByteWriter): void {
     section.u32(this.#plan.tables.length)
     for (const { type, minimum, maximum } of this.#plan.tables) {
-      section.all([type, HAS_MAXIMUM])
+      section.write([type, HAS_MAXIMUM])
       section.u32(minimum)
       section.u32(maximum)
     }
   }
 
-  #memories(section: Assembler): void {
+  #memories(section: ByteWriter): void {
     const { memories, base, limits } = this.#plan
     section.u32(memories.length + 1)
     const minimum = Math.ceil((base + 1) / PAGE_BYTES)
@@ -212,9 +211,7 @@ class ModuleWriter {
     const sizes = memories.map(({ minimum }) => ({ type: VALUE.i32, value: minimum }))
     const shadows = kept.map(({ type }) => ({ type, value: 0 }))
     this.#append(SECTION.global, parts.globals.length, [...own, ...sizes, ...shadows], (section, one) => {
-      section.all([one.type, MUTABLE])
-      constant(section, one.type, one.value)
-      section.byte(OP.end)
+      section.write([one.type, MUTABLE], constant(one.type, one.value), [OP.end])
     })
   }
 
@@ -250,7 +247,7 @@ class ModuleWriter {
     id: number,
     count: number,
     entries: readonly T[],
-    write: (section: Assembler, entry: T) => void,
+    write: (section: ByteWriter, entry: T) => void,
   ): void {
     const range = this.#plan.parts.sections.get(id)
     this.#section(id, (section) => {
@@ -272,8 +269,8 @@ class ModuleWriter {
     this.#out.copy(this.#plan.parts.bytes, from, to)
   }
 
-  #section(id: number, write: (section: Assembler) => void): void {
-    const section = new Assembler()
+  #section(id: number, write: (section: ByteWriter) => void): void {
+    const section = new ByteWriter()
     write(section)
     this.#out.byte(id)
     this.#out.u32(section.length)
@@ -288,25 +285,20 @@ function countBytes({ parts }: Plan, { from }: Range): number {
   return bytes
 }
 
-/** Writes 0 of any type, or a number of type i32 or i64. */
-function constant(section: Assembler, type: number, value: number): void {
+/** 0 of any type, or a number of type i32 or i64. */
+function constant(type: number, value: number): Code {
   switch (type) {
     case VALUE.i32:
-      section.i32(value)
-      return
+      return i32(value)
     case VALUE.i64:
-      section.i64(value)
-      return
+      return i64(value)
     case VALUE.f32:
-      section.all([OP.f32Const, 0, 0, 0, 0])
-      return
+      return [OP.f32Const, 0, 0, 0, 0]
     case VALUE.f64:
-      section.all([OP.f64Const, 0, 0, 0, 0, 0, 0, 0, 0])
-      return
+      return [OP.f64Const, 0, 0, 0, 0, 0, 0, 0, 0]
     case VALUE.v128:
-      section.all([0xfd, 0x0c, ...new Array<number>(16).fill(0)])
-      return
+      return [0xfd, 0x0c, ...new Array<number>(16).fill(0)]
     default:
-      section.all([OP.refNull, type])
+      return [OP.refNull, type]
   }
 }

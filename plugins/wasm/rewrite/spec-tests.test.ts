@@ -13,7 +13,7 @@ import { callWithVectors, valueType } from '../../../test/fixtures/wasm/spec/cal
 import { argumentOf, bytesOf, type Form, readScript, textOf } from '../../../test/fixtures/wasm/spec/wast.ts'
 import { GuestExchange } from '../instances/guest-exchange.ts'
 import { GuestSnapshot } from '../instances/guest-snapshot.ts'
-import { BadModule } from './bad-module.ts'
+import { BadModule } from './module-rejected.ts'
 import type { RewriteLimits } from './plan.ts'
 import { type Rewritten, rewriteModule } from './rewrite-module.ts'
 

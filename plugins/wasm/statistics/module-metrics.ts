@@ -1,7 +1,7 @@
 /** Prometheus series of modules, by name, attach point and outcome. */
 import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../../wasm-sdk/abi.ts'
-import { MAX_COUNTED_NAMES } from '../instances/guest-surroundings.ts'
+import { MAX_COUNTED_NAMES } from '../instances/host-functions.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 
 const OUTCOMES = [
@@ -29,68 +29,66 @@ interface ModuleSeries {
   readonly points: Map<AttachPoint, { duration: HistogramHandle; outcomes: Map<Outcome, CounterHandle> }>
 }
 
+function openSeries(metrics: Metrics) {
+  return {
+    executions: metrics.counter({
+      name: 'weir_wasm_executions_total',
+      help: 'Calls of WASM modules.',
+      labels: ['module', 'attach_point', 'outcome'],
+    }),
+    durations: metrics.histogram({
+      name: 'weir_wasm_execution_duration_seconds',
+      help: 'Time in a guest, instantiation included.',
+      labels: ['module', 'attach_point'],
+      buckets: [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    }),
+    skipped: metrics.counter({
+      name: 'weir_wasm_skipped_total',
+      help: 'Skipped calls of WASM modules.',
+      labels: ['module', 'reason'],
+    }),
+    droppedHeaders: metrics.counter({
+      name: 'weir_wasm_dropped_headers_total',
+      help: 'Rejected header changes of WASM modules.',
+      labels: ['module'],
+    }),
+    fuel: metrics.counter({
+      name: 'weir_wasm_fuel_total',
+      help: 'Fuel used by calls of WASM modules.',
+      labels: ['module'],
+    }),
+    droppedLines: metrics.counter({
+      name: 'weir_wasm_dropped_log_lines_total',
+      help: 'Log lines of WASM modules and their failures that exceeded the rate limit.',
+      labels: ['module'],
+    }),
+    fetches: metrics.counter({
+      name: 'weir_wasm_fetches_total',
+      help: 'Outgoing requests of WASM modules by outcome.',
+      labels: ['module', 'outcome'],
+    }),
+    compared: metrics.counter({
+      name: 'weir_wasm_shadow_comparisons_total',
+      help: 'Calls of shadow versions by whether the result was the same.',
+      labels: ['module', 'verdict'],
+    }),
+    counted: metrics.counter({
+      name: 'weir_wasm_module_events_total',
+      help: 'Counters of WASM modules.',
+      labels: ['module', 'name'],
+    }),
+  }
+}
+
 export class ModuleMetrics {
-  readonly #executions
-  readonly #durations
-  readonly #skipped
-  readonly #dropped
-  readonly #counted
-  readonly #compared
-  readonly #fuel
-  readonly #droppedLines
-  readonly #fetches
+  readonly #all: ReturnType<typeof openSeries>
   /** By row of the registered module. */
   readonly #series: (ModuleSeries | undefined)[] = []
   /** Counter names of guests by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
   constructor(metrics: Metrics) {
-    this.#executions = metrics.counter({
-      name: 'weir_wasm_executions_total',
-      help: 'Calls of WASM modules.',
-      labels: ['module', 'attach_point', 'outcome'],
-    })
-    this.#durations = metrics.histogram({
-      name: 'weir_wasm_execution_duration_seconds',
-      help: 'Time in a guest, instantiation included.',
-      labels: ['module', 'attach_point'],
-      buckets: [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
-    })
-    this.#skipped = metrics.counter({
-      name: 'weir_wasm_skipped_total',
-      help: 'Skipped calls of WASM modules.',
-      labels: ['module', 'reason'],
-    })
-    this.#dropped = metrics.counter({
-      name: 'weir_wasm_dropped_headers_total',
-      help: 'Rejected header changes of WASM modules.',
-      labels: ['module'],
-    })
-    this.#fuel = metrics.counter({
-      name: 'weir_wasm_fuel_total',
-      help: 'Fuel used by calls of WASM modules.',
-      labels: ['module'],
-    })
-    this.#droppedLines = metrics.counter({
-      name: 'weir_wasm_dropped_log_lines_total',
-      help: 'Log lines of WASM modules and their failures that exceeded the rate limit.',
-      labels: ['module'],
-    })
-    this.#fetches = metrics.counter({
-      name: 'weir_wasm_fetches_total',
-      help: 'Outgoing requests of WASM modules by outcome.',
-      labels: ['module', 'outcome'],
-    })
-    this.#compared = metrics.counter({
-      name: 'weir_wasm_shadow_comparisons_total',
-      help: 'Calls of shadow versions by whether the result was the same.',
-      labels: ['module', 'verdict'],
-    })
-    this.#counted = metrics.counter({
-      name: 'weir_wasm_module_events_total',
-      help: 'Counters of WASM modules.',
-      labels: ['module', 'name'],
-    })
+    this.#all = openSeries(metrics)
   }
 
   executed(
@@ -102,17 +100,17 @@ export class ModuleMetrics {
   ): void {
     let series = this.#series[module.row]
     if (series?.module !== module) {
-      series = { module, fuel: this.#fuel.labels(module.name), points: new Map() }
+      series = { module, fuel: this.#all.fuel.labels(module.name), points: new Map() }
       this.#series[module.row] = series
     }
     let ofPoint = series.points.get(point)
     if (ofPoint === undefined) {
-      ofPoint = { duration: this.#durations.labels(module.name, point), outcomes: new Map() }
+      ofPoint = { duration: this.#all.durations.labels(module.name, point), outcomes: new Map() }
       series.points.set(point, ofPoint)
     }
     let executions = ofPoint.outcomes.get(outcome)
     if (executions === undefined) {
-      executions = this.#executions.labels(module.name, point, outcome)
+      executions = this.#all.executions.labels(module.name, point, outcome)
       ofPoint.outcomes.set(outcome, executions)
     }
     executions.inc()
@@ -121,11 +119,11 @@ export class ModuleMetrics {
   }
 
   skipped({ name }: LoadedModule, reason: SkipReason): void {
-    this.#skipped.labels(name, reason).inc()
+    this.#all.skipped.labels(name, reason).inc()
   }
 
   droppedHeaders({ name }: LoadedModule, count: number): void {
-    if (count > 0) this.#dropped.labels(name).inc(count)
+    if (count > 0) this.#all.droppedHeaders.labels(name).inc(count)
   }
 
   /** @param counted [name, delta, …] */
@@ -137,35 +135,35 @@ export class ModuleMetrics {
       const counter = String(counted[i])
       // Guest threads apply the limit too, but each on its own, and a new thread starts from zero.
       if (names.size < MAX_COUNTED_NAMES) names.add(counter)
-      if (names.has(counter)) this.#counted.labels(name, counter).inc(Number(counted[i + 1]))
+      if (names.has(counter)) this.#all.counted.labels(name, counter).inc(Number(counted[i + 1]))
     }
   }
 
   droppedLines({ name }: LoadedModule, count: number): void {
-    if (count > 0) this.#droppedLines.labels(name).inc(count)
+    if (count > 0) this.#all.droppedLines.labels(name).inc(count)
   }
 
   compared({ name }: LoadedModule, isSame: boolean): void {
-    this.#compared.labels(name, isSame ? 'same' : 'different').inc()
+    this.#all.compared.labels(name, isSame ? 'same' : 'different').inc()
   }
 
   fetched({ name }: LoadedModule, outcome: (typeof FETCH_OUTCOMES)[number]): void {
-    this.#fetches.labels(name, outcome).inc()
+    this.#all.fetches.labels(name, outcome).inc()
   }
 
   /** Removes the series of a module name that is no longer registered. */
   forget(name: string): void {
     for (const point of ATTACH_POINTS) {
-      this.#durations.remove(name, point)
-      for (const outcome of OUTCOMES) this.#executions.remove(name, point, outcome)
+      this.#all.durations.remove(name, point)
+      for (const outcome of OUTCOMES) this.#all.executions.remove(name, point, outcome)
     }
-    for (const reason of SKIP_REASONS) this.#skipped.remove(name, reason)
-    for (const outcome of FETCH_OUTCOMES) this.#fetches.remove(name, outcome)
-    this.#dropped.remove(name)
-    this.#fuel.remove(name)
-    this.#droppedLines.remove(name)
-    for (const verdict of ['same', 'different']) this.#compared.remove(name, verdict)
-    for (const counted of this.#countedNames.get(name) ?? []) this.#counted.remove(name, counted)
+    for (const reason of SKIP_REASONS) this.#all.skipped.remove(name, reason)
+    for (const outcome of FETCH_OUTCOMES) this.#all.fetches.remove(name, outcome)
+    this.#all.droppedHeaders.remove(name)
+    this.#all.fuel.remove(name)
+    this.#all.droppedLines.remove(name)
+    for (const verdict of ['same', 'different']) this.#all.compared.remove(name, verdict)
+    for (const counted of this.#countedNames.get(name) ?? []) this.#all.counted.remove(name, counted)
     this.#countedNames.delete(name)
   }
 }

@@ -1,5 +1,6 @@
 /** Call counters of modules in shared memory, and the circuit breaker that suspends failing modules. */
 import { performance } from 'node:perf_hooks'
+import type { WasmConfig } from '../config.ts'
 
 /** Read once: the getter costs more than the clock. */
 const { timeOrigin } = performance
@@ -17,33 +18,6 @@ const SUCCESSFUL = 0
 const FAILED = 1
 const TIME_US = 2
 const MAX_TIME_US = 3
-
-interface ExecutionTotals {
-  readonly total: number
-  readonly successful: number
-  readonly failed: number
-  /** Microseconds */
-  readonly timeUs: number
-  readonly maxTimeUs: number
-}
-
-interface ModuleTotals {
-  readonly failed: number
-  /** Microseconds */
-  readonly timeUs: number
-  /** Units */
-  readonly fuel: number
-  /** Of one call. */
-  readonly maxFuel: number
-  /** Milliseconds since 1970; null if not suspended. */
-  readonly suspendedUntilMs: number | null
-}
-
-interface BreakerSettings {
-  /** Failures in a row that suspend a module. */
-  readonly failures: number
-  readonly coolOffMs: number
-}
 
 /** Number of rows: during a reload, new versions are loaded before old ones are removed. */
 export function rowsFor(maxModules: number): number {
@@ -64,7 +38,7 @@ export class ModuleStats {
   /** Offset of this thread's column. */
   readonly #own: number
   readonly #ownTotals: number
-  readonly #breaker: BreakerSettings
+  readonly #breaker: WasmConfig['breaker']
 
   /** @param columns number of threads, control included */
   static bytes(rows: number, columns: number): number {
@@ -72,7 +46,7 @@ export class ModuleStats {
   }
 
   /** @param column of this thread, 0-based */
-  constructor(memory: SharedArrayBuffer, rows: number, column: number, breaker: BreakerSettings) {
+  constructor(memory: SharedArrayBuffer, rows: number, column: number, breaker: WasmConfig['breaker']) {
     this.#columnSize = (rows + 1) * ROW
     this.#columns = (memory.byteLength / 8 - 3 * rows) / this.#columnSize
     const numbers = this.#columns * this.#columnSize
@@ -142,8 +116,8 @@ export class ModuleStats {
     return untilMs !== 0 && untilMs > Date.now()
   }
 
-  /** Totals of one module. */
-  ofModule(row: number): ModuleTotals {
+  /** Totals of one module: fuel in units, `maxFuel` of one call; `suspendedUntilMs` is null if it is not suspended. */
+  ofModule(row: number) {
     return {
       failed: this.#sum(row, MODULE_FAILED),
       timeUs: this.#sum(row, MODULE_TIME_US),
@@ -162,7 +136,8 @@ export class ModuleStats {
     return BigInt(Math.round(this.#most(row, LAST_ACCESSED_MS) * 1_000)) * 1_000n
   }
 
-  totals(): ExecutionTotals {
+  /** Totals of all modules. */
+  totals() {
     const row = this.#columnSize / ROW - 1
     // The total is the sum of the parts that were read: other threads count meanwhile.
     const [successful, failed] = [this.#sum(row, SUCCESSFUL), this.#sum(row, FAILED)]

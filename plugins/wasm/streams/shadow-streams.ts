@@ -5,9 +5,8 @@
 import type { RequestContext } from '#kernel'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule, StreamItemResult } from '../threads/guest-task.ts'
-import { RequestModules } from './request-modules.ts'
 import { StreamBatcher, type StreamWork } from './stream-batcher.ts'
-import { StreamSession } from './stream-session.ts'
+import { RequestModules, StreamSession } from './stream-session.ts'
 
 /** Maximum number of batches that wait for a shadow of one stream; a shadow that is further behind is dropped. */
 const MAX_BEHIND = 64

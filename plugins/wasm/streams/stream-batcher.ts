@@ -4,13 +4,7 @@ import type { PhaseOrigin } from '../hooks/phase-message.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import { Batcher, chainOf, lostCall } from '../threads/batcher.ts'
 import type { GuestPool, TaskEnd } from '../threads/guest-pool.ts'
-import type {
-  LoadedModule,
-  StreamEvent,
-  StreamItem,
-  StreamItemResult,
-  StreamReport,
-} from '../threads/guest-task.ts'
+import type { LoadedModule, StreamItem, StreamItemResult, StreamReport } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import type { SkipNotices } from './skip-notices.ts'
 
@@ -18,16 +12,10 @@ import type { SkipNotices } from './skip-notices.ts'
 const MAX_BATCH = 64
 
 /** Events of one stream, and its modules. */
-export interface StreamWork {
+export interface StreamWork extends Omit<StreamItem, 'modules' | 'point' | 'states'> {
   readonly modules: readonly LoadedModule[]
   /** State of each module; replaced by those that the modules return. */
   states: string[]
-  readonly prefixes: readonly string[]
-  readonly requestId: string
-  readonly tenant: string | null
-  readonly firstIndex: number
-  readonly events: readonly StreamEvent[]
-  readonly isEnd: boolean
   readonly origin: Pick<PhaseOrigin, 'isDone'>
 }
 

@@ -1,9 +1,10 @@
 /** The OnStreamEvent attach point: passes the events of one stream through its modules. */
+import type { RequestContext } from '#kernel'
 import { writeEvent } from '#shared'
 import { wasmErrors } from '../errors.ts'
 import { toPairs } from '../hooks/phase-head.ts'
-import type { StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
-import type { RequestModules } from './request-modules.ts'
+import { requestFacts } from '../hooks/phase-message.ts'
+import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
 import { DONE, type EventBlock, readBlocks } from './sse-events.ts'
 import type { StreamBatcher } from './stream-batcher.ts'
 
@@ -13,6 +14,31 @@ type ShownBlock = EventBlock & { readonly event: StreamEvent }
 
 const isShown = (block: EventBlock): block is ShownBlock => block.event !== null
 const isDoneBlock = ({ isDone }: EventBlock) => isDone
+
+/** The modules that see the streams or texts of one request, with the member `request` of the head of each as JSON, encoded once. */
+export class RequestModules {
+  readonly modules: readonly LoadedModule[]
+  readonly ctx: RequestContext
+  readonly tenant: string | null
+  readonly requests: readonly string[]
+
+  constructor(modules: readonly LoadedModule[], ctx: RequestContext) {
+    this.modules = modules
+    this.ctx = ctx
+    for (const { name } of modules) ctx.noteModule(name)
+    const request = requestFacts(
+      ctx,
+      modules.some(({ needs }) => needs.client_ip),
+    )
+    this.tenant = request.tenant
+    const requestHeaders = [...ctx.requestHeaders]
+    this.requests = modules.map(({ needs }) => {
+      const headers =
+        needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers, needs.credentials)
+      return JSON.stringify({ ...request, headers })
+    })
+  }
+}
 
 export class StreamSession {
   readonly #batcher: StreamBatcher

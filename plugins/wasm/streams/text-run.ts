@@ -5,14 +5,14 @@ import type { Guest } from '../instances/guest.ts'
 import { writeFrame } from '../instances/guest-frame.ts'
 import { BadOutput, readTextOutput, type TextOutput } from '../instances/guest-output.ts'
 import type { StreamItemResult } from '../threads/guest-task.ts'
-import { reportCall, type StreamRunParts } from './run-stream.ts'
+import { reportCall, StreamRun, type StreamRunParts } from './run-stream.ts'
 
 /** Maximum size of an output, in addition to four times the length of the input, bytes. */
 const MAX_WRITTEN_BYTES = 1_048_576
 /** Fuel per byte of output text. */
 const UNITS_OF_TEXT_BYTE = 8
 
-export class TextRun {
+class TextRun {
   readonly hasSkipped = false
   hasExhausted = false
   readonly #parts: StreamRunParts
@@ -97,4 +97,9 @@ export class TextRun {
       throw new BadOutput('the module writes too much text for one piece')
     return readTextOutput(output)
   }
+}
+
+/** Opens the run of an item by its attach point. */
+export function openStreamRun(parts: StreamRunParts): StreamRun | TextRun {
+  return parts.item.point === 'OnText' ? new TextRun(parts) : new StreamRun(parts)
 }

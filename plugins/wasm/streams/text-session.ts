@@ -4,8 +4,8 @@ import { wasmErrors } from '../errors.ts'
 import { quoted } from '../instances/guest-frame.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { StreamItemResult } from '../threads/guest-task.ts'
-import type { RequestModules } from './request-modules.ts'
 import type { StreamBatcher, StreamWork } from './stream-batcher.ts'
+import type { RequestModules } from './stream-session.ts'
 
 export class TextSession implements TextEditor {
   readonly #batcher: StreamBatcher

@@ -20,6 +20,7 @@ const PHASES: Readonly<Record<AttachPoint, Phase>> = {
   OnPick: 'pick',
 }
 
+const NO_BODY = new Uint8Array(0)
 /** Default of `now_ms`. */
 export const DEFAULT_NOW_MS = Date.UTC(2026, 0, 1)
 
@@ -30,24 +31,34 @@ export interface CallInput {
 
 /** Input of one call; for streams, the common part of all calls. */
 export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
-  if (step.on === 'OnToolCall') return toToolInput(step, nowMs)
-  if (step.on === 'OnPick') return toPickInput(step, needs, nowMs)
-  if (step.on === 'OnText') return toTextInput(step, needs, nowMs)
-  const { on, request = {}, response = {}, error } = step
-  const isRequest = on === 'OnRequest'
+  const { body, ...members } = MEMBERS[step.on]?.(step, needs) ?? exchangeMembers(step, needs)
+  return { head: { abi: ABI_VERSION, phase: PHASES[step.on], now_ms: nowMs, ...members }, body }
+}
+
+/** Members of the head that depend on the attach point, and the body. */
+type Members = Omit<GuestInput, 'abi' | 'phase' | 'now_ms'> & { readonly body: Uint8Array }
+
+const MEMBERS: Readonly<Partial<Record<AttachPoint, (step: CaseStep, needs: ModuleNeeds) => Members>>> = {
+  OnText: textMembers,
+  OnToolCall: toolMembers,
+  OnPick: pickMembers,
+}
+
+function exchangeMembers(
+  { on, request = {}, response = {}, error = {} }: CaseStep,
+  needs: ModuleNeeds,
+): Members {
+  if (on === 'OnRequest') {
+    const body = needs.request_body === true ? toBytes(request.body) : NO_BODY
+    return { request: toRequest(request, needs), body }
+  }
   const isStream = on === 'OnStreamEvent'
-  const carried = isRequest ? request.body : response.body
-  const isNeeded = isRequest ? needs.request_body : needs.response_body
+  const isError = on === 'OnError'
   return {
-    head: {
-      abi: ABI_VERSION,
-      phase: PHASES[on],
-      now_ms: nowMs,
-      request: toRequest(request, needs),
-      ...(isRequest ? {} : { response: toResponse(response, needs, isStream, on === 'OnError' ? 500 : 200) }),
-      ...(on === 'OnError' ? { error: toError(error ?? {}, response) } : {}),
-    },
-    body: isNeeded === true && !isStream ? toBytes(carried) : new Uint8Array(0),
+    request: toRequest(request, needs),
+    response: toResponse(response, needs, isStream, isError ? 500 : 200),
+    ...(isError && { error: toError(error, response) }),
+    body: needs.response_body === true && !isStream ? toBytes(response.body) : NO_BODY,
   }
 }
 
@@ -61,70 +72,54 @@ export function toFirstInput(step: CaseStep, needs: ModuleNeeds): CallInput {
 }
 
 /** The whole text as its last piece; `runCase` sends the pieces one by one. */
-function toTextInput({ request = {}, text }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
+function textMembers({ request = {}, text }: CaseStep, needs: ModuleNeeds): Members {
   return {
-    head: {
-      abi: ABI_VERSION,
-      phase: 'text',
-      now_ms: nowMs,
-      text: {
-        kind: text?.kind ?? 'text',
-        choice: text?.choice ?? 0,
-        call_id: text?.call?.id ?? null,
-        call_name: text?.call?.name ?? null,
-        is_last: true,
-        held_bytes: 0,
-      },
-      request: toRequest(request, needs),
+    text: {
+      kind: text?.kind ?? 'text',
+      choice: text?.choice ?? 0,
+      call_id: text?.call?.id ?? null,
+      call_name: text?.call?.name ?? null,
+      is_last: true,
+      held_bytes: 0,
     },
+    request: toRequest(request, needs),
     body: toBytes(text?.pieces.join('') ?? ''),
   }
 }
 
+const NO_REQUEST = { id: '', method: '', path: '', query: '', route: '', tenant: null, client_ip: '' }
+
 /** A tool call has only the id and tenant of its request. */
-function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): CallInput {
+function toolMembers({ request = {}, tool = {} }: CaseStep): Members {
   const { id = 'resp_test', tenant = null } = request
   return {
-    head: {
-      abi: ABI_VERSION,
-      phase: 'tool_call',
-      now_ms: nowMs,
-      request: { id, method: '', path: '', query: '', route: '', tenant, client_ip: '' },
-      tool: toTool(tool),
-    },
+    request: { ...NO_REQUEST, id, tenant },
+    tool: toTool(tool),
     body: toBytes(tool.arguments ?? {}),
   }
 }
 
 /** A pick has the headers of its request, and the body if the module needs it. */
-function toPickInput({ request = {}, pick = {} }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
-  const whole = toBytes(request.body)
+function pickMembers({ request = {}, pick = {} }: CaseStep, needs: ModuleNeeds): Members {
+  const body = toBytes(request.body)
   const headers = takeHeaders(request.headers ?? {}, needs.headers ?? true)
-  const candidates = pick.candidates ?? [{}, {}]
+  const { model = 'm', leg = 'whole', candidates = [{}, {}] } = pick
   return {
-    head: {
-      abi: ABI_VERSION,
-      phase: 'pick',
-      now_ms: nowMs,
-      request: {
-        ...{ id: '', method: '', path: '', query: '', route: '', tenant: null, client_ip: '' },
-        ...(headers === null ? {} : { headers }),
-      },
-      pick: {
-        model: pick.model ?? 'm',
-        leg: pick.leg ?? 'whole',
-        body_bytes: whole.length,
-        candidates: candidates.map((candidate, index) => ({
-          url: `http://10.0.0.${index + 1}:8000`,
-          labels: {},
-          cost: 1,
-          in_flight: 0,
-          load: null,
-          ...candidate,
-        })),
-      },
+    request: { ...NO_REQUEST, ...(headers !== null && { headers }) },
+    pick: {
+      model,
+      leg,
+      body_bytes: body.length,
+      candidates: candidates.map((candidate, index) => ({
+        url: `http://10.0.0.${index + 1}:8000`,
+        labels: {},
+        cost: 1,
+        in_flight: 0,
+        load: null,
+        ...candidate,
+      })),
     },
-    body: needs.request_body === true ? whole : new Uint8Array(0),
+    body: needs.request_body === true ? body : NO_BODY,
   }
 }
 
@@ -140,7 +135,7 @@ function toTool({
 
 /** Strings unchanged, other values as JSON, nothing for undefined. */
 export function toBytes(value: unknown): Uint8Array {
-  if (value === undefined) return new Uint8Array(0)
+  if (value === undefined) return NO_BODY
   return new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value))
 }
 

@@ -14,6 +14,7 @@ import {
   readToolHead,
   unknownAction,
 } from '../instances/guest-output.ts'
+import type { StreamEvent } from '../threads/guest-task.ts'
 
 export interface CheckedOutput {
   readonly action: GuestAction['action']
@@ -27,7 +28,7 @@ export interface CheckedOutput {
   /** The body that replaces the current one, or that of a rejection; null keeps the current one. */
   readonly body: Buffer | null
   /** Stream phase: null passes the event on unchanged. */
-  readonly events: readonly OutgoingEvent[] | null
+  readonly events: readonly StreamEvent[] | null
   /** Stream phase: null keeps the state. */
   readonly state: string | null
   /** Text phase: what is passed on now, null for all of it; and what is held back. */
@@ -48,17 +49,7 @@ export interface RequestedFetch {
   readonly state: string
 }
 
-interface OutgoingEvent {
-  readonly name: string | null
-  readonly data: string
-}
-
-interface GuestOutput {
-  readonly head: unknown
-  readonly body: Buffer
-}
-
-const CONTINUE: CheckedOutput = Object.freeze({
+export const CONTINUE: CheckedOutput = Object.freeze({
   action: 'continue',
   status: null,
   headers: [],
@@ -81,7 +72,7 @@ const CONTINUE: CheckedOutput = Object.freeze({
  * @throws BadOutput naming the invalid member; the gateway counts such a call as failed
  */
 export function checkOutput(
-  output: GuestOutput | null,
+  output: { readonly head: unknown; readonly body: Buffer } | null,
   point: AttachPoint,
   candidates = Number.POSITIVE_INFINITY,
 ): CheckedOutput {

@@ -1,22 +1,20 @@
 /** Compares the result of a module with the expectation of a case. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HeaderPair } from '../../../wasm-sdk/abi.ts'
+import type { StreamEvent } from '../threads/guest-task.ts'
+import type { CheckedOutput, RequestedFetch } from './checked-output.ts'
 import type { Expectation, ExpectedFetch, ExpectedText } from './module-case.ts'
 
 /** Result of a step, with the members of an expectation. */
-export interface Observed {
-  readonly action: 'continue' | 'reject' | 'modify' | 'fetch'
-  readonly status: number | null
-  readonly headers: readonly HeaderPair[]
-  readonly headers_set: readonly HeaderPair[]
-  readonly headers_add: readonly HeaderPair[]
-  readonly headers_remove: readonly string[]
+export interface Observed
+  extends Pick<
+    CheckedOutput,
+    'action' | 'status' | 'headers' | 'headers_set' | 'headers_add' | 'headers_remove' | 'choice'
+  > {
   readonly body: string | null
-  readonly events: readonly { readonly name: string | null; readonly data: string }[]
+  readonly events: readonly StreamEvent[]
   /** Texts passed on, in order. */
   readonly pieces: readonly string[]
-  /** Index of a worker. */
-  readonly choice: number | null
   readonly fetches: readonly ObservedFetch[]
   readonly logs: readonly string[]
   readonly metrics: Readonly<Record<string, number>>
@@ -24,10 +22,7 @@ export interface Observed {
   readonly failure: string | null
 }
 
-interface ObservedFetch {
-  readonly url: string
-  readonly method: string
-  readonly headers: readonly HeaderPair[]
+interface ObservedFetch extends Omit<RequestedFetch, 'body' | 'state'> {
   readonly body: string
 }
 
@@ -38,42 +33,41 @@ export function differences(expected: Expectation, observed: Observed): string[]
     return [`expected to fail with ${show(expected.fails)}, but ${observed.failure ?? 'it did not fail'}`]
   }
   if (observed.failure !== null) return [`the call failed: ${observed.failure}`]
-  const found: string[] = []
-  const check = (what: string, isSame: boolean, wanted: unknown, actual: unknown) => {
-    if (!isSame) found.push(`${what}: expected ${show(wanted)}, got ${show(actual)}`)
-  }
-  const { action, status, headers_remove, body, events, text, pieces, choice, fetches, logs, metrics } =
-    expected
-  if (action !== undefined) check('action', action === observed.action, action, observed.action)
-  if (status !== undefined) check('status', status === observed.status, status, observed.status)
-  for (const member of ['headers', 'headers_set', 'headers_add'] as const) {
+  return MEMBERS.flatMap((member) => {
     const wanted = expected[member]
-    if (wanted !== undefined) check(member, hasHeaders(observed[member], wanted), wanted, observed[member])
-  }
-  if (headers_remove !== undefined) {
-    check(
-      'headers_remove',
-      isDeepStrictEqual(headers_remove, observed.headers_remove),
-      headers_remove,
-      observed.headers_remove,
-    )
-  }
-  if (body !== undefined) check('body', isBody(observed.body, body), body, observed.body)
-  if (events !== undefined) check('events', hasEvents(observed.events, events), events, observed.events)
-  if (text !== undefined) check('text', text === observed.pieces.join(''), text, observed.pieces.join(''))
-  if (pieces !== undefined)
-    check('pieces', isDeepStrictEqual(pieces, observed.pieces), pieces, observed.pieces)
-  if (choice !== undefined) check('choice', choice === observed.choice, choice, observed.choice)
-  if (fetches !== undefined)
-    check('fetches', hasFetches(observed.fetches, fetches), fetches, observed.fetches)
-  if (logs !== undefined) {
-    const isSame =
-      logs.length === observed.logs.length && logs.every((line, i) => isText(observed.logs[i], line))
-    check('logs', isSame, logs, observed.logs)
-  }
-  if (metrics !== undefined)
-    check('metrics', isDeepStrictEqual(metrics, observed.metrics), metrics, observed.metrics)
-  return found
+    if (wanted === undefined) return []
+    const actual = observedMember(member, observed)
+    const fits = FITS[member] ?? isDeepStrictEqual
+    return fits(actual as never, wanted as never)
+      ? []
+      : [`${member}: expected ${show(wanted)}, got ${show(actual)}`]
+  })
+}
+
+export type Member = Exclude<keyof Expectation, 'fails'>
+
+const MEMBERS: readonly Member[] = [
+  ...(['action', 'status', 'headers', 'headers_set', 'headers_add', 'headers_remove', 'body'] as const),
+  ...(['events', 'text', 'pieces', 'choice', 'fetches', 'logs', 'metrics'] as const),
+]
+
+/** Comparisons of members that may differ from what is expected, or are patterns. */
+const FITS: Readonly<Partial<Record<Member, (actual: never, expected: never) => boolean>>> = {
+  headers: hasHeaders,
+  headers_set: hasHeaders,
+  headers_add: hasHeaders,
+  body: isBody,
+  events: hasEvents,
+  fetches: hasFetches,
+  logs: hasLines,
+}
+
+export function observedMember(member: Member, observed: Observed): unknown {
+  return member === 'text' ? observed.pieces.join('') : observed[member]
+}
+
+function hasLines(actual: readonly string[], expected: readonly ExpectedText[]): boolean {
+  return actual.length === expected.length && expected.every((line, i) => isText(actual[i], line))
 }
 
 function hasHeaders(

@@ -1,7 +1,7 @@
 /** Runs a module with sample input: describe, then each handler. */
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import type { ModuleProblem } from '../instances/check-module.ts'
-import { UnsupportedFeature } from '../rewrite/bad-module.ts'
+import { UnsupportedFeature } from '../rewrite/module-rejected.ts'
 import { toFirstInput } from './case-input.ts'
 import { checkOutput } from './checked-output.ts'
 import type { CaseStep } from './module-case.ts'
@@ -51,7 +51,9 @@ export async function tryModule(
     return { findings: [rejection(error)], description: null }
   }
   try {
-    const findings = runner.remark === null ? [] : [remark(runner.remark)]
+    const findings: Finding[] = []
+    if (runner.remark !== null)
+      findings.push(warning('description', runner.remark, 'the gateway ignores it; see `describe` in ABI.md'))
     for (const point of points) findings.push(...(await tryPoint(runner, point)))
     return { findings, description: runner.description }
   } finally {
@@ -63,84 +65,66 @@ export async function tryModule(
 function rejection(error: unknown): Finding {
   const { message } = error as Error
   if (error instanceof UnsupportedFeature) return unsupported(message)
-  const next = 'the gateway rejects the registration for this reason; see ABI.md'
-  return { level: 'problem', code: 'rejected', message, next }
+  return problem('rejected', message, 'the gateway rejects the registration for this reason; see ABI.md')
 }
 
 export function unsupported(message: string): Finding {
   const next = 'build without this feature; ABI.md lists those that the gateway runs'
-  return { level: 'problem', code: 'unsupported_feature', message, next }
+  return problem('unsupported_feature', message, next)
 }
 
-function remark(message: string): Finding {
-  return {
-    level: 'warning',
-    code: 'description',
-    message,
-    next: 'the gateway ignores it; see `describe` in ABI.md',
-  }
+export function problem(code: string, message: string, next: string): Finding {
+  return { level: 'problem', code, message, next }
+}
+
+export function warning(code: string, message: string, next: string): Finding {
+  return { level: 'warning', code, message, next }
 }
 
 async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[]> {
   const { head, body } = toFirstInput({ on, ...SAMPLES[on], expect: {} }, runner.description.needs)
   const call = () => runner.call(on, head, body)
   const first = await call()
-  if (first.outcome === 'timeout') {
-    const message = `${on}: ${first.problem}`
-    return [{ level: 'problem', code: 'too_slow', message, next: 'look for an endless loop' }]
-  }
+  if (first.outcome === 'timeout')
+    return [problem('too_slow', `${on}: ${first.problem}`, 'look for an endless loop')]
   if (first.outcome === 'failed') {
     const message = `${on}: a call with sample input failed: ${first.problem}`
-    return [
-      {
-        level: 'warning',
-        code: 'call_failed',
-        message,
-        next: 'if the module needs settings, pass them with --config',
-      },
-    ]
+    return [warning('call_failed', message, 'if the module needs settings, pass them with --config')]
   }
   const findings = checkSampleOutput(first.output, on)
   const { instance } = runner.description
   if (instance === 'fresh') return findings
-  const problem = await reuseProblem(on, call, first.memoryBytes)
-  return problem === null ? findings : [...findings, problem]
+  return [...findings, ...(await reuseProblems(on, call, first.memoryBytes))]
 }
 
 function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: AttachPoint): Finding[] {
   try {
-    return checkOutput(output, on, SAMPLES[on].pick?.candidates?.length).ignored.map((what) => ({
-      level: 'warning',
-      code: 'ignored',
-      message: `${on}: ${what}`,
-      next: 'the gateway ignores it, see ABI.md',
-    }))
+    const { ignored } = checkOutput(output, on, SAMPLES[on].pick?.candidates?.length)
+    return ignored.map((what) => warning('ignored', `${on}: ${what}`, 'the gateway ignores it, see ABI.md'))
   } catch (cause) {
-    const message = `${on}: ${(cause as Error).message}`
-    return [{ level: 'problem', code: 'bad_output', message, next: 'see the output frame in ABI.md' }]
+    return [problem('bad_output', `${on}: ${(cause as Error).message}`, 'see the output frame in ABI.md')]
   }
 }
 
 /** Checks that a warm instance can be called many times, and that its memory stops growing. */
-async function reuseProblem(
+async function reuseProblems(
   on: AttachPoint,
   call: () => ReturnType<ModuleRunner['call']>,
   firstBytes: number,
-): Promise<Finding | null> {
+): Promise<Finding[]> {
   let half = firstBytes
   let last = firstBytes
   for (let count = 1; count <= REUSE_CALLS; count++) {
-    const { outcome, problem, memoryBytes } = await call()
+    const { outcome, problem: reason, memoryBytes } = await call()
     if (outcome !== 'ok') {
-      const message = `${on}: call ${count + 1} of a warm instance failed: ${problem}`
-      const next = 'free memory in smaller steps, or use fresh instances'
-      return { level: 'problem', code: 'reuse_failed', message, next }
+      const message = `${on}: call ${count + 1} of a warm instance failed: ${reason}`
+      return [problem('reuse_failed', message, 'free memory in smaller steps, or use fresh instances')]
     }
     last = memoryBytes
     if (count === REUSE_CALLS / 2) half = last
   }
-  if (last <= half) return null
+  if (last <= half) return []
   const message = `memory of the instance still grows after ${REUSE_CALLS} calls (${half}, then ${last} bytes)`
   const next = 'build with the runtime `minimal`, keep nothing in global variables, or use fresh instances'
-  return { level: 'problem', code: 'memory_grows', message, next }
+  return [problem('memory_grows', message, next)]
 }

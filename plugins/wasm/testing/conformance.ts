@@ -2,7 +2,14 @@
 import { EXPORT_OF_ATTACH_POINT, type ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { moduleProblems } from '../instances/check-module.ts'
 import { readParts } from '../rewrite/module-parts.ts'
-import { type ConformanceOptions, type Finding, tryModule, unsupported } from './conformance-trial.ts'
+import {
+  type ConformanceOptions,
+  type Finding,
+  problem as problemOf,
+  tryModule,
+  unsupported,
+  warning,
+} from './conformance-trial.ts'
 import { inspectModule, type ModuleReport } from './inspect.ts'
 import { withDefaultLimits } from './trial-module.ts'
 
@@ -49,7 +56,7 @@ function unreadable({ format, problem }: ModuleReport, bytes: Uint8Array): Findi
     format === 'component'
       ? 'build for a core target such as wasm32-unknown-unknown, without component tools'
       : 'use the .wasm file that the compiler wrote; ABI.md lists what the gateway runs'
-  return { level: 'problem', code: 'not_a_module', message: problem ?? 'the file cannot be read', next }
+  return problemOf('not_a_module', problem ?? 'the file cannot be read', next)
 }
 
 /** Findings about handlers that are no reason for a rejection at other attach points. */
@@ -57,48 +64,32 @@ function checkHandlers({ attachPoints, exports, hasDescription }: ModuleReport):
   const findings: Finding[] = []
   const handlers = Object.values(EXPORT_OF_ATTACH_POINT)
   if (attachPoints.length === 0)
-    findings.push({
-      level: 'problem',
-      code: 'no_handler',
-      message: 'the module exports no handler',
-      next: `export one of ${handlers.join(', ')}`,
-    })
+    findings.push(
+      problemOf('no_handler', 'the module exports no handler', `export one of ${handlers.join(', ')}`),
+    )
   for (const { name, kind } of exports) {
     const isHandler = handlers.some((handler) => handler === name)
     if (kind !== 'function' || isHandler || !LOOKS_LIKE_HANDLER.test(name)) continue
-    findings.push({
-      level: 'warning',
-      code: 'export_unknown',
-      message: `${name} looks like a handler, but is never called`,
-      next: `handlers are ${handlers.join(', ')}`,
-    })
+    const message = `${name} looks like a handler, but is never called`
+    findings.push(warning('export_unknown', message, `handlers are ${handlers.join(', ')}`))
   }
-  if (!hasDescription)
-    findings.push({
-      level: 'warning',
-      code: 'no_description',
-      message: 'the module does not export `describe`: it receives all headers and no body',
-      next: 'export `describe`, see ABI.md',
-    })
+  if (!hasDescription) {
+    const message = 'the module does not export `describe`: it receives all headers and no body'
+    findings.push(warning('no_description', message, 'export `describe`, see ABI.md'))
+  }
   return findings
 }
 
 function checkMemory({ memories }: ModuleReport, pages: number): Finding[] {
   return memories
     .filter(({ minPages }) => minPages > pages)
-    .map(({ minPages }) => ({
-      level: 'problem',
-      code: 'memory_too_large',
-      message: `the memory starts with ${minPages} pages of 64 KiB, the gateway allows ${pages}`,
-      next: 'lower the initial memory of the build',
-    }))
+    .map(({ minPages }) => {
+      const message = `the memory starts with ${minPages} pages of 64 KiB, the gateway allows ${pages}`
+      return problemOf('memory_too_large', message, 'lower the initial memory of the build')
+    })
 }
 
 function large({ bytes }: ModuleReport): Finding {
-  return {
-    level: 'warning',
-    code: 'large_module',
-    message: `the module has ${Math.round(bytes / 1024)} KiB; each thread keeps it compiled`,
-    next: 'build with optimisation and without debug information',
-  }
+  const message = `the module has ${Math.round(bytes / 1024)} KiB; each thread keeps it compiled`
+  return warning('large_module', message, 'build with optimisation and without debug information')
 }

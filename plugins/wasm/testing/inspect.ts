@@ -9,13 +9,14 @@ import {
 import { type Signature, signatureOf } from '../instances/host-imports.ts'
 import {
   type ExternKind,
+  formatOf,
   functionTypes,
   KIND,
   kindName,
+  type ModuleFormat,
   type ModuleParts,
   readParts,
 } from '../rewrite/module-parts.ts'
-import { formatOf, type ModuleFormat } from '../rewrite/sections.ts'
 
 interface ModuleExport {
   readonly name: string

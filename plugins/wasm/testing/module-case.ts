@@ -42,7 +42,7 @@ const ErrorSchema = Type.Object(
 
 const ToolSchema = Type.Object(
   {
-    kind: Type.Optional(Type.Union([Type.Literal('mcp'), Type.Literal('built_in')])),
+    kind: Type.Optional(Type.Enum(['mcp', 'built_in'])),
     name: optionalText,
     label: Type.Optional(nullableText),
     server: optionalText,
@@ -124,9 +124,7 @@ const ExpectedFetchSchema = Type.Object(
 /** Only the members that are present are compared. */
 const ExpectationSchema = Type.Object(
   {
-    action: Type.Optional(
-      Type.Union([Type.Literal('continue'), Type.Literal('reject'), Type.Literal('modify')]),
-    ),
+    action: Type.Optional(Type.Enum(['continue', 'reject', 'modify'])),
     status: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
     /** All headers of a rejection. */
     headers: expectedHeaders,

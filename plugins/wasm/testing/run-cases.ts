@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
 import { type CallInput, DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
-import { type CheckedOutput, checkOutput, type RequestedFetch } from './checked-output.ts'
+import { type CheckedOutput, CONTINUE, checkOutput, type RequestedFetch } from './checked-output.ts'
 import { differences, type Observed } from './compare.ts'
 import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from './runner.ts'
@@ -200,18 +200,19 @@ function observe(
   pieces: Observed['pieces'],
   metrics: ReadonlyMap<string, number>,
 ): Observed {
-  const { answer } = calls[calls.length - 1]
+  const { action, status, headers, headers_set, headers_add, headers_remove, body, choice } =
+    calls[calls.length - 1].answer ?? CONTINUE
   return {
-    action: answer?.action ?? 'continue',
-    status: answer?.status ?? null,
-    headers: answer?.headers ?? [],
-    headers_set: answer?.headers_set ?? [],
-    headers_add: answer?.headers_add ?? [],
-    headers_remove: answer?.headers_remove ?? [],
-    body: answer?.body?.toString('utf8') ?? null,
+    action,
+    status,
+    headers,
+    headers_set,
+    headers_add,
+    headers_remove,
+    body: body?.toString('utf8') ?? null,
     events,
     pieces,
-    choice: answer?.choice ?? null,
+    choice,
     fetches: calls.flatMap(({ answer }) => (answer?.fetch == null ? [] : [shownFetch(answer.fetch)])),
     logs: calls.flatMap(({ result }) => result.logs.map(({ text }) => text)),
     metrics: Object.fromEntries(metrics),

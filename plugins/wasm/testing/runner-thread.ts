@@ -1,9 +1,8 @@
 /** Entry of the thread that runs the guest of a runner, so that a guest that does not return can be terminated. */
 import { createHash } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
-import { describeModule } from '../instances/describe-module.ts'
-import { Guest } from '../instances/guest.ts'
-import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { describeModule, Guest } from '../instances/guest.ts'
+import { guestSurroundings } from '../instances/host-functions.ts'
 import { SHORT_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import {
@@ -38,37 +37,12 @@ parentPort?.on('message', async (request: ThreadRequest) => {
 })
 parentPort?.postMessage('ready')
 
-async function run({
-  exportName,
-  input,
-  tenant,
-  fuel,
-  bodyByteUnits,
-  ...call
-}: ThreadCall): Promise<ThreadResult> {
-  nowMs = call.nowMs
+async function run({ nowMs: calledAtMs, ...call }: ThreadCall): Promise<ThreadResult> {
+  nowMs = calledAtMs
   memoryBytes = 0
-  if (!guest.isReady(tenant)) await guest.open(tenant)
-  const read = (output: Buffer | null) => output && Uint8Array.from(output)
-  const { value, report } = guest.call({ exportName, input, tenant, fuel, bodyByteUnits, read })
-  const { failure, logs, counted, durationUs } = report
-  return {
-    output: value,
-    problem: failure?.message ?? null,
-    isOutOfFuel: failure?.kind === 'fuel',
-    logs: logs.map(([level, text]) => ({ level, text })),
-    counted: toPairs(counted),
-    elapsedMs: durationUs / 1000,
-    fuel: report.fuel,
-    memoryBytes,
-  }
-}
-
-/** @param counted name and delta in turns */
-function toPairs(counted: readonly (string | number)[]): [string, number][] {
-  const pairs: [string, number][] = []
-  for (let at = 0; at < counted.length; at += 2) pairs.push([String(counted[at]), Number(counted[at + 1])])
-  return pairs
+  if (!guest.isReady(call.tenant)) await guest.open(call.tenant)
+  const { value, report } = guest.call({ ...call, read: (output) => output && Uint8Array.from(output) })
+  return { output: value, report, memoryBytes }
 }
 
 /** The same seed gives the same bytes. */

@@ -1,11 +1,9 @@
 /** The thread of a runner's guest, as the runner uses it: calls have a deadline after which the thread is terminated. */
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import type { LoadedModule, StartedModule } from '../threads/guest-task.ts'
-
-export interface LogLine {
-  readonly level: 'debug' | 'info' | 'warn' | 'error'
-  readonly text: string
-}
+import type { GuestOrder } from '../instances/guest.ts'
+import type { CallReport, LoadedModule, StartedModule } from '../threads/guest-task.ts'
 
 export interface ThreadData {
   readonly module: LoadedModule
@@ -20,30 +18,15 @@ export interface ThreadData {
 /** Owner number of the guest thread for the lock of the state. */
 export const GUEST_OWNER = 0
 
-export interface ThreadCall {
-  readonly exportName: string
-  readonly input: Uint8Array
+export interface ThreadCall extends Omit<GuestOrder<never>, 'read' | 'startedAtMs'> {
   readonly nowMs: number
-  readonly tenant: string | null
-  /** Fuel of the call, and per byte of the body of its output, units. */
-  readonly fuel: number
-  readonly bodyByteUnits: number
 }
 
 export type ThreadRequest = ThreadCall | { readonly hasDescribe: boolean }
 
 export interface ThreadResult {
   readonly output: Uint8Array | null
-  /** Why the call failed; null if it succeeded. */
-  readonly problem: string | null
-  readonly isOutOfFuel: boolean
-  readonly logs: readonly LogLine[]
-  /** What the call counted, by metric name. */
-  readonly counted: readonly (readonly [name: string, delta: number])[]
-  /** Time in the guest, with the restore of its state. */
-  readonly elapsedMs: number
-  /** Fuel used, units. */
-  readonly fuel: number
+  readonly report: CallReport
   readonly memoryBytes: number
 }
 
@@ -106,29 +89,17 @@ export class RunnerWorker {
     return response
   }
 
-  #next(limitMs: number): Promise<unknown> {
-    if (this.#ended !== null) return Promise.reject(this.#ended)
+  /** @returns the next message; null if the deadline passed */
+  async #next(limitMs: number): Promise<unknown> {
+    if (this.#ended !== null) throw this.#ended
+    const waiting = new AbortController()
+    const { signal } = waiting
     const worker = this.#worker
-    return new Promise((resolve, reject) => {
-      const done = () => {
-        clearTimeout(timer)
-        worker.off('message', onMessage)
-        worker.off('exit', onExit)
-      }
-      const onMessage = (message: unknown) => {
-        done()
-        resolve(message)
-      }
-      const onExit = () => {
-        done()
-        reject(this.#ended ?? new Error('the thread of the module exited'))
-      }
-      const timer = setTimeout(() => {
-        done()
-        this.stop().then(() => resolve(null), reject)
-      }, limitMs)
-      worker.on('message', onMessage)
-      worker.on('exit', onExit)
-    })
+    const exited = once(worker, 'exit', { signal }).then(() => Promise.reject(this.#ended))
+    const received = once(worker, 'message', { signal }).then(([message]) => message as unknown)
+    const late = setTimeout(limitMs, null, { signal })
+    const message = await Promise.race([received, exited, late]).finally(() => waiting.abort())
+    if (message === null) await this.stop()
+    return message
   }
 }

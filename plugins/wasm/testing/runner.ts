@@ -13,9 +13,9 @@ import type { WasmConfig } from '../config.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import { unknownMember } from '../registry/description.ts'
 import { UNITS_OF_DATA_BYTE } from '../streams/run-stream.ts'
-import type { LoadedModule } from '../threads/guest-task.ts'
+import type { LoadedModule, LogLine } from '../threads/guest-task.ts'
 import { inlineStartFuel, mayRunHere } from '../threads/placements.ts'
-import { GUEST_OWNER, type LogLine, RunnerWorker, type ThreadResult } from './runner-worker.ts'
+import { GUEST_OWNER, RunnerWorker, type ThreadResult } from './runner-worker.ts'
 import { loadTrial, type TrialModule, type TrialSettings, withDefaultLimits } from './trial-module.ts'
 
 /** A call that exceeds its time is stopped with its thread. */
@@ -32,7 +32,7 @@ export interface CallResult {
   readonly problem: string | null
   /** Null if the module returned no output or failed. */
   readonly output: { readonly head: unknown; readonly body: Buffer } | null
-  readonly logs: readonly LogLine[]
+  readonly logs: readonly { readonly level: LogLine[0]; readonly text: string }[]
   /** Time in the guest, without instantiation. */
   readonly elapsedMs: number
   /** Fuel used, units; the same input always uses the same amount. */
@@ -68,7 +68,7 @@ export class ModuleRunner {
   /**
    * Loads the module as a registration does.
    *
-   * @throws ModuleRejected, BadModule with the reason for which the gateway would reject it
+   * @throws ModuleRejected with the reason for which the gateway would reject it
    */
   static async open(options: RunnerOptions): Promise<ModuleRunner> {
     return new ModuleRunner(await loadTrial(options), options)
@@ -97,19 +97,26 @@ export class ModuleRunner {
     if (!this.#exports.has(exportName)) return failed(`the module has no export ${exportName}`)
     const frame = Uint8Array.from(encodeFrame(input, body))
     const units = this.#fuelOf(point, frame.length, body?.length ?? 0)
-    const response = await this.#run(point, frame, input, units)
-    if ('outcome' in response) return response
-    const { logs, elapsedMs, fuel, memoryBytes } = response
-    if (response.isOutOfFuel)
-      return { ...failed(outOfFuel(point, units)), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
-    if (response.problem !== null) return { ...failed(response.problem), logs, elapsedMs, fuel, memoryBytes }
+    const result = await this.#run(point, frame, input, units).catch((cause: Error) => cause)
+    if (result === null)
+      return { ...failed(`the call exceeded ${this.module.timeoutMs} ms`), outcome: 'timeout' }
+    if (result instanceof Error) return failed(result.message)
+    const { output, memoryBytes } = result
+    const { failure, logs, counted, durationUs, fuel } = result.report
+    for (let at = 0; at < counted.length; at += 2) {
+      const name = String(counted[at])
+      this.#metrics.set(name, (this.#metrics.get(name) ?? 0) + Number(counted[at + 1]))
+    }
+    const shown = logs.map(([level, text]) => ({ level, text }))
+    const measured = { logs: shown, elapsedMs: durationUs / 1000, fuel, memoryBytes }
+    if (failure?.kind === 'fuel')
+      return { ...failed(outOfFuel(point, units)), ...measured, outcome: 'timeout' }
+    if (failure !== null) return { ...failed(failure.message), ...measured }
     try {
-      const output =
-        response.output === null || response.output.length === 0 ? null : decodeOutput(response.output)
-      return { outcome: 'ok', problem: null, output, logs, elapsedMs, fuel, memoryBytes }
+      const decoded = output === null || output.length === 0 ? null : decodeOutput(output)
+      return { outcome: 'ok', problem: null, output: decoded, ...measured }
     } catch (cause) {
-      const problem = `the output is not a valid frame: ${(cause as Error).message}`
-      return { ...failed(problem), logs, elapsedMs, fuel, memoryBytes }
+      return { ...failed(`the output is not a valid frame: ${(cause as Error).message}`), ...measured }
     }
   }
 
@@ -127,12 +134,13 @@ export class ModuleRunner {
     return point === 'OnPick' || isInline ? inline.fuel : module.fuel + module.fuelPerByte * frameBytes
   }
 
+  /** @returns null if the call exceeded its time */
   async #run(
     point: AttachPoint,
     input: Uint8Array,
     head: GuestInput,
     fuel: number,
-  ): Promise<ThreadResult | CallResult> {
+  ): Promise<ThreadResult | null> {
     const call = {
       exportName: EXPORT_OF_ATTACH_POINT[point],
       input,
@@ -141,20 +149,13 @@ export class ModuleRunner {
       fuel,
       bodyByteUnits: point === 'OnStreamEvent' ? UNITS_OF_DATA_BYTE : 0,
     }
-    const { timeoutMs } = this.module
+    let result: ThreadResult | null = null
     try {
       this.#thread ??= await this.#start()
-      const response = await this.#thread.call(call, timeoutMs)
-      if (response === null) {
-        this.#forgetThread()
-        return { ...failed(`the call exceeded ${timeoutMs} ms`), outcome: 'timeout' }
-      }
-      for (const [name, delta] of response.counted)
-        this.#metrics.set(name, (this.#metrics.get(name) ?? 0) + delta)
-      return response
-    } catch (cause) {
-      this.#forgetThread()
-      return failed((cause as Error).message)
+      result = await this.#thread.call(call, this.module.timeoutMs)
+      return result
+    } finally {
+      if (result === null) this.#forgetThread()
     }
   }
 

@@ -46,7 +46,7 @@ export interface TrialModule {
   readonly json: string | null
 }
 
-/** @throws ModuleRejected, BadModule with the reason for which the gateway would reject the registration */
+/** @throws ModuleRejected with the reason for which the gateway would reject the registration */
 export async function loadTrial(settings: TrialSettings): Promise<TrialModule> {
   const { config = {}, instance, usesWasi } = settings
   const bytes = Uint8Array.from(settings.bytes)

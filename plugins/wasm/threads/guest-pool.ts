@@ -3,7 +3,6 @@ import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#k
 import { openTaskPool } from '#shared'
 import type { WasmConfig } from '../config.ts'
 import { SharedState } from '../instances/shared-state.ts'
-import { type CallLimits, CallWatch } from './call-watch.ts'
 import {
   type GuestTask,
   type GuestTaskResult,
@@ -34,6 +33,13 @@ type TaskDraft = GuestTask extends infer Task
     ? Omit<Task, 'cell' | 'modules' | 'live'>
     : never
   : never
+
+interface CallLimits {
+  /** Time limit of the running call, milliseconds; for progress 0, of the wait for the first call. */
+  limitMs(progress: number): number
+  /** Shortest limit of all calls, milliseconds: the interval of checks. */
+  readonly shortestMs: number
+}
 
 export interface TaskRequest extends CallLimits {
   readonly modules: readonly LoadedModule[]
@@ -177,5 +183,61 @@ export class GuestPool {
     if (kind === 'full' || kind === 'closed') return { kind: 'refused' }
     this.#log.warn({ err: error }, 'wasm guest thread exited')
     return { kind: 'crashed', progress }
+  }
+}
+
+interface CallWatchParts {
+  /** Progress of all tasks. */
+  readonly cells: Int32Array
+  /** Index of this task in the cells. */
+  readonly cell: number
+  readonly stop: TaskStop
+  readonly limits: CallLimits
+  /** Additional wait for the first call while threads are starting, milliseconds. */
+  graceMs(): number
+}
+
+/** Watches one task and stops it when the running call exceeds its time limit. */
+class CallWatch {
+  readonly #parts: CallWatchParts
+  readonly #begunAtMs = sharedClockMs()
+  #timer: NodeJS.Timeout
+  /** Progress of the call that exceeded its limit, 0 for the wait before it; null if nothing was stopped. */
+  expiredCall: number | null = null
+
+  constructor(parts: CallWatchParts) {
+    this.#parts = parts
+    this.#timer = this.#checkAfter(parts.limits.limitMs(0))
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #checkAfter(leftMs: number): NodeJS.Timeout {
+    return setTimeout(() => this.#check(), Math.min(leftMs, this.#parts.limits.shortestMs))
+  }
+
+  #check(): void {
+    const { cells, cell, limits, stop } = this.#parts
+    const progress = Atomics.load(cells, cell * 2)
+    const limitMs = limits.limitMs(progress)
+    const nowMs = sharedClockMs()
+    const ranMs = (nowMs - Atomics.load(cells, cell * 2 + 1)) | 0
+    const leftMs = this.#leftMs(progress, limitMs, ranMs, (nowMs - this.#begunAtMs) | 0)
+    if (leftMs > 0) {
+      this.#timer = this.#checkAfter(leftMs)
+      return
+    }
+    // A guest that had at most half of its time is not at fault: the wait was too long.
+    this.expiredCall = progress > 0 && ranMs * 2 >= limitMs ? progress : 0
+    stop.stop()
+  }
+
+  /** The limit of the first call includes the wait for a thread, unless threads are starting. */
+  #leftMs(progress: number, limitMs: number, ranMs: number, waitedMs: number): number {
+    const graceMs = this.#parts.graceMs()
+    if (progress > 1 || (progress === 1 && graceMs > 0)) return limitMs - ranMs
+    return limitMs + graceMs - waitedMs
   }
 }

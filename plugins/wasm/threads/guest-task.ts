@@ -2,7 +2,7 @@
 import type { AttachPoint, FetchedHead, GuestInput, ModuleNeeds } from '../../../wasm-sdk/abi.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
 import type { Layout } from '../rewrite/rewrite-module.ts'
-import type { ModuleSettings } from '../wire.ts'
+import type { ModuleDescriptor, ModuleSettings } from '../wire.ts'
 
 /** A registered module on every thread. */
 export interface LoadedModule {
@@ -46,16 +46,8 @@ export interface LoadedModule {
   readonly hasStart: boolean
 }
 
-/** Conditions of a request to reach the module; absent members match everything. */
-export interface Matcher {
-  /** Declared route paths; a trailing * matches any suffix, also in models and header values. */
-  readonly routes?: readonly string[]
-  readonly models?: readonly string[]
-  readonly tenants?: readonly string[]
-  /** Names in lower case. */
-  readonly headers?: Readonly<Record<string, string>>
-  /** Share of the requests, 0 to 1, by request id. */
-  readonly share?: number
+/** Conditions of a request to reach the module; absent members match everything. Names of headers are in lower case. */
+export type Matcher = NonNullable<ModuleDescriptor['match']> & {
   /** Selects the complement of the share. */
   readonly isInverse?: boolean
 }

@@ -1,12 +1,11 @@
 /** Entry of pool threads: runs tasks. */
 import { threadId, workerData } from 'node:worker_threads'
 import { PhaseRun } from '../hooks/run-phase.ts'
-import { describeModule } from '../instances/describe-module.ts'
-import { type Guest, Guests } from '../instances/guest.ts'
-import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { describeModule, type Guest, Guests } from '../instances/guest.ts'
+import { guestSurroundings } from '../instances/host-functions.ts'
 import { POOL_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
-import { openStreamRun } from '../streams/open-run.ts'
+import { openStreamRun } from '../streams/text-run.ts'
 import {
   type GuestTask,
   type GuestTaskResult,

@@ -1,9 +1,10 @@
 /** Runs guests on the data thread with little fuel. Work that is not ready or too large is left to the pool. */
 import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
+import type { WasmConfig } from '../config.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
 import { type Guest, type GuestCall, type GuestOptions, Guests } from '../instances/guest.ts'
 import type { PendingCounts } from '../instances/shared-state.ts'
-import { openStreamRun } from '../streams/open-run.ts'
+import { openStreamRun } from '../streams/text-run.ts'
 import type {
   GuestFailure,
   LoadedModule,
@@ -15,25 +16,18 @@ import type {
 } from './guest-task.ts'
 import { inlineStartFuel, isPicker, mayRunHere, type Placements } from './placements.ts'
 
-interface InlineLimits {
-  /** Fuel of one call, units. */
-  readonly fuel: number
-  /** Larger bodies and events are left to the pool. */
-  readonly maxBodyBytes: number
-}
-
 export class InlineGuests {
   readonly #guests: Guests
   readonly #pendingCounts: PendingCounts
   readonly #placements: Placements
-  readonly #limits: InlineLimits
+  readonly #limits: WasmConfig['inline']
   /** Instances being created, by module and tenant. */
   readonly #opening = new Set<string>()
 
   constructor(
     { pendingCounts, ...options }: GuestOptions & { readonly pendingCounts: PendingCounts },
     placements: Placements,
-    limits: InlineLimits,
+    limits: WasmConfig['inline'],
   ) {
     this.#pendingCounts = pendingCounts
     this.#guests = new Guests(options)

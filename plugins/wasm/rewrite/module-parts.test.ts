@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
-import { BadModule } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import { readSections } from './sections.ts'
+import { readSections } from './module-parts.ts'
+import { BadModule } from './module-rejected.ts'
 
 const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
 const module = (options: Parameters<typeof tinyModule>[0] = {}) =>
@@ -14,7 +14,7 @@ test('integers are read as written, between any other bytes', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 0xffff_ffff }), fc.nat(20), (value, before) => {
       const writer = new ByteWriter()
-      writer.all(new Array(before).fill(0xff))
+      writer.write(new Array(before).fill(0xff))
       writer.u32(value)
       writer.byte(0xff)
       const reader = new ByteReader(writer.view(), before)

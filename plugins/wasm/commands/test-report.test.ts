@@ -1,7 +1,7 @@
 /** Line differences: applying them to one text gives the other. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { lineDiff } from './line-diff.ts'
+import { lineDiff } from './test-report.ts'
 
 const lines = fc.array(fc.constantFrom('a', 'b', 'c', ' ', ''), { minLength: 1, maxLength: 12 })
 

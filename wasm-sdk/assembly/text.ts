@@ -1,9 +1,9 @@
-/** One piece of a text of an answer, the same for every client format. */
-import { Input } from './input'
+/** One piece of a text of an answer, the same for every client format, and the result of its handler. */
+import { ByteBuffer } from './byte-buffer'
+import { Input, Section } from './input'
 import { JsonWriter } from './json-writer'
 import { fromUtf8 } from './memory'
-import { Section } from './section'
-import { TextAction } from './text-action'
+import { output, outputHead } from './output'
 import { WordReplacer } from './word-replacer'
 
 export class TextPiece extends Section {
@@ -35,14 +35,12 @@ export class TextPiece extends Section {
 
   /** Id of the call that arguments or output belong to, or null. */
   get callId(): string | null {
-    const id = this.section.find('call_id')
-    return id.isString ? id.text() : null
+    return this.optional('call_id')
   }
 
   /** Name of the called tool, or null. */
   get callName(): string | null {
-    const name = this.section.find('call_name')
-    return name.isString ? name.text() : null
+    return this.optional('call_name')
   }
 
   /** The text ends with this piece: nothing can be held back. */
@@ -77,4 +75,38 @@ function withQuoted(words: string[]): string[] {
 function quoted(text: string): string {
   const json = new JsonWriter().text(text).toString()
   return json.substring(1, json.length - 1)
+}
+
+/** Result of a handler of text: the text to pass on now, and the text to hold back. */
+export class TextAction {
+  private constructor(
+    private passed: string | null,
+    private held: string,
+  ) {}
+
+  /** Passes the whole text on unchanged. */
+  static unchanged(): TextAction {
+    return new TextAction(null, '')
+  }
+
+  /**
+   * @param text sent to the client now, instead of the piece's text
+   * @param held at most 64 KiB: the next piece of this text begins with it
+   */
+  static pass(text: string, held: string = ''): TextAction {
+    return new TextAction(text, held)
+  }
+
+  /** Writes the output of the call. */
+  send(): void {
+    const passed = this.passed
+    if (passed === null) return
+    const body = new ByteBuffer(passed.length + this.held.length + 16)
+    body.text(passed)
+    const length = body.length
+    body.text(this.held)
+    const head = outputHead()
+    if (body.length > length) head.key('held_bytes').integer(body.length - length)
+    output(head.endObject(), body.start, body.length)
+  }
 }

@@ -1,6 +1,44 @@
-/** Result of a handler of stream events: outgoing events, and the state for the next call. */
+/** One server-sent event of a streamed response, and the result of its handler. */
 import { ByteBuffer } from './byte-buffer'
+import { Input, Section } from './input'
+import { Json } from './json'
+import { fromUtf8 } from './memory'
 import { output, outputHead } from './output'
+
+export class StreamEvent extends Section {
+  constructor(input: Input) {
+    super(input, 'event')
+  }
+
+  /** 0-based in the stream. */
+  get index(): i32 {
+    return <i32>this.section.find('index').integer()
+  }
+
+  /** Value of the `event:` field; null if there is none. */
+  get name(): string | null {
+    return this.optional('name')
+  }
+
+  /** The stream has ended: there is no data, but events may be added. */
+  get isEnd(): bool {
+    return this.section.find('is_end').bool()
+  }
+
+  /** State of the previous call of this stream; empty at first. */
+  get state(): string {
+    return this.input.section('state').text()
+  }
+
+  get data(): string {
+    return fromUtf8(this.input.rest)
+  }
+
+  /** The data as JSON; null if it is invalid or nested deeper than 256 levels. */
+  json(): Json | null {
+    return Json.parse(this.input.rest)
+  }
+}
 
 class OutgoingEvent {
   constructor(
@@ -10,6 +48,7 @@ class OutgoingEvent {
   ) {}
 }
 
+/** Result of a handler of stream events: outgoing events, and the state for the next call. */
 export class StreamAction {
   private events: OutgoingEvent[] | null = null
   /** Data of the events, concatenated. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { differences, type Observed } from '../testing/compare.ts'
 import type { Expectation } from '../testing/module-case.ts'
-import { expectationOf } from './expectation.ts'
+import { expectationOf } from './golden-file.ts'
 
 const NOTHING: Observed = {
   action: 'continue',

@@ -1,6 +1,6 @@
 /** Parsing of AssemblyScript compiler errors, as printed by version 0.28. */
 import { expect, test } from 'vitest'
-import { readCompilerErrors } from './compiler-errors.ts'
+import { readCompilerErrors } from './build.ts'
 
 const OUTPUT = `ERROR TS2322: Type '~lib/string/String' is not assignable to type 'i32'.
    :
