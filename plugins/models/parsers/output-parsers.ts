@@ -9,7 +9,6 @@ import type {
   OutputParsersService,
   OutputSink,
   OutputStream,
-  ParsedOutput,
   PromptPiece,
   ThinkingRequest,
   ThinkingState,
@@ -33,14 +32,7 @@ import { HARMONY_STOP_IDS } from './harmony/harmony-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
 import { AnswerSink, ParserStream, UndecidedStream } from './output-stream.ts'
-import {
-  type Demands,
-  demandsOf,
-  type HeldTo,
-  heldTo,
-  openDemandedCalls,
-  parseWhole,
-} from './parser-demands.ts'
+import { type Demands, demandsOf, type HeldTo, heldTo, openDemandedCalls } from './parser-demands.ts'
 import { AnswerInput } from './reasoning/answer-input.ts'
 import { findReasoningFormat, hasNoReasoning, type ReasoningFormat } from './reasoning/reasoning-table.ts'
 import { ToolTypes } from './scan/tool-types.ts'
@@ -206,10 +198,6 @@ class TextParser implements OutputParser {
     return null
   }
 
-  parse(text: string): ParsedOutput {
-    return parseWhole(this, text)
-  }
-
   open(sink: OutputSink, { constraintWaits = false }: OpenOptions = {}): OutputStream {
     const begin = (isInside: boolean | undefined) => this.#begin(sink, isInside, constraintWaits)
     // With a grammar from the first token on there is no reasoning.
@@ -277,9 +265,5 @@ class HarmonyParser implements OutputParser {
 
   open(sink: OutputSink): OutputStream {
     return new HarmonyStream(sink, this.#demands, this.#startsInAnswer)
-  }
-
-  parse(text: string): ParsedOutput {
-    return parseWhole(this, text)
   }
 }

@@ -1,11 +1,11 @@
 /** Requirements of a request for calls, in the form that all parsers use; ids of calls. */
-import type { OutputConstraint, OutputParser, OutputParserRequest, ParsedOutput } from '#kernel'
+import type { OutputConstraint, OutputParserRequest } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { CallLimits, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import { ForcedCallReader } from './calls/forced-call-reader.ts'
 import { json } from './formats/json-formats.ts'
-import { type CallIds, OutputCollector } from './output-stream.ts'
+import type { CallIds } from './output-stream.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
 
@@ -53,14 +53,6 @@ export function heldTo({ constraint: ofCalls }: Demands, request: OutputParserRe
 /** Reads calls that a schema requires. */
 export function openDemandedCalls(out: CallOutput, { choice }: Demands): CallReader {
   return typeof choice === 'object' ? new ForcedCallReader(out, choice.name) : json.open(out)
-}
-
-export function parseWhole(parser: OutputParser, text: string): ParsedOutput {
-  const collector = new OutputCollector()
-  const stream = parser.open(collector)
-  stream.push(text)
-  stream.end()
-  return collector.output()
 }
 
 /** @param earlierCalls tool calls in earlier messages of the request */

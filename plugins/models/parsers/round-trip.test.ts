@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
-import { cut, streamed } from './fixtures/parse-in-chunks.ts'
+import { callsFor, callWriters, expectedCalls, toolsOf } from '../../../test/support/parsers/call-writers.ts'
+import { cut, streamed } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
 import { rewriteJson } from './scan/json-text.ts'
 

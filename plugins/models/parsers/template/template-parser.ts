@@ -1,25 +1,11 @@
 /** The output parser of models whose tokenizer has a response template. */
-import type {
-  OpenOptions,
-  OutputParser,
-  OutputParserRequest,
-  OutputSink,
-  OutputStream,
-  ParsedOutput,
-} from '#kernel'
+import type { OpenOptions, OutputParser, OutputParserRequest, OutputSink, OutputStream } from '#kernel'
 import { type CallLimits, CallOutput, MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
 import { TEMPLATE_FORMAT } from '../choose-formats.ts'
 import { PassthroughReader, passthrough } from '../formats/passthrough.ts'
 import { AnswerSink, ParserStream, UndecidedStream } from '../output-stream.ts'
-import {
-  type Demands,
-  demandsOf,
-  type HeldTo,
-  heldTo,
-  openDemandedCalls,
-  parseWhole,
-} from '../parser-demands.ts'
+import { type Demands, demandsOf, type HeldTo, heldTo, openDemandedCalls } from '../parser-demands.ts'
 import { ToolTypes } from '../scan/tool-types.ts'
 import { RegionReader, type RegionSink } from './region-reader.ts'
 import type { ResponseTemplate } from './response-template.ts'
@@ -62,10 +48,6 @@ export class TemplateParser implements OutputParser {
 
   promptOf(): null {
     return null
-  }
-
-  parse(text: string): ParsedOutput {
-    return parseWhole(this, text)
   }
 
   open(sink: OutputSink, { constraintWaits = false }: OpenOptions = {}): OutputStream {
