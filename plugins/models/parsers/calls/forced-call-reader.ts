@@ -6,7 +6,6 @@ import { JsonArguments } from './json-arguments.ts'
 
 export class ForcedCallReader extends CallReader {
   readonly #json: JsonArguments
-  #isOver = false
 
   constructor(out: CallOutput, name: string) {
     super(out)
@@ -14,18 +13,18 @@ export class ForcedCallReader extends CallReader {
     out.begin()
   }
 
-  protected override step(): boolean {
-    if (this.#isOver) {
-      this.textUntil(this.input.length)
-      return false
-    }
+  protected override readText(): boolean {
     this.consume(this.#json.feed(this.input, this.at, this.isEnd) - this.at)
     if (this.#json.status === RUNNING) return false
-    this.#isOver = true
     if (this.#json.status === DONE) {
       this.out.done()
       this.out.close()
     } else this.out.fail()
-    return true
+    return this.enter(this.#readRest)
+  }
+
+  #readRest(): boolean {
+    this.textUntil(this.input.length)
+    return false
   }
 }

@@ -71,22 +71,12 @@ const MAX_HEAD = 1_024
 /** Maximum length of the header of a pair that begins within a value. */
 const MAX_NEXT_KEY = 256
 
-const START = 0
-const KEY = 1
-const BEFORE_VALUE = 2
-const VALUE_START = 3
-const VERBATIM = 4
-const BEHIND_VERBATIM = 5
-const VALUE = 6
-const BEHIND_PAIR = 7
-
 class PairsBody extends ChunkReader implements BodyReader {
   status = RUNNING
   readonly #out: CallOutput
   readonly #tool: string
   readonly #pairs: CompiledPairs
   readonly #value: LiteralValue
-  #state = START
   /** Keys of the call so far. */
   readonly #keys = new Set<string>()
   /** Characters that the arguments may still have. */
@@ -109,39 +99,13 @@ class PairsBody extends ChunkReader implements BodyReader {
     return this.at
   }
 
-  protected override step(): boolean {
-    switch (this.#state) {
-      case START:
-        return this.#start()
-      case KEY:
-        return this.#readKey()
-      case BEFORE_VALUE:
-        return this.#openValue()
-      case VALUE_START:
-        return this.#findVerbatim()
-      case VERBATIM:
-        return this.#readVerbatim()
-      case BEHIND_VERBATIM:
-        return this.skipSpace() && this.#enter(VALUE)
-      case VALUE:
-        return this.#readValue()
-      default:
-        return this.#afterPair()
-    }
-  }
-
-  #enter(state: number): true {
-    this.#state = state
-    return true
-  }
-
   #fail(): false {
     this.status = FAILED
     return false
   }
 
   /** A pair, or the end of a call without arguments, must follow at once. */
-  #start(): boolean {
+  protected override readText(): boolean {
     const { next } = this.#pairs
     const place = next.find(this.input, this.at)
     const { found } = next
@@ -149,7 +113,7 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (found < 0) return false
     if (found === 0) this.consume(next.markers[0].length)
     if (!this.#out.start(this.#tool)) return this.#fail()
-    return found === 0 ? this.#enter(KEY) : this.#end()
+    return found === 0 ? this.enter(this.#readKey) : this.#end()
   }
 
   #end(): false {
@@ -164,8 +128,8 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (is === MORE) return false
     const header = this.takeGathered()
     if (is === NO || !this.#beginValue(header)) return this.#fail()
-    if (format.valueOpen !== undefined) return this.#enter(BEFORE_VALUE)
-    return this.#enter(format.verbatim === undefined ? VALUE : VALUE_START)
+    if (format.valueOpen !== undefined) return this.enter(this.#openValue)
+    return this.enter(format.verbatim === undefined ? this.#readValue : this.#findVerbatim)
   }
 
   /** @returns false if the header names no key */
@@ -195,7 +159,7 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (!this.skipSpace()) return false
     const is = this.match(this.#pairs.format.valueOpen ?? '')
     if (is === MORE) return false
-    return is === NO ? this.#fail() : this.#enter(VALUE)
+    return is === NO ? this.#fail() : this.enter(this.#readValue)
   }
 
   /** Finds the mark before a verbatim value. */
@@ -212,11 +176,11 @@ class PairsBody extends ChunkReader implements BodyReader {
       if (is === YES) {
         this.gathered = ''
         this.#value.keepBreaks()
-        return this.#enter(VERBATIM)
+        return this.enter(this.#readVerbatim)
       }
     }
     this.#value.push(this.takeGathered())
-    return this.#enter(VALUE)
+    return this.enter(this.#readValue)
   }
 
   #readVerbatim(): boolean {
@@ -227,7 +191,11 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (!this.#pushValue(place)) return this.#fail()
     if (!isFound) return false
     this.consume(verbatimEnd.markers[0].length)
-    return this.#enter(BEHIND_VERBATIM)
+    return this.enter(this.#behindVerbatim)
+  }
+
+  #behindVerbatim(): boolean {
+    return this.skipSpace() && this.enter(this.#readValue)
   }
 
   /** Passes on text of a value. @returns false if the arguments are longer than allowed */
@@ -251,7 +219,7 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (found === 0) {
       this.#value.end()
       this.consume(mark.length)
-      return this.#enter(BEHIND_PAIR)
+      return this.enter(this.#afterPair)
     }
     if (found > 1) {
       this.#value.push(replacements[found])
@@ -263,7 +231,7 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (isNext === YES) {
       this.#value.end()
       this.consume(mark.length)
-      return this.#enter(KEY)
+      return this.enter(this.#readKey)
     }
     return this.#pushValue(place + mark.length) || this.#fail()
   }
@@ -290,7 +258,7 @@ class PairsBody extends ChunkReader implements BodyReader {
     }
     this.gathered = ''
     if (is === NO) return this.#fail()
-    if (next.found === 0) return this.#enter(KEY)
+    if (next.found === 0) return this.enter(this.#readKey)
     // The end mark is left to the reader of the call.
     this.at -= next.markers[next.found].length
     return this.#end()

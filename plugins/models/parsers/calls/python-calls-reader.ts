@@ -5,7 +5,7 @@ import { isSpace } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { keywordsToJson } from '../scan/python-literal.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
-import { CallReader, TEXT } from './call-reader.ts'
+import { CallReader } from './call-reader.ts'
 
 export interface PythonFormat {
   readonly open: string
@@ -25,15 +25,6 @@ export function compilePython(format: PythonFormat): CompiledPython {
   return { format, marks: new MarkerSearch(isBare ? [open, close, '['] : [open, close]) }
 }
 
-const LIST_START = 1
-const CALL_START = 2
-const NAME = 3
-const FIRST_KEY = 4
-const ARGUMENTS = 5
-const BEHIND_CALL = 6
-const CLOSING = 7
-const NAME_END = 8
-
 export class PythonCallsReader extends CallReader {
   readonly #format: CompiledPython
   readonly #brackets = new BracketScan()
@@ -47,33 +38,10 @@ export class PythonCallsReader extends CallReader {
   }
 
   protected override get isClosing(): boolean {
-    return this.state === CLOSING
+    return this.step === this.#closes
   }
 
-  protected override step(): boolean {
-    switch (this.state) {
-      case TEXT:
-        return this.#readText()
-      case LIST_START:
-        return this.#startList()
-      case CALL_START:
-        return this.#startCall()
-      case NAME:
-        return this.#readName()
-      case NAME_END:
-        return this.#endName()
-      case FIRST_KEY:
-        return this.#readFirstKey()
-      case ARGUMENTS:
-        return this.#readArguments()
-      case BEHIND_CALL:
-        return this.#behindCall()
-      default:
-        return this.#closes()
-    }
-  }
-
-  #readText(): boolean {
+  protected override readText(): boolean {
     const { marks } = this.#format
     if (!this.textBefore(marks)) return false
     const { found } = marks
@@ -87,7 +55,7 @@ export class PythonCallsReader extends CallReader {
     this.#isMarked = found === 0
     this.#isInList = !this.#isMarked
     this.begin(length)
-    return this.enter(this.#isMarked ? LIST_START : CALL_START)
+    return this.enter(this.#isMarked ? this.#startList : this.#startCall)
   }
 
   #startList(): boolean {
@@ -95,11 +63,11 @@ export class PythonCallsReader extends CallReader {
     this.#isInList = this.input[this.at] === '['
     if (this.#isInList) this.consume(1)
     else if (this.#format.format.isBare === true) return this.fail()
-    return this.enter(CALL_START)
+    return this.enter(this.#startCall)
   }
 
   #startCall(): boolean {
-    return this.skipSpace() && this.enter(NAME)
+    return this.skipSpace() && this.enter(this.#readName)
   }
 
   #readName(): boolean {
@@ -108,7 +76,7 @@ export class PythonCallsReader extends CallReader {
     while (at < limit && isNameCode(this.input.charCodeAt(at))) at++
     this.gathered += this.input.slice(this.at, at)
     this.consume(at - this.at)
-    return at < this.input.length && this.enter(NAME_END)
+    return at < this.input.length && this.enter(this.#endName)
   }
 
   #endName(): boolean {
@@ -116,7 +84,7 @@ export class PythonCallsReader extends CallReader {
     if (this.input[this.at] !== '(' || this.gathered === '') return this.fail()
     this.consume(1)
     this.#name = this.takeGathered()
-    return this.enter(FIRST_KEY)
+    return this.enter(this.#readFirstKey)
   }
 
   /** Prose in brackets has no `key=` behind its bracket, so that it is not held back for long. */
@@ -133,7 +101,7 @@ export class PythonCallsReader extends CallReader {
     if (!hasKey && input[at] !== ')') return this.fail()
     if (hasKey && input[at] !== '=') return this.fail()
     this.#brackets.reset(1)
-    return this.enter(ARGUMENTS)
+    return this.enter(this.#readArguments)
   }
 
   #readArguments(): boolean {
@@ -144,7 +112,7 @@ export class PythonCallsReader extends CallReader {
     if (json === null || !this.out.start(this.#name)) return this.fail()
     this.out.arguments(json)
     this.out.done()
-    return this.enter(BEHIND_CALL)
+    return this.enter(this.#behindCall)
   }
 
   #behindCall(): boolean {
@@ -154,13 +122,13 @@ export class PythonCallsReader extends CallReader {
     if (this.#isInList) {
       if (char !== ',' && char !== ']') return this.fail()
       this.consume(1)
-      return this.enter(char === ',' ? CALL_START : CLOSING)
+      return this.enter(char === ',' ? this.#startCall : this.#closes)
     }
     const is = this.match(format.close)
     if (is === MORE) return false
-    if (is < 0) return this.enter(CALL_START)
+    if (is < 0) return this.enter(this.#startCall)
     this.out.close()
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 
   #closes(): boolean {
@@ -169,7 +137,7 @@ export class PythonCallsReader extends CallReader {
       if (this.match(this.#format.format.close) === MORE) return false
     }
     this.out.close()
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 }
 

@@ -5,18 +5,13 @@ import { DONE, isSpace } from '../scan/json-scanner.ts'
 import type { MarkerSearch } from '../scan/marker-search.ts'
 import { literalToJson } from '../scan/python-literal.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, TEXT } from './call-reader.ts'
+import { CallReader } from './call-reader.ts'
 import { JsonCall } from './json-call.ts'
 
 /** Maximum length of buffered text that begins like calls without the mark, characters. */
 const MAX_BARE = 65_536
 /** Space between the first two brackets. */
 const MAX_SPACE = 256
-
-const START = 1
-const VALUE_START = 2
-const SECOND = 3
-const VALUE = 4
 
 export class PythonDictsReader extends CallReader {
   readonly #mark: MarkerSearch
@@ -26,43 +21,26 @@ export class PythonDictsReader extends CallReader {
 
   constructor(out: CallOutput, mark: MarkerSearch) {
     super(out)
-    this.state = START
+    this.enter(this.#readStart)
     this.#mark = mark
     this.#call = new JsonCall(out, { nameKeys: ['name'], argumentKeys: ['arguments'] })
   }
 
-  protected override step(): boolean {
-    switch (this.state) {
-      case START:
-        this.out.begin()
-        return this.skipSpace() && this.enter(this.#isMarkAhead() ? TEXT : VALUE_START)
-      case TEXT:
-        return this.#readText()
-      case VALUE_START:
-        return this.#startValue()
-      case SECOND:
-        return this.#readSecond()
-      default:
-        return this.#readValue()
-    }
-  }
-
-  /** The text does not begin with a list. */
-  #isMarkAhead(): boolean {
+  #readStart(): boolean {
+    this.out.begin()
+    if (!this.skipSpace()) return false
     const char = this.input[this.at]
-    if (char === '[' || char === '{') return false
-    this.out.fail()
-    return true
+    return char === '[' || char === '{' ? this.enter(this.#startValue) : this.fail()
   }
 
-  #readText(): boolean {
+  protected override readText(): boolean {
     const mark = this.#mark
     if (!this.textBefore(mark)) return false
     // The mark is always removed.
     this.at += mark.markers[0].length
     this.out.begin()
     this.#isBare = false
-    return this.enter(VALUE_START)
+    return this.enter(this.#startValue)
   }
 
   #startValue(): boolean {
@@ -70,7 +48,7 @@ export class PythonDictsReader extends CallReader {
     const char = this.input[this.at]
     if (char !== '[' && char !== '{') return this.fail()
     this.#brackets.reset(0)
-    return this.enter(char === '[' ? SECOND : VALUE)
+    return this.enter(char === '[' ? this.#readSecond : this.#readValue)
   }
 
   /** A list that does not begin with a dict is prose. */
@@ -83,7 +61,7 @@ export class PythonDictsReader extends CallReader {
       this.consume(1)
       return this.fail()
     }
-    return this.enter(VALUE)
+    return this.enter(this.#readValue)
   }
 
   #readValue(): boolean {
@@ -94,7 +72,7 @@ export class PythonDictsReader extends CallReader {
     const json = literalToJson(this.takeGathered())
     if (json === null || !this.#readCalls(json)) return this.fail()
     this.out.close()
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 
   #readCalls(json: string): boolean {

@@ -3,7 +3,7 @@ import { CallReader } from '../calls/call-reader.ts'
 import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
 
 export class PassthroughReader extends CallReader {
-  protected override step(): boolean {
+  protected override readText(): boolean {
     this.textUntil(this.input.length)
     return false
   }

@@ -37,7 +37,7 @@ export class TaggedReasoningReader extends ReasoningReader {
     this.#marks = marks
   }
 
-  protected override step(): boolean {
+  protected override readText(): boolean {
     const { isReasoning: isInside } = this
     const search = isInside ? this.#marks.inside : this.#marks.outside
     const place = search.find(this.input, this.at)
