@@ -1,6 +1,6 @@
 /** Prometheus series of encoding. */
 import type { CounterHandle, Metrics } from '#kernel'
-import type { CacheReport } from './encoder-task.ts'
+import type { CacheReport } from './encoder-thread.ts'
 
 export class EncoderMetrics {
   readonly #lookups

@@ -4,14 +4,12 @@
  */
 
 import { type Host, messageOf, type TaskPool } from '#kernel'
-import { openTaskPool } from '#shared'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderMetrics } from './encoder-metrics.ts'
-import type { EncodeItem, EncodeResult, EncoderResult, EncoderTask, ItemResult } from './encoder-task.ts'
+import type { EncodeItem, EncodeResult, EncoderResult, EncoderTask, ItemResult } from './encoder-thread.ts'
 import { tokenizerErrors } from './errors.ts'
-import { STACK_MIB } from './loader-pool.ts'
 import type { OpenSettings } from './open-tokenizer.ts'
-import { runWithin } from './run-within.ts'
+import { openThreads, runWithin } from './pool-threads.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
 
 /** Maximum texts and characters of one message to a thread, so that one large text does not delay many. */
@@ -31,7 +29,7 @@ interface Waiting {
   readonly resolve: (result: EncodeResult) => void
 }
 
-export class EncoderPool {
+class EncoderPool {
   readonly #parts: EncoderPoolParts
   /** Queues by tokenizer, next one first, so that no tokenizer delays the others. */
   readonly #waiting = new Map<string, Waiting[]>()
@@ -146,19 +144,51 @@ export class EncoderPool {
     if (this.#pool !== null) return this.#pool
     const { host, config } = this.#parts
     const { promptCache, segmentCache, rendering } = config
-    const data: OpenSettings = { promptCache, segmentCache, rendering }
-    this.#pool = openTaskPool(host, {
-      file: new URL(
-        import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js',
-        import.meta.url,
-      ),
-      threads: config.poolThreads,
-      queueLimit: 0,
-      workerData: data,
-      heapMiB: config.heapMiB,
-      stackMiB: STACK_MIB,
-    })
+    const workerData: OpenSettings = { promptCache, segmentCache, rendering }
+    const { poolThreads: threads, heapMiB } = config
+    this.#pool = openThreads(host, { file: 'encoder-thread', threads, heapMiB, workerData })
     return this.#pool
+  }
+}
+
+/**
+ * The encoding threads by kind of vocabulary. Threads of the native library open a vocabulary in up to seconds, which must
+ * not delay the vocabularies that threads share.
+ */
+export class EncoderPools {
+  readonly #images: EncoderPoolParts['images']
+  readonly #bpe: EncoderPool
+  readonly #native: EncoderPool
+
+  constructor(parts: EncoderPoolParts) {
+    this.#images = parts.images
+    this.#bpe = new EncoderPool(parts)
+    this.#native = new EncoderPool(parts)
+  }
+
+  /** @param items of one tokenizer. @returns results in order of the items. @throws tokenizer_busy (503) if the queue is full */
+  encode(items: readonly EncodeItem[]): Promise<EncodeResult[]> {
+    const [{ tokenizer }] = items
+    return (this.#isNative(tokenizer) ? this.#native : this.#bpe).encode(items)
+  }
+
+  /** Opens a tokenizer that takes long to open, so that the first request need not wait. Never rejects. */
+  async warmUp(tokenizer: string): Promise<void> {
+    if (!this.#isNative(tokenizer)) return
+    try {
+      await this.encode([{ tokenizer, kind: 'text', text: '', addSpecialTokens: false }])
+    } catch {
+      // The queue is full: the first request opens it.
+    }
+  }
+
+  /** Fails queued items and stops the threads. */
+  async close(): Promise<void> {
+    await Promise.all([this.#bpe.close(), this.#native.close()])
+  }
+
+  #isNative(tokenizer: string): boolean {
+    return this.#images().get(tokenizer)?.vocabulary.kind === 'native'
   }
 }
 

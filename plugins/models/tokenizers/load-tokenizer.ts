@@ -1,25 +1,70 @@
 /** Loads one tokenizer from its files. Runs on the loading thread: a large or hostile one takes seconds. */
 import type { Tokenizer } from 'tokenizers'
+import type { ContentFormat, SpecialTokens } from '#kernel'
 import { isPlainNormalizer, readBpe } from './bpe/read-bpe.ts'
-import { buildTokenTable } from './build-token-table.ts'
 import { findMarkers } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
-import { PLAIN_RULES, toDecoderRules } from './decoder-rules.ts'
+import { type DecoderRules, PLAIN_RULES, toDecoderRules } from './decoder-rules.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
-import type { LoaderThreadData, LoadResult, TokenizerFacts, TokenizerPlace } from './loader-task.ts'
+import type { RenderLimits } from './render-budget.ts'
 import type { MarkerToken } from './segments.ts'
 import { findSource, readJson, readVocabulary, SourceError, type SourceFiles } from './source-files.ts'
 import { readEosIds, readSpecialTokens } from './special-tokens.ts'
 import { readTemplates } from './template-files.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import type { TokenTable } from './token-table.ts'
-import { toShared, type VocabularyImage, writeDescription, writeShape } from './tokenizer-image.ts'
+import { buildTokenTable } from './token-table.ts'
+import {
+  type TokenizerImage,
+  toShared,
+  type VocabularyImage,
+  writeDescription,
+  writeShape,
+} from './tokenizer-image.ts'
 import { nativeModel, openNative, type VocabularyModel } from './vocabulary-model.ts'
 
 /** More ids than any vocabulary has; the table would be larger than they are worth. */
 const MAX_IDS = 4_000_000
 /** Characters of JSON. */
 const MAX_RESPONSE_TEMPLATE = 65_536
+
+/** Source of a tokenizer. */
+export interface TokenizerPlace {
+  readonly source: string
+  readonly chatTemplatePath?: string
+  /** Folders that must contain its files; absent for any. */
+  readonly roots?: readonly string[]
+}
+
+/** Properties of a loaded tokenizer that serving threads need. */
+export interface TokenizerFacts {
+  readonly vocabSize: number
+  readonly special: SpecialTokens
+  readonly eosIds: readonly number[]
+  /** [name, text] */
+  readonly templates: readonly (readonly [string, string])[]
+  readonly contentFormat: ContentFormat
+  readonly responseTemplate: object | null
+  /** Null where decoding is not supported; the table is empty then. */
+  readonly rules: DecoderRules | null
+  /** Of a `TokenTable`. */
+  readonly table: SharedArrayBuffer
+}
+
+export interface LoadResult {
+  readonly facts: TokenizerFacts
+  /** For threads that encode. */
+  readonly image: TokenizerImage
+}
+
+/** `workerData` of the thread. */
+export interface LoaderThreadData {
+  /** Of a vocabulary. */
+  readonly maxFileBytes: number
+  readonly rendering: RenderLimits
+  /** Whether segments of prompts will be cached. */
+  readonly usesSegments: boolean
+}
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -22,7 +22,7 @@ import {
 } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
 import { EncoderMetrics } from './encoder-metrics.ts'
-import { EncoderPools } from './encoder-pools.ts'
+import { EncoderPools } from './encoder-pool.ts'
 import { LoaderPool } from './loader-pool.ts'
 import { Registry } from './registry.ts'
 import { SavedTokenizers, SharedTokenizers } from './saved-tokenizers.ts'

@@ -1,6 +1,6 @@
 /** Cuts a prompt behind its special tokens: nothing that is merged reaches over such a border. */
 import { MarkerIndex } from './bpe/marker-index.ts'
-import type { AddedToken } from './build-token-table.ts'
+import type { AddedToken } from './token-table.ts'
 
 /** Added tokens as `tokenizer.json` describes them. */
 export interface MarkerToken extends AddedToken {

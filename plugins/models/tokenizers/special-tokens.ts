@@ -1,7 +1,7 @@
 /** Special tokens and ends of answers, from the files beside a vocabulary. */
 import type { SpecialTokens } from '#kernel'
-import type { AddedToken } from './build-token-table.ts'
 import { readJson, type SourceFiles } from './source-files.ts'
+import type { AddedToken } from './token-table.ts'
 
 const USUAL_BOS = ['<s>', '<|begin_of_text|>', '<bos>', '<|endoftext|>', '<|startoftext|>']
 const USUAL_EOS = [

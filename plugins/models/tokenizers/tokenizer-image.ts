@@ -4,7 +4,7 @@
  */
 import type { SpecialTokens } from '#kernel'
 import type { BpeMemory } from './bpe/bpe-tables.ts'
-import type { BpeShape } from './bpe/open-bpe.ts'
+import type { BpeShape } from './bpe/byte-bpe.ts'
 import type { MessageForm } from './chat-values.ts'
 import type { MarkerToken } from './segments.ts'
 import { SourceError } from './source-files.ts'

@@ -1,7 +1,7 @@
 /** Encodes with a vocabulary: by the gateway's own encoder if it supports the vocabulary, else by the native library. */
 import { createRequire } from 'node:module'
 import type { Tokenizer } from 'tokenizers'
-import { openBpe } from './bpe/open-bpe.ts'
+import { ByteBpe } from './bpe/byte-bpe.ts'
 import { joined } from './cached-encoder.ts'
 import { type MarkerToken, withoutMarkers } from './segments.ts'
 import { readShape, type VocabularyImage } from './tokenizer-image.ts'
@@ -17,7 +17,7 @@ const require = createRequire(import.meta.url)
 
 /** @throws Error of the library */
 export function openModel(image: VocabularyImage, added: readonly MarkerToken[]): VocabularyModel {
-  if (image.kind === 'bpe') return openBpe(image.memory, readShape(image.shape), added)
+  if (image.kind === 'bpe') return new ByteBpe(image.memory, readShape(image.shape), added)
   return nativeModel(openNative(image.file), added)
 }
 
