@@ -15,7 +15,7 @@ import { nearlyValidOutput, randomOutput } from '../../../test/support/parsers/r
 import { toolFormats } from './formats/format-table.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
-import { rewriteJson } from './scan/json-text.ts'
+import { rewriteJson } from './scan/typed-value.ts'
 
 const names = toolFormats.map(({ name }) => name)
 const places = fc.array(fc.nat(), { maxLength: 12 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { callsFor, callWriters, expectedCalls, toolsOf } from '../../../test/support/parsers/call-writers.ts'
 import { cut, streamed } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
-import { rewriteJson } from './scan/json-text.ts'
+import { rewriteJson } from './scan/typed-value.ts'
 
 const places = fc.array(fc.nat(), { maxLength: 6 })
 /** Prose without a mark of any format. */

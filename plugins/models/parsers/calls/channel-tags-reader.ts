@@ -3,7 +3,6 @@
  */
 
 import { MORE, NO } from '../scan/chunk-reader.ts'
-import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { ANY_JSON } from '../scan/typed-value.ts'
 import type { CallOutput } from './call-output.ts'
@@ -82,7 +81,7 @@ export class ChannelTagsReader extends CallReader {
     if (is === NO || tagName(header) !== 'argument' || key === null) return this.fail()
     if (this.#arguments === 0 && !this.out.start(this.#name)) return this.fail()
     const isString = (attribute(header, 'type') ?? 'string') === 'string'
-    this.#value.begin(`${this.#arguments++ === 0 ? '{' : ','}${quote(key)}:`, {
+    this.#value.begin(`${this.#arguments++ === 0 ? '{' : ','}${JSON.stringify(key)}:`, {
       types: isString ? STRING : ANY_JSON,
       untyped: 'string',
       style: 'compact',

@@ -1,10 +1,9 @@
 /** Reads arguments written as `{key:value,…}` with strings between marks, which are streamed. @hot */
 import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
-import { quote } from '../scan/json-text.ts'
 import type { MarkerSearch } from '../scan/marker-search.ts'
 import { quotedValueToJson } from '../scan/quoted-dict.ts'
 import type { CallOutput } from './call-output.ts'
-import type { BodyReader } from './headed-format.ts'
+import type { BodyReader } from './headed-calls-reader.ts'
 import { LiteralValue } from './literal-value.ts'
 
 const MAX_KEY = 1_024
@@ -103,7 +102,7 @@ export class DictBody implements BodyReader {
   }
 
   #head(): string {
-    return `${this.#members++ === 0 ? '{' : ','}${quote(this.#key)}:`
+    return `${this.#members++ === 0 ? '{' : ','}${JSON.stringify(this.#key)}:`
   }
 
   #readString(text: string, at: number): number {

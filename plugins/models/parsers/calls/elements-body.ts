@@ -1,11 +1,10 @@
 /** Reads arguments written as elements named by their keys; declared strings are streamed. @hot */
 import { DONE, FAILED, RUNNING } from '../scan/json-scanner.ts'
-import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { elementToJson, M3_PREFIX } from '../scan/prefixed-elements.ts'
 import { typesOf } from '../scan/tool-types.ts'
 import type { CallOutput } from './call-output.ts'
-import type { BodyReader } from './headed-format.ts'
+import type { BodyReader } from './headed-calls-reader.ts'
 import { LiteralValue } from './literal-value.ts'
 
 const PREFIX = new MarkerSearch([M3_PREFIX])
@@ -109,7 +108,7 @@ export class ElementsBody implements BodyReader {
   }
 
   #head(name: string): string {
-    return `${this.#members++ === 0 ? '{' : ','}${quote(name)}:`
+    return `${this.#members++ === 0 ? '{' : ','}${JSON.stringify(name)}:`
   }
 
   #nest(isClosing: boolean, written: string): void {

@@ -1,12 +1,11 @@
 /** Reads arguments written as pairs of key and value between marks; the text of strings is passed on as it arrives. @hot */
 import { ChunkReader, MORE, NO, YES } from '../scan/chunk-reader.ts'
 import { DONE, FAILED, isSpace, type JsonStyle, RUNNING } from '../scan/json-scanner.ts'
-import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { typesOf } from '../scan/tool-types.ts'
 import type { Untyped } from '../scan/typed-value.ts'
 import type { CallOutput } from './call-output.ts'
-import type { BodyReader, HeadedFormat, Heads } from './headed-format.ts'
+import type { BodyReader, HeadedFormat, Heads } from './headed-calls-reader.ts'
 import { LiteralValue } from './literal-value.ts'
 
 /** A key and the types in its header; undefined uses the schema of the tool. */
@@ -140,7 +139,7 @@ class PairsBody extends ChunkReader implements BodyReader {
     const [comma, colon] = style === 'spaced' ? [', ', ': '] : [',', ':']
     const declared = isTyped ? typesOf(this.#out.options.tools.parameter(this.#tool, key.name)) : []
     this.#left -= header.length
-    this.#value.begin((this.#keys.size === 0 ? '{' : comma) + quote(key.name) + colon, {
+    this.#value.begin((this.#keys.size === 0 ? '{' : comma) + JSON.stringify(key.name) + colon, {
       types: key.types ?? declared,
       untyped,
       style,

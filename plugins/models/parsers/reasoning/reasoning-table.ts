@@ -1,5 +1,5 @@
 /** Every reasoning format: its name, its marks, and the models that use it. */
-import { RESPONSE_WRAPPERS } from '../formats/json-formats.ts'
+import { RESPONSE_WRAPPERS } from '../formats/tool-format.ts'
 import { ChannelReasoningReader } from './channel-reasoning.ts'
 import { FramedReasoningReader } from './framed-reasoning.ts'
 import type { ReasoningReader, ReasoningSink } from './reasoning-reader.ts'

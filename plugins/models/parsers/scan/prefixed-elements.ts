@@ -1,6 +1,5 @@
 /** Reads elements named by their keys, nested ones as objects and `item` elements as arrays. */
 import { MAX_DEPTH } from './json-scanner.ts'
-import { quote } from './json-text.ts'
 import { itemSchema, memberSchema, typesOf } from './tool-types.ts'
 import { toTypedJson } from './typed-value.ts'
 
@@ -55,9 +54,9 @@ function objectOf(elements: readonly Element[], schemaOf: (key: string) => unkno
     else values.push(json)
   }
   const stray = text.trim()
-  if (stray !== '') members.set('$text', [quote(stray)])
+  if (stray !== '') members.set('$text', [JSON.stringify(stray)])
   const written = [...members].map(
-    ([key, values]) => `${quote(key)}:${values.length === 1 ? values[0] : `[${values.join(',')}]`}`,
+    ([key, values]) => `${JSON.stringify(key)}:${values.length === 1 ? values[0] : `[${values.join(',')}]`}`,
   )
   return `{${written.join(',')}}`
 }

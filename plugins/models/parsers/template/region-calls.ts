@@ -1,8 +1,7 @@
 /** Calls in the value of a part: name and arguments, typed as the tools declare them. */
 import type { ParsedCall } from '../parse-text.ts'
-import { quote, rewriteJson } from '../scan/json-text.ts'
 import { type ToolTypes, typesOf } from '../scan/tool-types.ts'
-import { toTypedJson } from '../scan/typed-value.ts'
+import { rewriteJson, toTypedJson } from '../scan/typed-value.ts'
 import { isDict } from './region-content.ts'
 
 /** @returns null if any item is not a call */
@@ -33,7 +32,7 @@ function callOf(value: unknown, tools: ToolTypes): ParsedCall | null {
 function typed(name: string, given: Record<string, unknown>, tools: ToolTypes): string {
   const members = Object.entries(given).map(([key, value]) => {
     const types = typesOf(tools.parameter(name, key))
-    return `${quote(key)}:${member(value, types)}`
+    return `${JSON.stringify(key)}:${member(value, types)}`
   })
   return `{${members.join(',')}}`
 }

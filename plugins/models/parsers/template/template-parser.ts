@@ -3,7 +3,7 @@ import type { OpenOptions, OutputParser, OutputParserRequest, OutputSink, Output
 import { type CallLimits, CallOutput, MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
 import { TEMPLATE_FORMAT } from '../choose-formats.ts'
-import { PassthroughReader, passthrough } from '../formats/passthrough.ts'
+import { PassthroughReader, passthrough } from '../formats/tool-format.ts'
 import { AnswerSink, ParserStream, UndecidedStream } from '../output-stream.ts'
 import { type Demands, demandsOf, type HeldTo, heldTo, openDemandedCalls } from '../parser-demands.ts'
 import { ToolTypes } from '../scan/tool-types.ts'
