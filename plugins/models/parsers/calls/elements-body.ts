@@ -1,11 +1,14 @@
 /** Reads arguments written as elements named by their keys; declared strings are streamed. @hot */
-import { DONE, FAILED, RUNNING } from '../scan/json-scanner.ts'
+import { DONE, FAILED, MAX_DEPTH, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { elementToJson, M3_PREFIX } from '../scan/prefixed-elements.ts'
-import { typesOf } from '../scan/tool-types.ts'
+import { itemSchema, memberSchema, typesOf } from '../scan/tool-types.ts'
+import { toTypedJson } from '../scan/typed-value.ts'
 import type { CallOutput } from './call-output.ts'
 import type { BodyReader } from './headed-calls-reader.ts'
 import { LiteralValue } from './literal-value.ts'
+
+/** Stands before every tag, so that tags of the data are data. */
+export const M3_PREFIX = ']<]minimax[>['
 
 const PREFIX = new MarkerSearch([M3_PREFIX])
 const MAX_TAG = 1_024
@@ -151,4 +154,68 @@ function readTag(text: string, from: number): Tag | null {
   if (end < 0) return window.length === MAX_TAG ? { name: '', isClosing: false, end: -1 } : null
   const isClosing = window[1] === '/'
   return { name: window.slice(isClosing ? 2 : 1, end).trim(), isClosing, end: from + end + 1 }
+}
+
+interface Element {
+  readonly key: string
+  readonly children: Element[]
+  text: string
+}
+
+/** @returns the JSON value of one element with its tags; null if its elements are not well nested */
+function elementToJson(text: string, schema: unknown): string | null {
+  const root = readElements(text)
+  return root === null || root.children.length !== 1 ? null : jsonOf(root.children[0], schema)
+}
+
+function readElements(text: string): Element | null {
+  const root: Element = { key: '', children: [], text: '' }
+  const open: Element[] = [root]
+  const parts = text.split(M3_PREFIX)
+  // The first part is space before the first tag.
+  for (let i = 1; i < parts.length; i++) {
+    const part = parts[i]
+    const end = part.indexOf('>')
+    if (part[0] !== '<' || end < 0) return null
+    const isClosing = part[1] === '/'
+    const key = part.slice(isClosing ? 2 : 1, end).trim()
+    const current = open[open.length - 1]
+    if (isClosing) {
+      if (open.length === 1 || current.key !== key) return null
+      open.pop()
+    } else {
+      if (key === '' || open.length > MAX_DEPTH) return null
+      const child = { key, children: [], text: '' }
+      current.children.push(child)
+      open.push(child)
+    }
+    open[open.length - 1].text += part.slice(end + 1)
+  }
+  return open.length === 1 ? root : null
+}
+
+/** The values of a repeated key become an array. */
+function objectOf(elements: readonly Element[], schemaOf: (key: string) => unknown, text: string): string {
+  const members = new Map<string, string[]>()
+  for (const element of elements) {
+    const values = members.get(element.key)
+    const json = jsonOf(element, schemaOf(element.key))
+    if (values === undefined) members.set(element.key, [json])
+    else values.push(json)
+  }
+  const stray = text.trim()
+  if (stray !== '') members.set('$text', [JSON.stringify(stray)])
+  const written = [...members].map(
+    ([key, values]) => `${JSON.stringify(key)}:${values.length === 1 ? values[0] : `[${values.join(',')}]`}`,
+  )
+  return `{${written.join(',')}}`
+}
+
+function jsonOf(element: Element, schema: unknown): string {
+  const { children, text } = element
+  const types = typesOf(schema)
+  if (children.length === 0) return toTypedJson(text, types, 'infer', 'compact')
+  const isArray = types.includes('array') && children.every(({ key }) => key === 'item')
+  if (isArray) return `[${children.map((child) => jsonOf(child, itemSchema(schema))).join(',')}]`
+  return objectOf(children, (key) => memberSchema(schema, key), text)
 }

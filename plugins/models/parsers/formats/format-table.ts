@@ -1,14 +1,13 @@
 /** All tool-call formats with their names and aliases. */
 import { ChannelTagsReader } from '../calls/channel-tags-reader.ts'
 import { DictBody } from '../calls/dict-body.ts'
-import { ElementsBody } from '../calls/elements-body.ts'
+import { ElementsBody, M3_PREFIX } from '../calls/elements-body.ts'
 import type { OpenBody } from '../calls/headed-calls-reader.ts'
 import { JsonArguments, type JsonArgumentsRules } from '../calls/json-arguments.ts'
 import { PythonDictsReader } from '../calls/python-dicts-reader.ts'
 import { ENTITIES } from '../calls/tag-attributes.ts'
 import { TypedFramesReader } from '../calls/typed-frames-reader.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { M3_PREFIX } from '../scan/prefixed-elements.ts'
 import {
   dsml,
   functionTags,

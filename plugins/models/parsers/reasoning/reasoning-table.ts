@@ -2,9 +2,14 @@
 import { RESPONSE_WRAPPERS } from '../formats/tool-format.ts'
 import { ChannelReasoningReader } from './channel-reasoning.ts'
 import { FramedReasoningReader } from './framed-reasoning.ts'
-import type { ReasoningReader, ReasoningSink } from './reasoning-reader.ts'
+import {
+  compileReasoning,
+  type ReasoningReader,
+  type ReasoningSink,
+  type TaggedReasoning,
+  TaggedReasoningReader,
+} from './reasoning-reader.ts'
 import { SuffixedReasoningReader } from './suffixed-reasoning.ts'
-import { compileReasoning, type TaggedReasoning, TaggedReasoningReader } from './tagged-reasoning.ts'
 
 export interface ReasoningFormat {
   readonly name: string
