@@ -3,10 +3,16 @@
  * of serving threads, which send their texts by command.
  */
 
-import { type Host, messageOf, type TaskPool } from '#kernel'
+import { type Host, type Metrics, messageOf, type TaskPool } from '#kernel'
 import type { TokenizersConfig } from './config.ts'
-import type { EncoderMetrics } from './encoder-metrics.ts'
-import type { EncodeItem, EncodeResult, EncoderResult, EncoderTask, ItemResult } from './encoder-thread.ts'
+import type {
+  CacheReport,
+  EncodeItem,
+  EncodeResult,
+  EncoderResult,
+  EncoderTask,
+  ItemResult,
+} from './encoder-thread.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { OpenSettings } from './open-tokenizer.ts'
 import { openThreads, runWithin } from './pool-threads.ts'
@@ -19,7 +25,6 @@ const MAX_BATCH_LETTERS = 65_536
 export interface EncoderPoolParts {
   readonly host: Host
   readonly config: TokenizersConfig
-  readonly metrics: EncoderMetrics
   /** Of all loaded tokenizers, by id. */
   readonly images: () => ReadonlyMap<string, TokenizerImage>
 }
@@ -31,6 +36,7 @@ interface Waiting {
 
 class EncoderPool {
   readonly #parts: EncoderPoolParts
+  readonly #metrics: CacheMetrics
   /** Queues by tokenizer, next one first, so that no tokenizer delays the others. */
   readonly #waiting = new Map<string, Waiting[]>()
   #waitingCount = 0
@@ -38,8 +44,9 @@ class EncoderPool {
   #running = 0
   #isClosed = false
 
-  constructor(parts: EncoderPoolParts) {
+  constructor(parts: EncoderPoolParts, metrics: CacheMetrics) {
     this.#parts = parts
+    this.#metrics = metrics
   }
 
   /** Results in order of the items. @throws tokenizer_busy (503) if the queue is full */
@@ -123,7 +130,7 @@ class EncoderPool {
         const { encodeMs } = this.#parts.config
         const reply: EncoderResult = await runWithin(this.#open(), task, 'encodeMs', encodeMs)
         results = reply.results
-        if (reply.report !== null) this.#parts.metrics.report(reply.report)
+        if (reply.report !== null) this.#metrics.report(reply.report, images)
       } catch (error) {
         problem = messageOf(error)
         this.#parts.host.log.warn({ err: error }, 'encoding batch failed')
@@ -162,8 +169,9 @@ export class EncoderPools {
 
   constructor(parts: EncoderPoolParts) {
     this.#images = parts.images
-    this.#bpe = new EncoderPool(parts)
-    this.#native = new EncoderPool(parts)
+    const metrics = new CacheMetrics(parts.host.metrics)
+    this.#bpe = new EncoderPool(parts, metrics)
+    this.#native = new EncoderPool(parts, metrics)
   }
 
   /** @param items of one tokenizer. @returns results in order of the items. @throws tokenizer_busy (503) if the queue is full */
@@ -206,4 +214,38 @@ function lettersOf(item: EncodeItem): number {
     letters += typeof content === 'string' ? content.length : 1_024
   }
   return letters
+}
+
+/** Prometheus series of the caches of token ids. */
+class CacheMetrics {
+  readonly #lookups
+  readonly #bytes
+  /** Last reported bytes of the caches of each tokenizer. */
+  readonly #held = new Map<string, number>()
+
+  constructor(metrics: Metrics) {
+    this.#lookups = metrics.counter({
+      name: 'weir_tokenizer_cache_lookups_total',
+      help: 'Lookups in the caches of token ids, by cache (prompt, segment) and result (hit, miss).',
+      labels: ['cache', 'result'],
+    })
+    this.#bytes = metrics.gauge({
+      name: 'weir_tokenizer_cache_bytes',
+      help: 'Memory of the caches of token ids.',
+    })
+  }
+
+  /** @param registered tokenizers by id; the threads drop the caches of others */
+  report(report: CacheReport, registered: ReadonlyMap<string, unknown>): void {
+    this.#lookups.labels('prompt', 'hit').inc(report.promptHits)
+    this.#lookups.labels('prompt', 'miss').inc(report.promptMisses)
+    this.#lookups.labels('segment', 'hit').inc(report.segmentHits)
+    this.#lookups.labels('segment', 'miss').inc(report.segmentMisses)
+    this.#held.set(report.tokenizer, report.bytes)
+    let bytes = 0
+    for (const [tokenizer, held] of this.#held)
+      if (registered.has(tokenizer)) bytes += held
+      else this.#held.delete(tokenizer)
+    this.#bytes.labels().value = bytes
+  }
 }

@@ -9,17 +9,16 @@ import { jsonMember, jsonMembers } from './json-members.ts'
 import type { RenderLimits } from './render-budget.ts'
 import type { MarkerToken } from './segments.ts'
 import { findSource, readJson, readVocabulary, SourceError, type SourceFiles } from './source-files.ts'
-import { readEosIds, readSpecialTokens } from './special-tokens.ts'
 import { readTemplates } from './template-files.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import type { TokenTable } from './token-table.ts'
 import { buildTokenTable } from './token-table.ts'
 import {
+  type TokenizerDescription,
   type TokenizerImage,
   toShared,
   type VocabularyImage,
-  writeDescription,
-  writeShape,
+  writeJson,
 } from './tokenizer-image.ts'
 import { nativeModel, openNative, type VocabularyModel } from './vocabulary-model.ts'
 
@@ -27,6 +26,17 @@ import { nativeModel, openNative, type VocabularyModel } from './vocabulary-mode
 const MAX_IDS = 4_000_000
 /** Characters of JSON. */
 const MAX_RESPONSE_TEMPLATE = 65_536
+
+const USUAL_BOS = ['<s>', '<|begin_of_text|>', '<bos>', '<|endoftext|>', '<|startoftext|>']
+const USUAL_EOS = [
+  '</s>',
+  '<|im_end|>',
+  '<|eot_id|>',
+  '<|end_of_text|>',
+  '<eos>',
+  '<|endoftext|>',
+  '<|return|>',
+]
 
 /** Source of a tokenizer. */
 export interface TokenizerPlace {
@@ -90,6 +100,13 @@ export async function loadTokenizer(
   const eosId = special.eos === null ? null : model.tokenToId(special.eos)
   const rules = toDecoderRules(decoder)
   const encode = (text: string) => model.encode(text, false)
+  const description: TokenizerDescription = {
+    added,
+    markers: usesSegments ? await findMarkers(encode, added, isPlain) : null,
+    special,
+    templates: [...sources],
+    forms: [...templates.forms],
+  }
   return {
     facts: {
       vocabSize,
@@ -103,13 +120,7 @@ export async function loadTokenizer(
     },
     image: {
       vocabulary,
-      description: writeDescription({
-        added,
-        markers: usesSegments ? await findMarkers(encode, added, isPlain) : null,
-        special,
-        templates: [...sources],
-        forms: [...templates.forms],
-      }),
+      description: writeJson('chat templates and added tokens', description),
     },
   }
 }
@@ -147,7 +158,11 @@ function readModel(files: SourceFiles, config: Json, maxFileBytes: number): Read
   const bpe = readBpe(bytes, members, declared)
   if (bpe !== null) {
     const { memory, shape, opened, table, vocabSize } = bpe
-    const vocabulary: VocabularyImage = { kind: 'bpe', memory, shape: writeShape(shape) }
+    const vocabulary: VocabularyImage = {
+      kind: 'bpe',
+      memory,
+      shape: writeJson('rules and textual pieces of the vocabulary', shape),
+    }
     return { ...common, vocabulary, model: opened, vocabSize, tableOf: () => table }
   }
   const file = toShared(bytes)
@@ -176,4 +191,38 @@ function tableOf(
   // With gaps, the remaining ids are higher.
   while (known < wanted && size < MAX_IDS) if (tokenizer.idToToken(size++) !== null) known++
   return buildTokenTable({ size, piece: (id) => tokenizer.idToToken(id), added, rules })
+}
+
+function readSpecialTokens(files: SourceFiles, config: Json, added: readonly MarkerToken[]): SpecialTokens {
+  const map = readJson(files, 'special_tokens_map.json')
+  const contents = new Set(added.map(({ content }) => content))
+  const named = (key: string, usual: readonly string[]) => {
+    if (key in config) return contentOf(config[key])
+    return contentOf(map[key]) ?? usual.find((content) => contents.has(content)) ?? null
+  }
+  return {
+    bos: named('bos_token', USUAL_BOS),
+    eos: named('eos_token', USUAL_EOS),
+    unk: named('unk_token', []),
+    pad: named('pad_token', []),
+    all: added.filter(({ special }) => special).map(({ content }) => content),
+  }
+}
+
+/** Ids of the model's configuration, else of the eos token; ascending. */
+function readEosIds(files: SourceFiles, eosId: number | null): number[] {
+  const ids = new Set<number>()
+  for (const name of ['config.json', 'generation_config.json']) {
+    const { eos_token_id: found } = readJson(files, name)
+    for (const id of Array.isArray(found) ? found : [found]) if (Number.isInteger(id)) ids.add(Number(id))
+  }
+  if (eosId !== null) ids.add(eosId)
+  return [...ids].sort((a, b) => a - b)
+}
+
+/** A token is written as its text, or as an object that has it. */
+function contentOf(value: unknown): string | null {
+  if (typeof value === 'string') return value
+  const { content } = (value ?? {}) as { content?: unknown }
+  return typeof content === 'string' ? content : null
 }

@@ -4,7 +4,7 @@ import { CachedEncoder, type CacheSettings, joined } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
 import type { RenderLimits } from './render-budget.ts'
 import { Segmenter } from './segments.ts'
-import { readDescription, type TokenizerImage } from './tokenizer-image.ts'
+import { readJson, type TokenizerDescription, type TokenizerImage } from './tokenizer-image.ts'
 import { openModel, type VocabularyModel } from './vocabulary-model.ts'
 
 export interface OpenTokenizer {
@@ -21,7 +21,7 @@ export interface OpenSettings extends CacheSettings {
 }
 
 export function openTokenizer(image: TokenizerImage, settings: OpenSettings): OpenTokenizer {
-  const { added, markers, special, templates, forms } = readDescription(image.description)
+  const { added, markers, special, templates, forms } = readJson<TokenizerDescription>(image.description)
   const model = openModel(image.vocabulary, added)
   return {
     templates: new ChatTemplates(new Map(templates), special, {

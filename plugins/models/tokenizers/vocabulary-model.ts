@@ -1,10 +1,10 @@
 /** Encodes with a vocabulary: by the gateway's own encoder if it supports the vocabulary, else by the native library. */
 import { createRequire } from 'node:module'
 import type { Tokenizer } from 'tokenizers'
-import { ByteBpe } from './bpe/byte-bpe.ts'
+import { type BpeShape, ByteBpe } from './bpe/byte-bpe.ts'
 import { joined } from './cached-encoder.ts'
 import { type MarkerToken, withoutMarkers } from './segments.ts'
-import { readShape, type VocabularyImage } from './tokenizer-image.ts'
+import { readJson, type VocabularyImage } from './tokenizer-image.ts'
 
 export interface VocabularyModel {
   encode(text: string, addSpecialTokens: boolean): Uint32Array | Promise<Uint32Array>
@@ -17,7 +17,7 @@ const require = createRequire(import.meta.url)
 
 /** @throws Error of the library */
 export function openModel(image: VocabularyImage, added: readonly MarkerToken[]): VocabularyModel {
-  if (image.kind === 'bpe') return new ByteBpe(image.memory, readShape(image.shape), added)
+  if (image.kind === 'bpe') return new ByteBpe(image.memory, readJson<BpeShape>(image.shape), added)
   return nativeModel(openNative(image.file), added)
 }
 

@@ -4,10 +4,9 @@
  */
 
 import { byteOfLetter } from '../byte-letters.ts'
-import type { MarkerToken } from '../segments.ts'
+import { MarkerIndex, type MarkerToken } from '../segments.ts'
 import type { AddedToken } from '../token-table.ts'
 import { type BpeMemory, BpeTables, NONE } from './bpe-tables.ts'
-import { MarkerIndex } from './marker-index.ts'
 import { mergeWord } from './merge-word.ts'
 import { type SplitWords, toSplitWords } from './split-words.ts'
 

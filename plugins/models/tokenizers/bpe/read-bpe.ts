@@ -73,24 +73,17 @@ function readKnown(file: Buffer, members: Members, added: readonly MarkerToken[]
   if (!isSimple(settings) || vocab === undefined || merges === undefined) return null
   const pieces = readPieces(file, vocab[0], vocab[1])
   if (pieces.ids.length === 0) return null
-  return assemble({
-    file,
-    merges,
-    pieces,
-    added,
-    rules: { preTokenizer, isNfc, ignoresMerges: settings.ignore_merges === true, ...around },
-  })
+  const ignoresMerges = settings.ignore_merges === true
+  return assemble(file, merges, pieces, added, { preTokenizer, isNfc, ignoresMerges, ...around })
 }
 
-interface Assembly {
-  readonly file: Buffer
-  readonly merges: readonly [number, number]
-  readonly pieces: ReadPieces
-  readonly added: readonly MarkerToken[]
-  readonly rules: Omit<BpeShape, 'texts'>
-}
-
-function assemble({ file, merges, pieces, added, rules }: Assembly): ReadBpe | null {
+function assemble(
+  file: Buffer,
+  merges: readonly [number, number],
+  pieces: ReadPieces,
+  added: readonly MarkerToken[],
+  rules: Omit<BpeShape, 'texts'>,
+): ReadBpe | null {
   const texts = new Map<string, number>()
   for (const place of pieces.texts)
     texts.set(Buffer.from(bytesAt(pieces, place)).toString(), pieces.ids[place])
