@@ -25,7 +25,7 @@ import {
 } from './choose-formats.ts'
 import { parsersErrors } from './errors.ts'
 import { findToolFormat } from './formats/format-table.ts'
-import { PassthroughReader, passthrough, type ToolFormat } from './formats/tool-format.ts'
+import { passthrough, type ToolFormat } from './formats/tool-format.ts'
 import { HARMONY_STOP_IDS } from './harmony/harmony-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
@@ -224,8 +224,7 @@ class TextParser implements OutputParser {
   #openCalls(answer: CallSink): CallReader {
     if (this.#demands.hasCallSchema)
       return openDemandedCalls(new CallOutput(answer, passthrough.text, this.#options), this.#demands)
-    const out = new CallOutput(answer, this.#format.text, this.#options)
-    return this.#format === passthrough ? new PassthroughReader(out) : this.#format.open(out)
+    return this.#format.open(new CallOutput(answer, this.#format.text, this.#options))
   }
 }
 

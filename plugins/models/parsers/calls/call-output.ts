@@ -78,7 +78,7 @@ export class CallOutput {
     return this.#isOpen
   }
 
-  /** Adds consumed text that is not yet decided. */
+  /** Consumed text that is not yet decided. */
   get rawText(): string {
     return this.#raw
   }

@@ -1,11 +1,10 @@
 /** Reads arguments written as elements named by their keys; declared strings are streamed. @hot */
-import { DONE, FAILED, MAX_DEPTH, RUNNING } from '../scan/json-scanner.ts'
+import { FAILED, MAX_DEPTH, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { itemSchema, memberSchema, typesOf } from '../scan/tool-types.ts'
 import { toTypedJson } from '../scan/typed-value.ts'
 import type { CallOutput } from './call-output.ts'
-import type { BodyReader } from './headed-calls-reader.ts'
-import { LiteralValue } from './literal-value.ts'
+import { ObjectBody } from './object-body.ts'
 
 /** Stands before every tag, so that tags of the data are data. */
 export const M3_PREFIX = ']<]minimax[>['
@@ -19,13 +18,9 @@ interface Tag {
   readonly end: number
 }
 
-export class ElementsBody implements BodyReader {
-  status = RUNNING
-  readonly #out: CallOutput
+export class ElementsBody extends ObjectBody {
   /** Name of the element that contains the arguments. */
   readonly #parent: string
-  readonly #value: LiteralValue
-  readonly #tool: string
   readonly #keys = new Set<string>()
   /** Key of the current element; null between elements. */
   #key: string | null = null
@@ -36,39 +31,30 @@ export class ElementsBody implements BodyReader {
   /** The last key, with its values, which become an array if the key is repeated. */
   #pendingKey: string | null = null
   #values: string[] = []
-  /** Members written so far. */
-  #members = 0
-  #left: number
 
   constructor(out: CallOutput, tool: string, parent: string) {
-    this.#out = out
-    this.#tool = tool
+    super(out, tool)
     this.#parent = parent
-    this.#value = new LiteralValue(out)
-    this.#left = out.options.limits.maxArgumentChars
   }
 
-  feed(text: string, from: number): number {
-    let at = from
-    while (this.status === RUNNING) {
-      const place = PREFIX.find(text, at)
-      const isFound = PREFIX.found >= 0
-      this.#write(text.slice(at, place))
-      at = place
-      if (!isFound || this.status !== RUNNING) break
-      const tag = readTag(text, place + M3_PREFIX.length)
-      if (tag === null) break
-      if (tag.end < 0) this.status = FAILED
-      else if (this.#take(tag, text.slice(place, tag.end))) at = tag.end
-    }
-    return at
+  protected override readText(): boolean {
+    const place = PREFIX.find(this.input, this.at)
+    const isFound = PREFIX.found >= 0
+    this.#write(this.input.slice(this.at, place))
+    this.at = place
+    if (!isFound || this.status !== RUNNING) return false
+    const tag = readTag(this.input, place + M3_PREFIX.length)
+    if (tag === null) return false
+    if (tag.end < 0) return this.fail()
+    if (this.#take(tag, this.input.slice(place, tag.end))) this.at = tag.end
+    return true
   }
 
   /** Text of the current element. Text between elements is dropped. */
   #write(text: string): void {
-    this.#left -= text.length
-    if (this.#left < 0) this.status = FAILED
-    else if (this.#key !== null && this.#isStreamed) this.#value.push(text)
+    this.left -= text.length
+    if (this.left < 0) this.status = FAILED
+    else if (this.#key !== null && this.#isStreamed) this.value.push(text)
     else if (this.#key !== null) this.#gathered.push(text)
   }
 
@@ -82,7 +68,7 @@ export class ElementsBody implements BodyReader {
         return true
       }
       // Without its end mark, a string ends at the next declared parameter.
-      this.#value.end()
+      this.value.end()
       this.#key = null
       if (isOwn) return true
     }
@@ -93,16 +79,16 @@ export class ElementsBody implements BodyReader {
   }
 
   #isMissing(name: string): boolean {
-    return !this.#keys.has(name) && this.#out.options.tools.parameter(this.#tool, name) !== undefined
+    return !this.#keys.has(name) && this.out.options.tools.parameter(this.tool, name) !== undefined
   }
 
   #open(name: string, written: string): boolean {
-    if (this.#keys.size === 0 && !this.#out.start(this.#tool)) return false
-    const types = typesOf(this.#out.options.tools.parameter(this.#tool, name))
+    if (this.#keys.size === 0 && !this.out.start(this.tool)) return false
+    const types = typesOf(this.out.options.tools.parameter(this.tool, name))
     this.#isStreamed = types.includes('string') && !types.includes('array') && !types.includes('object')
     if (this.#isStreamed || this.#pendingKey !== name) this.#flush()
     if (this.#isStreamed)
-      this.#value.begin(this.#head(name), { types, untyped: 'infer', style: 'compact', isExact: false })
+      this.value.begin(this.head(name), { types, untyped: 'infer', style: 'compact', isExact: false })
     else this.#gathered = [written]
     this.#keys.add(name)
     this.#key = name
@@ -110,16 +96,12 @@ export class ElementsBody implements BodyReader {
     return true
   }
 
-  #head(name: string): string {
-    return `${this.#members++ === 0 ? '{' : ','}${JSON.stringify(name)}:`
-  }
-
   #nest(isClosing: boolean, written: string): void {
     this.#write(written)
     this.#depth += isClosing ? -1 : 1
     const name = this.#key
     if (this.#depth > 0 || name === null) return
-    const json = elementToJson(this.#gathered.join(''), this.#out.options.tools.parameter(this.#tool, name))
+    const json = elementToJson(this.#gathered.join(''), this.out.options.tools.parameter(this.tool, name))
     if (json === null) this.status = FAILED
     else this.#values.push(json)
     this.#pendingKey = name
@@ -130,19 +112,18 @@ export class ElementsBody implements BodyReader {
     const values = this.#values
     if (this.#pendingKey === null || values.length === 0) return
     const json = values.length === 1 ? values[0] : `[${values.join(',')}]`
-    this.#out.arguments(this.#head(this.#pendingKey) + json)
+    this.out.arguments(this.head(this.#pendingKey) + json)
     this.#values = []
     this.#pendingKey = null
   }
 
   #end(): void {
-    if (this.#keys.size === 0 && !this.#out.start(this.#tool)) {
+    if (this.#keys.size === 0 && !this.out.start(this.tool)) {
       this.status = FAILED
       return
     }
     this.#flush()
-    this.#out.arguments(this.#members === 0 ? '{}' : '}')
-    this.status = DONE
+    this.complete()
   }
 }
 

@@ -46,7 +46,7 @@ export function pythonFormat(format: PythonFormat, text: TextRules = PREFIX_TEXT
   return { text, isMarked: format.isBare !== true, open: (out) => new PythonCallsReader(out, compiled) }
 }
 
-export class PassthroughReader extends CallReader {
+class PassthroughReader extends CallReader {
   protected override readText(): boolean {
     this.textUntil(this.input.length)
     return false

@@ -3,7 +3,7 @@ import type { OpenOptions, OutputParser, OutputParserRequest, OutputSink, Output
 import { type CallLimits, CallOutput, MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
 import { TEMPLATE_FORMAT } from '../choose-formats.ts'
-import { PassthroughReader, passthrough } from '../formats/tool-format.ts'
+import { passthrough } from '../formats/tool-format.ts'
 import { AnswerSink, ParserStream, UndecidedStream } from '../output-stream.ts'
 import { type Demands, demandsOf, openDemandedCalls } from '../parser-demands.ts'
 import { ToolTypes } from '../scan/tool-types.ts'
@@ -69,7 +69,7 @@ export class TemplateParser implements OutputParser {
       unknownTools: 'forward',
       keepsCutCalls: false,
     })
-    return this.#demands.hasCallSchema ? openDemandedCalls(out, this.#demands) : new PassthroughReader(out)
+    return this.#demands.hasCallSchema ? openDemandedCalls(out, this.#demands) : passthrough.open(out)
   }
 
   /** `waits`: a grammar applies after the reasoning. */
