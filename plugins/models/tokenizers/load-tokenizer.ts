@@ -6,6 +6,7 @@ import { findMarkers } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
 import { type DecoderRules, PLAIN_RULES, toDecoderRules } from './decoder-rules.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
+import { nativeModel, openNative, type VocabularyModel } from './open-tokenizer.ts'
 import type { RenderLimits } from './render-budget.ts'
 import type { MarkerToken } from './segments.ts'
 import { findSource, readJson, readVocabulary, SourceError, type SourceFiles } from './source-files.ts'
@@ -20,7 +21,6 @@ import {
   type VocabularyImage,
   writeJson,
 } from './tokenizer-image.ts'
-import { nativeModel, openNative, type VocabularyModel } from './vocabulary-model.ts'
 
 /** More ids than any vocabulary has; the table would be larger than they are worth. */
 const MAX_IDS = 4_000_000

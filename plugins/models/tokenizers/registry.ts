@@ -165,13 +165,10 @@ export class Registry {
   }
 
   #begin(id: string, request: TokenizerRequest, isSaved: boolean): Entry {
-    const { name, source, chatTemplatePath, isConfigured = false } = request
     const entry: Entry = {
+      ...request,
       id,
-      name,
-      source,
-      chatTemplatePath,
-      isConfigured,
+      isConfigured: request.isConfigured === true,
       state: 'pending',
       message: 'queued for loading',
       loaded: null,

@@ -100,12 +100,7 @@ export const FILTERS: Readonly<Record<string, Filter>> = {
   length: (operand) => toIntegerValue(lengthOf(operand)),
   count: (operand) => toIntegerValue(lengthOf(operand)),
   list: (operand) => toArrayValue(itemsOf(operand)),
-  items: (operand) =>
-    toArrayValue(
-      isMapping(operand)
-        ? [...operand.value].map(([key, item]) => toArrayValue([toStringValue(key), item]))
-        : [],
-    ),
+  items: (operand) => toArrayValue(pairsOf(operand)),
   first: (operand) => itemsOf(operand)[0] ?? UNDEFINED,
   last: (operand) => itemsOf(operand).at(-1) ?? UNDEFINED,
   join: (operand, [separator, name], names) => {
@@ -162,15 +157,18 @@ export const FILTERS: Readonly<Record<string, Filter>> = {
   },
   dictsort: (operand, [caseSensitive, by, reverse], names) => {
     const place = text(by ?? names.get('by') ?? toStringValue('key')) === 'value' ? 1 : 0
-    const pairs = isMapping(operand)
-      ? [...operand.value].map(([key, item]) => [toStringValue(key), item] as const)
-      : []
-    const { value } = sorted(pairs.map(toArrayValue), (pair) => (pair.value as Value[])[place], {
+    return sorted(pairsOf(operand), (pair) => (pair.value as Value[])[place], {
       isReversed: isTrue(reverse ?? names.get('reverse') ?? NONE),
       isCaseSensitive: isTrue(caseSensitive ?? names.get('case_sensitive') ?? NONE),
     })
-    return toArrayValue(value as Value[])
   },
+}
+
+/** Keys and values of a mapping; none of other values. */
+function pairsOf(value: Value): Value[] {
+  return isMapping(value)
+    ? [...value.value].map(([key, item]) => toArrayValue([toStringValue(key), item]))
+    : []
 }
 
 interface SortOrder {
