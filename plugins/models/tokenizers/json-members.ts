@@ -11,7 +11,6 @@ import {
   OPEN_BRACE,
   QUOTE,
   skipSpace,
-  skipString,
   skipValue,
 } from '../../../kernel/wire/json-bytes.ts'
 
@@ -26,12 +25,12 @@ export function jsonMembers(bytes: Buffer, start = 0): Map<string, readonly [sta
   at = skipSpace(bytes, at + 1)
   while (bytes[at] !== CLOSE_BRACE) {
     if (bytes[at] !== QUOTE) throw new SyntaxError(`a string is expected at byte ${at}`)
-    const nameEnd = endOf(bytes, at, skipString)
+    const nameEnd = endOfValue(bytes, at)
     const name: unknown = JSON.parse(bytes.toString('utf8', at, nameEnd))
     at = skipSpace(bytes, nameEnd)
     if (bytes[at] !== COLON) throw new SyntaxError(`a colon is expected at byte ${at}`)
     const valueStart = skipSpace(bytes, at + 1)
-    const valueEnd = endOf(bytes, valueStart, skipValue)
+    const valueEnd = endOfValue(bytes, valueStart)
     members.set(String(name), [valueStart, valueEnd])
     at = skipSpace(bytes, valueEnd)
     if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1)
@@ -41,10 +40,13 @@ export function jsonMembers(bytes: Buffer, start = 0): Map<string, readonly [sta
 }
 
 /** Contents of containers are not checked: errors in them are found when the member is parsed. */
-function endOf(bytes: Buffer, start: number, skip: typeof skipValue): number {
-  const end = skip(bytes, start)
-  if (end < 0) throw new SyntaxError(`the value at byte ${start} is not JSON`)
-  return end
+function endOfValue(bytes: Buffer, start: number): number {
+  const end = skipValue(bytes, start)
+  if (end >= 0) return end
+  const [first] = bytes.toString('latin1', start, start + 1)
+  if (first === '"') throw new SyntaxError('the file ends inside a string')
+  const isCut = first === undefined || first === '{' || first === '['
+  throw new SyntaxError(isCut ? 'the file ends inside a value' : `the value at byte ${start} is not JSON`)
 }
 
 /** Parses a member; undefined if it does not exist. */
