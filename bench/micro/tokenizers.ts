@@ -36,9 +36,9 @@ const { openTokenizer } = await plugin<{
 }>('open-tokenizer')
 const { DEFAULT_LIMITS } = await plugin<{ DEFAULT_LIMITS: object }>('render-budget')
 const { TokenTable } = await plugin<{ TokenTable: new (memory: SharedArrayBuffer) => object }>('token-table')
-const { openDecoder } = await plugin<{
-  openDecoder: (table: object, rules: object) => { push(id: number): string; end(): string }
-}>('open-decoder')
+const { StoppingDecoder } = await plugin<{
+  StoppingDecoder: new (table: object, rules: object) => { push(id: number): string; end(): string }
+}>('id-decoder')
 
 interface MemoryOrder {
   readonly memory: SharedArrayBuffer
@@ -55,7 +55,7 @@ const heldMb = () => {
 if (!isMainThread) {
   const { memory, rules, size } = workerData as MemoryOrder
   const before = heldMb()
-  const decoder = openDecoder(new TokenTable(memory), rules)
+  const decoder = new StoppingDecoder(new TokenTable(memory), rules)
   let letters = 0
   for (let id = 0; id < size; id++) letters += decoder.push(id).length
   parentPort?.postMessage({ mb: heldMb() - before, letters })
@@ -149,7 +149,7 @@ rows.push([
 const ids = await plain.encoder.encode(words.repeat(120))
 const decoderTable = new TokenTable(table)
 const decode = await costUs(async () => {
-  const decoder = openDecoder(decoderTable, rules)
+  const decoder = new StoppingDecoder(decoderTable, rules)
   for (const id of ids) decoder.push(id)
   decoder.end()
 })

@@ -1,8 +1,8 @@
 /** The parse routes over a real socket. */
 import { afterEach, expect, test } from 'vitest'
-import { examples } from '../../plugins/models/parsers/fixtures/examples.ts'
 import { reasoningFormats } from '../../plugins/models/parsers/reasoning/reasoning-table.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { examples } from '../support/parsers/examples.ts'
 
 const open: TestGateway[] = []
 afterEach(async () => {

@@ -117,9 +117,9 @@ test('only entry files import boot and serve', () => {
   expect(breaches((arrow) => isTop(arrow) && !mayImport(arrow))).toEqual([])
 })
 
-/** Pool threads import single files: `#shared` would load the kernel into each of them. */
+/** Pool threads import single files: `#kernel` and `#shared` would load the kernel into each of them. */
 const isPoolThreadFile = ({ from, to }: Arrow) =>
-  from === 'plugins/models/tokenizers/source-files.ts' && to.startsWith('plugins/shared/files/')
+  from.startsWith('plugins/models/tokenizers/') && /^(plugins\/shared\/files|kernel\/wire)\//.test(to)
 
 test('a plugin imports only #kernel, #shared, its own folder and packages', () => {
   const plugins = arrows.filter(

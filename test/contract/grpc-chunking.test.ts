@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { EngineAttempt, GenerationEvent, GenerationRequest, LoadedTokenizer } from '#kernel'
 import type { GatewayError } from '../../kernel/index.ts'
-import { buildTokenTable } from '../../plugins/models/tokenizers/build-token-table.ts'
 import { toByteLetters } from '../../plugins/models/tokenizers/byte-letters.ts'
 import { type DecoderRules, toDecoderRules } from '../../plugins/models/tokenizers/decoder-rules.ts'
-import { openDecoder } from '../../plugins/models/tokenizers/open-decoder.ts'
+import { StoppingDecoder } from '../../plugins/models/tokenizers/id-decoder.ts'
+import { buildTokenTable } from '../../plugins/models/tokenizers/token-table.ts'
 import { GenerateReader } from '../../plugins/workers/grpc/engine/generate-reader.ts'
 import { EnginePrompt } from '../../plugins/workers/grpc/engine/prompt.ts'
 import { findRuntime, RUNTIMES } from '../../plugins/workers/grpc/runtimes/runtime-table.ts'
@@ -30,7 +30,7 @@ const TABLE = buildTokenTable({
 })
 const tokenizer: Pick<LoadedTokenizer, 'eosIds' | 'openDecoder'> = {
   eosIds: [EOS],
-  openDecoder: (options) => openDecoder(TABLE, RULES, options),
+  openDecoder: (options) => new StoppingDecoder(TABLE, RULES, options),
 }
 
 interface Messages {

@@ -1,6 +1,5 @@
 /** Loads a tokenizer and opens it, as the loading and the encoding thread do. */
-import { loadTokenizer } from '../../plugins/models/tokenizers/load-tokenizer.ts'
-import type { TokenizerFacts } from '../../plugins/models/tokenizers/loader-task.ts'
+import { loadTokenizer, type TokenizerFacts } from '../../plugins/models/tokenizers/load-tokenizer.ts'
 import { type OpenTokenizer, openTokenizer } from '../../plugins/models/tokenizers/open-tokenizer.ts'
 import { DEFAULT_LIMITS } from '../../plugins/models/tokenizers/render-budget.ts'
 

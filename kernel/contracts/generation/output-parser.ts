@@ -32,13 +32,6 @@ export interface OutputStream {
   readonly separatesReasoning: boolean
 }
 
-/** The complete output of one choice. */
-export interface ParsedOutput {
-  readonly reasoning: string
-  readonly text: string
-  readonly toolCalls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[]
-}
-
 export interface OutputParserRequest {
   /** Model id as the request or the worker names it. */
   readonly model: string
@@ -114,8 +107,6 @@ export interface OutputParser {
    */
   promptOf(chat: WrittenChat): readonly PromptPiece[] | null
   open(sink: OutputSink, options?: OpenOptions): OutputStream
-  /** Parses a complete output as `open` does; incomplete calls are omitted. */
-  parse(text: string): ParsedOutput
 }
 
 /** The constraints of a request, at most one of which may be set. */

@@ -1,7 +1,7 @@
 /** Invalid and nearly valid tool calls, in every format and for any split of the text. */
 import { expect, test } from 'vitest'
-import { examples } from './fixtures/examples.ts'
-import { reasoned, streamed, whole } from './fixtures/parse-in-chunks.ts'
+import { examples } from '../../../test/support/parsers/examples.ts'
+import { reasoned, streamed, whole } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { toolFormats } from './formats/format-table.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
 

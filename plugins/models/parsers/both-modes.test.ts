@@ -2,9 +2,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { OutputSink } from '#kernel'
-import { callWriters } from './fixtures/call-writers.ts'
-import { type ModelOutput, modelOutputs, tools } from './fixtures/model-outputs.ts'
-import { cut } from './fixtures/parse-in-chunks.ts'
+import { callWriters } from '../../../test/support/parsers/call-writers.ts'
+import { type ModelOutput, modelOutputs, tools } from '../../../test/support/parsers/model-outputs.ts'
+import { parseWhole } from '../../../test/support/parsers/output-collector.ts'
+import { cut } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 
@@ -78,7 +79,7 @@ function expectAgreement(
 ) {
   const parser = parserOf(format, reasoningFormat)
   const direct = resultOf(listen(parser, [input]))
-  const whole = parser.parse(input)
+  const whole = parseWhole(parser, input)
   const complete = direct.calls.filter(({ isComplete }) => isComplete)
   for (const { written } of complete) JSON.parse(written)
   expect([whole.reasoning, whole.text]).toEqual([direct.reasoning, direct.text])
@@ -211,7 +212,7 @@ test.each(callWriters)(
           expect(resultOf(listen(parser, cut(input, places)))).toEqual(direct)
           expect(resultOf(listen(parser, input.split('')))).toEqual(direct)
           const complete = direct.calls.filter(({ isComplete }) => isComplete)
-          expect(parser.parse(input).toolCalls.map((call) => call.arguments)).toEqual(
+          expect(parseWhole(parser, input).toolCalls.map((call) => call.arguments)).toEqual(
             complete.map(({ written }) => written),
           )
         },

@@ -1,7 +1,8 @@
 /** Texts that were also given to another implementation: results are as listed, and each difference is judged. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { whole } from './fixtures/parse-in-chunks.ts'
+import { parseWhole } from '../../../test/support/parsers/output-collector.ts'
+import { whole } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 import { findReasoningFormat } from './reasoning/reasoning-table.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
@@ -25,7 +26,9 @@ interface ChatRow extends Pick<Row, 'format' | 'input' | 'judgement'> {
 }
 
 function readList<T>(name: string): readonly T[] {
-  return JSON.parse(readFileSync(new URL(`./fixtures/${name}`, import.meta.url), 'utf8')) as readonly T[]
+  return JSON.parse(
+    readFileSync(new URL(`../../../test/fixtures/parsers/${name}`, import.meta.url), 'utf8'),
+  ) as readonly T[]
 }
 
 const rows = readList<Row>('compared-texts.json')
@@ -49,7 +52,7 @@ const tools = ['f', 'g'].map((name) => ({ type: 'function' as const, function: {
 test.each(chats)('a chat in $format: $input gives the listed result', ({ format, input, ours }) => {
   const reasoningParser = findReasoningFormat(format) === undefined ? 'passthrough' : format
   const parser = parsers.parserFor({ model: 'x', toolParser: format, reasoningParser, tools })
-  const { reasoning, text, toolCalls } = parser.parse(input)
+  const { reasoning, text, toolCalls } = parseWhole(parser, input)
   const calls = toolCalls.map((call) => [call.name, call.arguments])
   expect({ reasoning, text, calls }).toEqual(ours)
 })

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { examples } from './fixtures/examples.ts'
-import { cut, formatOf, openOutput, streamed, whole } from './fixtures/parse-in-chunks.ts'
-import { nearlyValidOutput, randomOutput } from './fixtures/random-outputs.ts'
+import { examples } from '../../../test/support/parsers/examples.ts'
+import { cut, formatOf, openOutput, streamed, whole } from '../../../test/support/parsers/parse-in-chunks.ts'
+import { nearlyValidOutput, randomOutput } from '../../../test/support/parsers/random-outputs.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
 
 const names = toolFormats.map(({ name }) => name)

@@ -1,14 +1,21 @@
 /** Invariants of every format, for any text. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
-import { cut, formatOf, openOutput, reasoned, streamed, whole } from './fixtures/parse-in-chunks.ts'
-import { nearlyValidOutput, randomOutput } from './fixtures/random-outputs.ts'
+import { callsFor, callWriters, expectedCalls, toolsOf } from '../../../test/support/parsers/call-writers.ts'
+import { OutputCollector } from '../../../test/support/parsers/output-collector.ts'
+import {
+  cut,
+  formatOf,
+  openOutput,
+  reasoned,
+  streamed,
+  whole,
+} from '../../../test/support/parsers/parse-in-chunks.ts'
+import { nearlyValidOutput, randomOutput } from '../../../test/support/parsers/random-outputs.ts'
 import { toolFormats } from './formats/format-table.ts'
 import { OutputParsersOf } from './output-parsers.ts'
-import { OutputCollector } from './output-stream.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
-import { rewriteJson } from './scan/json-text.ts'
+import { rewriteJson } from './scan/typed-value.ts'
 
 const names = toolFormats.map(({ name }) => name)
 const places = fc.array(fc.nat(), { maxLength: 12 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { examples } from '../../../test/support/parsers/examples.ts'
+import { reasoned, streamed } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { attribute } from './calls/tag-attributes.ts'
-import { examples } from './fixtures/examples.ts'
-import { reasoned, streamed } from './fixtures/parse-in-chunks.ts'
 import { toolFormats } from './formats/format-table.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import type { ChatTool, OpenOptions, OutputConstraint, OutputParserRequest } from '#kernel'
+import { OutputCollector, parseWhole } from '../../../test/support/parsers/output-collector.ts'
 import { OutputParsersOf } from './output-parsers.ts'
-import { OutputCollector } from './output-stream.ts'
 
 function service(settings: { toolParser?: string; reasoningParser?: string } = {}) {
   const onChoice = vi.fn()
@@ -140,7 +140,7 @@ test('a required call is constrained to an array, which is read as calls', () =>
     toolCalls: [{ name: 'dim' }, { name: 'ping' }],
   })
   const cutOff = input.slice(0, 60)
-  expect(parserOf(request).parse(cutOff)).toMatchObject({
+  expect(parseWhole(parserOf(request), cutOff)).toMatchObject({
     text: ',{"name":"ping","par',
     toolCalls: [{ name: 'dim' }],
   })

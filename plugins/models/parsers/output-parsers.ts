@@ -9,13 +9,11 @@ import type {
   OutputParsersService,
   OutputSink,
   OutputStream,
-  ParsedOutput,
   PromptPiece,
   ThinkingRequest,
   ThinkingState,
   WrittenChat,
 } from '#kernel'
-import { answerConstraint, engineConstraint } from './answer-constraint.ts'
 import { type CallLimits, type CallOptions, CallOutput, type CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import {
@@ -27,20 +25,13 @@ import {
 } from './choose-formats.ts'
 import { parsersErrors } from './errors.ts'
 import { findToolFormat } from './formats/format-table.ts'
-import { PassthroughReader, passthrough } from './formats/passthrough.ts'
-import type { ToolFormat } from './formats/tool-format.ts'
+import { passthrough, type ToolFormat } from './formats/tool-format.ts'
 import { HARMONY_STOP_IDS } from './harmony/harmony-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
+import { answerConstraint, engineConstraint } from './output-constraint.ts'
 import { AnswerSink, ParserStream, UndecidedStream } from './output-stream.ts'
-import {
-  type Demands,
-  demandsOf,
-  type HeldTo,
-  heldTo,
-  openDemandedCalls,
-  parseWhole,
-} from './parser-demands.ts'
+import { type Demands, demandsOf, openDemandedCalls } from './parser-demands.ts'
 import { AnswerInput } from './reasoning/answer-input.ts'
 import { findReasoningFormat, hasNoReasoning, type ReasoningFormat } from './reasoning/reasoning-table.ts'
 import { ToolTypes } from './scan/tool-types.ts'
@@ -176,7 +167,6 @@ class TextParser implements OutputParser {
   readonly #reasoning: ReasoningFormat | null
   readonly #isSeparated: boolean
   readonly #isInside: boolean | undefined
-  readonly #held: HeldTo
   readonly #options: CallOptions
 
   constructor(request: OutputParserRequest, chosen: ChosenFormats, limits: CallLimits) {
@@ -189,8 +179,7 @@ class TextParser implements OutputParser {
     this.#isSeparated = request.separatesReasoning ?? true
     this.reasoningParser = this.#isSeparated ? (this.#reasoning?.name ?? null) : null
     this.#format = this.#demands.choice === 'none' || tool === undefined ? passthrough : tool.format
-    this.#held = heldTo(this.#demands, request)
-    const keepsMarks = this.#format !== passthrough && !this.#held.hasCallSchema
+    const keepsMarks = this.#format !== passthrough && !this.#demands.hasCallSchema
     this.needsSpecialTokens = keepsMarks || this.#reasoning?.needsSpecialTokens === true
     this.#isInside = request.isReasoningOpen ?? undefined
     this.#options = {
@@ -206,14 +195,10 @@ class TextParser implements OutputParser {
     return null
   }
 
-  parse(text: string): ParsedOutput {
-    return parseWhole(this, text)
-  }
-
   open(sink: OutputSink, { constraintWaits = false }: OpenOptions = {}): OutputStream {
     const begin = (isInside: boolean | undefined) => this.#begin(sink, isInside, constraintWaits)
     // With a grammar from the first token on there is no reasoning.
-    const { isConstrained, isJson } = this.#held
+    const { isConstrained, isJson } = this.#demands
     if (isConstrained && !constraintWaits) return begin(false)
     if (!isJson || this.#reasoning === null || this.#isInside === false) return begin(this.#isInside)
     return new UndecidedStream((startsAsJson) => begin(startsAsJson ? false : this.#isInside))
@@ -225,7 +210,7 @@ class TextParser implements OutputParser {
     const target = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
     if (this.#reasoning === null || !this.#readsReasoning(constraintWaits))
       return new ParserStream(null, calls, answer)
-    const isLookedFor = this.#format.isMarked && this.#isSeparated && !this.#held.hasCallSchema
+    const isLookedFor = this.#format.isMarked && this.#isSeparated && !this.#demands.hasCallSchema
     const input = new AnswerInput(target, calls, isLookedFor ? this.#format : null, this.#options)
     return new ParserStream(this.#reasoning.open(input, isInside), calls, answer)
   }
@@ -233,14 +218,13 @@ class TextParser implements OutputParser {
   /** Unseparated reasoning is text with its marks, except for frames of the format and text before JSON. */
   #readsReasoning(constraintWaits: boolean): boolean {
     if (this.#isSeparated || this.#reasoning?.isFramed === true) return true
-    return constraintWaits && this.#held.hasCallSchema
+    return constraintWaits && this.#demands.hasCallSchema
   }
 
   #openCalls(answer: CallSink): CallReader {
-    if (this.#held.hasCallSchema)
+    if (this.#demands.hasCallSchema)
       return openDemandedCalls(new CallOutput(answer, passthrough.text, this.#options), this.#demands)
-    const out = new CallOutput(answer, this.#format.text, this.#options)
-    return this.#format === passthrough ? new PassthroughReader(out) : this.#format.open(out)
+    return this.#format.open(new CallOutput(answer, this.#format.text, this.#options))
   }
 }
 
@@ -277,9 +261,5 @@ class HarmonyParser implements OutputParser {
 
   open(sink: OutputSink): OutputStream {
     return new HarmonyStream(sink, this.#demands, this.#startsInAnswer)
-  }
-
-  parse(text: string): ParsedOutput {
-    return parseWhole(this, text)
   }
 }

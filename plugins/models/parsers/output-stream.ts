@@ -1,5 +1,5 @@
 /** Pipeline of one choice: decoded text, then reasoning, then calls, then the sink. @hot */
-import type { OutputSink, OutputStream, ParsedOutput } from '#kernel'
+import type { OutputSink, OutputStream } from '#kernel'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import { isBlank } from './scan/json-scanner.ts'
@@ -98,50 +98,6 @@ export class ParserStream implements OutputStream {
     this.#isEnded = true
     this.#parts?.end(isFinished)
     this.#calls.end()
-  }
-}
-
-interface Call {
-  readonly id: string
-  readonly name: string
-  arguments: string
-  isComplete: boolean
-}
-
-export class OutputCollector implements OutputSink {
-  readonly #reasoning: string[] = []
-  readonly #text: string[] = []
-  readonly #calls: Call[] = []
-
-  reasoning(delta: string): void {
-    this.#reasoning.push(delta)
-  }
-
-  text(delta: string): void {
-    this.#text.push(delta)
-  }
-
-  toolCallStarted(_index: number, id: string, name: string): void {
-    this.#calls.push({ id, name, arguments: '', isComplete: false })
-  }
-
-  toolCallArguments(index: number, delta: string): void {
-    this.#calls[index].arguments += delta
-  }
-
-  toolCallDone(index: number, isComplete: boolean): void {
-    this.#calls[index].isComplete = isComplete
-  }
-
-  /** The output without incomplete calls. */
-  output(): ParsedOutput {
-    return {
-      reasoning: this.#reasoning.join(''),
-      text: this.#text.join(''),
-      toolCalls: this.#calls
-        .filter(({ isComplete }) => isComplete)
-        .map(({ id, name, arguments: written }) => ({ id, name, arguments: written })),
-    }
   }
 }
 

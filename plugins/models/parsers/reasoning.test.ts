@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cut, reasoned } from './fixtures/parse-in-chunks.ts'
+import { cut, reasoned } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { parseReasoning } from './parse-text.ts'
 import { findReasoningFormat, reasoningFormats } from './reasoning/reasoning-table.ts'
 

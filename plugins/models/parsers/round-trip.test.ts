@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
-import { cut, streamed } from './fixtures/parse-in-chunks.ts'
+import { callsFor, callWriters, expectedCalls, toolsOf } from '../../../test/support/parsers/call-writers.ts'
+import { cut, streamed } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
-import { rewriteJson } from './scan/json-text.ts'
+import { rewriteJson } from './scan/typed-value.ts'
 
 const places = fc.array(fc.nat(), { maxLength: 6 })
 /** Prose without a mark of any format. */

@@ -1,5 +1,12 @@
 /** The parse routes: HTTP in and out only. */
-import { adminErrorFormat, defineValidator, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import {
+  adminErrorFormat,
+  defineValidator,
+  type RequestContext,
+  type RouteDefinition,
+  Type,
+  type Validator,
+} from '#kernel'
 import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { parseReasoning, parseToolCalls } from './parse-text.ts'
@@ -99,14 +106,9 @@ export function reasoningRoute(maxBytes: number): RouteDefinition {
 }
 
 function parseFunctionCall(ctx: RequestContext, limits: CallLimits): void {
-  if (!hasJson(ctx)) return
-  const body = ctx.bodyJson()
-  const problem = functionCallRequest.problem(body)
-  if (problem !== null) {
-    refuse(ctx, 422, describe(problem))
-    return
-  }
-  const { text, tool_call_parser: name, tools } = functionCallRequest.parse(body)
+  const body = bodyOf(ctx, functionCallRequest)
+  if (body === null) return
+  const { text, tool_call_parser: name, tools } = body
   const row = findToolFormat(name)
   if (row === undefined) {
     refuse(ctx, 400, `Unknown tool parser: ${name.slice(0, 100)}`)
@@ -126,14 +128,9 @@ function parseFunctionCall(ctx: RequestContext, limits: CallLimits): void {
 }
 
 function separateReasoning(ctx: RequestContext, maxBytes: number): void {
-  if (!hasJson(ctx)) return
-  const body = ctx.bodyJson()
-  const problem = reasoningRequest.problem(body)
-  if (problem !== null) {
-    refuse(ctx, 422, describe(problem))
-    return
-  }
-  const { text, reasoning_parser: name, in_reasoning: isInside } = reasoningRequest.parse(body)
+  const body = bodyOf(ctx, reasoningRequest)
+  if (body === null) return
+  const { text, reasoning_parser: name, in_reasoning: isInside } = body
   if (hasNoReasoning(name)) {
     ctx.json(200, { normal_text: text, reasoning_text: '', success: true })
     return
@@ -151,15 +148,19 @@ function separateReasoning(ctx: RequestContext, maxBytes: number): void {
   ctx.json(200, { normal_text: answer, reasoning_text: reasoning, success: true })
 }
 
-function hasJson(ctx: RequestContext): boolean {
+/** Null if the request was rejected. */
+function bodyOf<T>(ctx: RequestContext, validator: Validator<T>): T | null {
   const type = ctx.header('content-type') ?? ''
-  if (/^application\/(?:[\w.-]+\+)?json\b/i.test(type.trim())) return true
-  refuse(ctx, 415, 'Expected request with `Content-Type: application/json`')
-  return false
-}
-
-function describe({ field, text }: { readonly field: string; readonly text: string }): string {
-  return `${field === '' ? 'the body' : `field '${field}'`} ${text}`
+  if (!/^application\/(?:[\w.-]+\+)?json\b/i.test(type.trim())) {
+    refuse(ctx, 415, 'Expected request with `Content-Type: application/json`')
+    return null
+  }
+  const body = ctx.bodyJson()
+  const problem = validator.problem(body)
+  if (problem === null) return validator.parse(body)
+  const { field, text } = problem
+  refuse(ctx, 422, `${field === '' ? 'the body' : `field '${field}'`} ${text}`)
+  return null
 }
 
 function refuse(ctx: RequestContext, status: number, error: string): void {

@@ -1,5 +1,5 @@
 /** Structural tags: the marks of a format around JSON schemas, in the form engines take. */
-import { KIMI_ARGUMENTS, KIMI_CALL, KIMI_CALL_END, KIMI_SECTION } from './formats/headed-formats.ts'
+import { KIMI_ARGUMENTS, KIMI_CALL, KIMI_CALL_END, KIMI_SECTION } from './formats/format-table.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 
 interface Tag {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { callWriters, toolsOf, type WrittenCall } from './fixtures/call-writers.ts'
-import { examples } from './fixtures/examples.ts'
-import { formatOf, openOutput, streamed, whole } from './fixtures/parse-in-chunks.ts'
+import { callWriters, toolsOf, type WrittenCall } from '../../../test/support/parsers/call-writers.ts'
+import { examples } from '../../../test/support/parsers/examples.ts'
+import { formatOf, openOutput, streamed, whole } from '../../../test/support/parsers/parse-in-chunks.ts'
 
 const withTypes = (name: string, types: Record<string, string>) => [
   {

@@ -3,8 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ByteLru } from './byte-lru.ts'
-import { CachedEncoder, type CacheSettings, type Encode, findMarkers } from './cached-encoder.ts'
+import { ByteLru, CachedEncoder, type CacheSettings, type Encode, findMarkers } from './cached-encoder.ts'
 import { type MarkerToken, markersOf, Segmenter } from './segments.ts'
 
 setFlagsFromString('--expose-gc')

@@ -11,8 +11,8 @@ import {
   spendSteps,
   withBudget,
 } from './render-budget.ts'
-import { type Program, parseTemplate, REWRITE_FUNCTIONS } from './rewrite-template.ts'
 import { TemplateInterpreter } from './template-interpreter.ts'
+import { compileTemplate, type Program } from './template-program.ts'
 import {
   type EngineValue,
   isString,
@@ -88,7 +88,6 @@ export class ChatTemplates {
     this.#limits = limits
     this.#forms = forms
     const functions: readonly (readonly [string, Value])[] = [
-      ...REWRITE_FUNCTIONS,
       ['raise_exception', toFunctionValue(([message]) => refuse(message))],
       ['strftime_now', toFunctionValue(([format]) => toStringValue(formatTime(toFormat(format), now())))],
       ['range', toFunctionValue(range)],
@@ -165,7 +164,7 @@ export class ChatTemplates {
     variables.set('tools', tools !== undefined && tools.length > 0 ? tools : null)
     variables.set('documents', documents ?? null)
     for (const [name, value] of Object.entries(templateKwargs ?? {}))
-      if (!RESERVED.has(name) && !name.startsWith('weir_')) variables.set(name, value)
+      if (!RESERVED.has(name)) variables.set(name, value)
     return variables
   }
 
@@ -195,7 +194,7 @@ export class ChatTemplates {
     const known = this.#compiled.get(name)
     if (known !== undefined) return known
     const source = this.#sources.get(name) ?? ''
-    const program = parseTemplate(source)
+    const program = compileTemplate(source)
     const form = this.#forms.get(name) ?? this.#tryForm(source, { name, program })
     const compiled: CompiledTemplate = { name, program, form }
     this.#compiled.set(name, compiled)

@@ -1,5 +1,8 @@
 /** Converts the messages of a chat request to the form that templates expect. */
 import type { ContentFormat } from '#kernel'
+// Not through #kernel, which would load the kernel into each pool thread.
+import { isObject } from '../../../kernel/wire/is-object.ts'
+import { JsonScan } from '../../../kernel/wire/json-scan.ts'
 import { TemplateError } from './template-values.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -19,6 +22,7 @@ const TEXT_TYPES: readonly unknown[] = ['text', 'input_text', 'output_text']
 
 /** Maximum nesting of arguments, as for request bodies. */
 const MAX_DEPTH = 128
+const scan = new JsonScan()
 
 /** Forms that a template expects. */
 export interface MessageForm {
@@ -69,40 +73,12 @@ function toToolCall(call: unknown, form: MessageForm): unknown {
 }
 
 function parseArguments(text: string): unknown {
-  if (isDeeperThan(MAX_DEPTH, text))
+  const bytes = Buffer.from(text)
+  if (scan.begin(bytes, MAX_DEPTH).run(bytes.length) === 'too_deep')
     throw new TemplateError(`the arguments of a tool call are nested more than ${MAX_DEPTH} levels deep`)
   try {
     return JSON.parse(text === '' ? '{}' : text)
   } catch (cause) {
     throw new TemplateError('the arguments of a tool call are not valid JSON', { cause })
   }
-}
-
-/** As the kernel's, which the threads of tokenizers do not load. */
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-
-/** Whether a JSON text is nested deeper than the given number of levels. The result for other texts is undefined. */
-export function isDeeperThan(levels: number, text: string): boolean {
-  let depth = 0
-  let isString = false
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (isString) {
-      if (code === QUOTE) isString = false
-      else if (code === BACKSLASH) at++
-    } else if (code === QUOTE) isString = true
-    else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
-      if (++depth > levels) return true
-    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth--
-  }
-  return false
 }

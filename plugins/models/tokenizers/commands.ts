@@ -1,8 +1,8 @@
 /** Commands of the serving threads to control, and the replica that control publishes. */
 import type { TokenizerRequest, TokenizerState } from '#kernel'
 import { defineCommand, defineReplica } from '#kernel'
-import type { EncodeItem, EncodeResult } from './encoder-task.ts'
-import type { TokenizerFacts } from './loader-task.ts'
+import type { EncodeItem, EncodeResult } from './encoder-thread.ts'
+import type { TokenizerFacts } from './load-tokenizer.ts'
 
 /** The caller, for the audit log. */
 export interface Asker {

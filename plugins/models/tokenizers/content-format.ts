@@ -1,9 +1,8 @@
 /**
  * Determines from a template's syntax tree whether it expects message content as one string or as a list of parts.
  */
-import { parse, tokenize } from '@huggingface/jinja'
 import type { ContentFormat } from '#kernel'
-import type { Node } from './rewrite-template.ts'
+import { isNode, type Node, type Program, parseTemplate } from './template-program.ts'
 
 /** Maximum length of a chain of variables that are set from each other. */
 const MAX_PASSES = 16
@@ -11,8 +10,7 @@ const MAX_PASSES = 16
 /** Returns `parts` if the template iterates over the content; a test of its type alone is not enough. */
 export function detectContentFormat(template: string): ContentFormat {
   try {
-    const tree = parse(tokenize(template, { lstrip_blocks: true, trim_blocks: true })) as unknown as Node
-    return new Detector(tree).usesParts ? 'parts' : 'string'
+    return new Detector(parseTemplate(template)).usesParts ? 'parts' : 'string'
   } catch {
     return 'string'
   }
@@ -24,7 +22,7 @@ class Detector {
   readonly #contents = new Set<string>()
   readonly #nodes: readonly Node[]
 
-  constructor(tree: Node) {
+  constructor(tree: Program) {
     this.#nodes = [...walk(tree)]
     // Variables may be set from one another in any order of nesting.
     let known = -1
@@ -86,7 +84,7 @@ function nameOf(filter: Node): unknown {
   return filter.type === 'CallExpression' ? (filter.callee as Node).value : filter.value
 }
 
-function* walk(root: Node): Generator<Node> {
+function* walk(root: unknown): Generator<Node> {
   const open: unknown[] = [root]
   while (open.length > 0) {
     const next = open.pop()
@@ -98,8 +96,4 @@ function* walk(root: Node): Generator<Node> {
       for (const member of Object.values(next)) if (typeof member === 'object') open.push(member)
     }
   }
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && typeof (value as Node).type === 'string'
 }

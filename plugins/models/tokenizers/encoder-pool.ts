@@ -3,15 +3,19 @@
  * of serving threads, which send their texts by command.
  */
 
-import { type Host, messageOf, type TaskPool } from '#kernel'
-import { openTaskPool } from '#shared'
+import { type Host, type Metrics, messageOf, type TaskPool } from '#kernel'
 import type { TokenizersConfig } from './config.ts'
-import type { EncoderMetrics } from './encoder-metrics.ts'
-import type { EncodeItem, EncodeResult, EncoderResult, EncoderTask, ItemResult } from './encoder-task.ts'
+import type {
+  CacheReport,
+  EncodeItem,
+  EncodeResult,
+  EncoderResult,
+  EncoderTask,
+  ItemResult,
+} from './encoder-thread.ts'
 import { tokenizerErrors } from './errors.ts'
-import { STACK_MIB } from './loader-pool.ts'
 import type { OpenSettings } from './open-tokenizer.ts'
-import { runWithin } from './run-within.ts'
+import { openThreads, runWithin } from './pool-threads.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
 
 /** Maximum texts and characters of one message to a thread, so that one large text does not delay many. */
@@ -21,7 +25,6 @@ const MAX_BATCH_LETTERS = 65_536
 export interface EncoderPoolParts {
   readonly host: Host
   readonly config: TokenizersConfig
-  readonly metrics: EncoderMetrics
   /** Of all loaded tokenizers, by id. */
   readonly images: () => ReadonlyMap<string, TokenizerImage>
 }
@@ -31,8 +34,9 @@ interface Waiting {
   readonly resolve: (result: EncodeResult) => void
 }
 
-export class EncoderPool {
+class EncoderPool {
   readonly #parts: EncoderPoolParts
+  readonly #metrics: CacheMetrics
   /** Queues by tokenizer, next one first, so that no tokenizer delays the others. */
   readonly #waiting = new Map<string, Waiting[]>()
   #waitingCount = 0
@@ -40,8 +44,9 @@ export class EncoderPool {
   #running = 0
   #isClosed = false
 
-  constructor(parts: EncoderPoolParts) {
+  constructor(parts: EncoderPoolParts, metrics: CacheMetrics) {
     this.#parts = parts
+    this.#metrics = metrics
   }
 
   /** Results in order of the items. @throws tokenizer_busy (503) if the queue is full */
@@ -125,7 +130,7 @@ export class EncoderPool {
         const { encodeMs } = this.#parts.config
         const reply: EncoderResult = await runWithin(this.#open(), task, 'encodeMs', encodeMs)
         results = reply.results
-        if (reply.report !== null) this.#parts.metrics.report(reply.report)
+        if (reply.report !== null) this.#metrics.report(reply.report, images)
       } catch (error) {
         problem = messageOf(error)
         this.#parts.host.log.warn({ err: error }, 'encoding batch failed')
@@ -146,19 +151,52 @@ export class EncoderPool {
     if (this.#pool !== null) return this.#pool
     const { host, config } = this.#parts
     const { promptCache, segmentCache, rendering } = config
-    const data: OpenSettings = { promptCache, segmentCache, rendering }
-    this.#pool = openTaskPool(host, {
-      file: new URL(
-        import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js',
-        import.meta.url,
-      ),
-      threads: config.poolThreads,
-      queueLimit: 0,
-      workerData: data,
-      heapMiB: config.heapMiB,
-      stackMiB: STACK_MIB,
-    })
+    const workerData: OpenSettings = { promptCache, segmentCache, rendering }
+    const { poolThreads: threads, heapMiB } = config
+    this.#pool = openThreads(host, { file: 'encoder-thread', threads, heapMiB, workerData })
     return this.#pool
+  }
+}
+
+/**
+ * The encoding threads by kind of vocabulary. Threads of the native library open a vocabulary in up to seconds, which must
+ * not delay the vocabularies that threads share.
+ */
+export class EncoderPools {
+  readonly #images: EncoderPoolParts['images']
+  readonly #bpe: EncoderPool
+  readonly #native: EncoderPool
+
+  constructor(parts: EncoderPoolParts) {
+    this.#images = parts.images
+    const metrics = new CacheMetrics(parts.host.metrics)
+    this.#bpe = new EncoderPool(parts, metrics)
+    this.#native = new EncoderPool(parts, metrics)
+  }
+
+  /** @param items of one tokenizer. @returns results in order of the items. @throws tokenizer_busy (503) if the queue is full */
+  encode(items: readonly EncodeItem[]): Promise<EncodeResult[]> {
+    const [{ tokenizer }] = items
+    return (this.#isNative(tokenizer) ? this.#native : this.#bpe).encode(items)
+  }
+
+  /** Opens a tokenizer that takes long to open, so that the first request need not wait. Never rejects. */
+  async warmUp(tokenizer: string): Promise<void> {
+    if (!this.#isNative(tokenizer)) return
+    try {
+      await this.encode([{ tokenizer, kind: 'text', text: '', addSpecialTokens: false }])
+    } catch {
+      // The queue is full: the first request opens it.
+    }
+  }
+
+  /** Fails queued items and stops the threads. */
+  async close(): Promise<void> {
+    await Promise.all([this.#bpe.close(), this.#native.close()])
+  }
+
+  #isNative(tokenizer: string): boolean {
+    return this.#images().get(tokenizer)?.vocabulary.kind === 'native'
   }
 }
 
@@ -176,4 +214,38 @@ function lettersOf(item: EncodeItem): number {
     letters += typeof content === 'string' ? content.length : 1_024
   }
   return letters
+}
+
+/** Prometheus series of the caches of token ids. */
+class CacheMetrics {
+  readonly #lookups
+  readonly #bytes
+  /** Last reported bytes of the caches of each tokenizer. */
+  readonly #held = new Map<string, number>()
+
+  constructor(metrics: Metrics) {
+    this.#lookups = metrics.counter({
+      name: 'weir_tokenizer_cache_lookups_total',
+      help: 'Lookups in the caches of token ids, by cache (prompt, segment) and result (hit, miss).',
+      labels: ['cache', 'result'],
+    })
+    this.#bytes = metrics.gauge({
+      name: 'weir_tokenizer_cache_bytes',
+      help: 'Memory of the caches of token ids.',
+    })
+  }
+
+  /** @param registered tokenizers by id; the threads drop the caches of others */
+  report(report: CacheReport, registered: ReadonlyMap<string, unknown>): void {
+    this.#lookups.labels('prompt', 'hit').inc(report.promptHits)
+    this.#lookups.labels('prompt', 'miss').inc(report.promptMisses)
+    this.#lookups.labels('segment', 'hit').inc(report.segmentHits)
+    this.#lookups.labels('segment', 'miss').inc(report.segmentMisses)
+    this.#held.set(report.tokenizer, report.bytes)
+    let bytes = 0
+    for (const [tokenizer, held] of this.#held)
+      if (registered.has(tokenizer)) bytes += held
+      else this.#held.delete(tokenizer)
+    this.#bytes.labels().value = bytes
+  }
 }

@@ -1,12 +1,11 @@
 /** Incremental decoding gives the same text as decoding at once, without partial characters. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { buildTokenTable } from './build-token-table.ts'
 import { toByteLetters } from './byte-letters.ts'
 import { type DecoderRules, toDecoderRules } from './decoder-rules.ts'
-import { IdDecoder } from './id-decoder.ts'
-import { openDecoder } from './open-decoder.ts'
+import { IdDecoder, StoppingDecoder } from './id-decoder.ts'
 import type { TokenTable } from './token-table.ts'
+import { buildTokenTable } from './token-table.ts'
 
 const OPEN = { skipSpecialTokens: false, spacesBetweenSpecialTokens: false, isContinuation: false }
 const SPECIAL = { id: 300, content: '<|end|>', special: true }
@@ -184,7 +183,7 @@ describe('stops', () => {
   const spell = (text: string) => [...Buffer.from(text)]
 
   test('a hidden stop id ends the text and releases the held-back text', () => {
-    const decoder = openDecoder(byteTable, BYTE_RULES, { stopIds: [SPECIAL.id], stops: ['abc'] })
+    const decoder = new StoppingDecoder(byteTable, BYTE_RULES, { stopIds: [SPECIAL.id], stops: ['abc'] })
     expect([...spell('xab'), SPECIAL.id, ...spell('c')].map((id) => decoder.push(id))).toEqual([
       'x',
       '',
@@ -199,14 +198,14 @@ describe('stops', () => {
   test('a visible stop id is decoded, and gives no text if special tokens are skipped', () => {
     const texts = [true, false].map((skipSpecialTokens) => {
       const options = { stopIds: [SPECIAL.id], includeStop: true, skipSpecialTokens }
-      const decoder = openDecoder(byteTable, BYTE_RULES, options)
+      const decoder = new StoppingDecoder(byteTable, BYTE_RULES, options)
       return [0x61, SPECIAL.id, 0x62].map((id) => decoder.push(id)).join('')
     })
     expect(texts).toEqual(['a', 'a<|end|>'])
   })
 
   test('a stop string may match in the text released at the end', () => {
-    const decoder = openDecoder(byteTable, BYTE_RULES, { stops: ['x�'] })
+    const decoder = new StoppingDecoder(byteTable, BYTE_RULES, { stops: ['x�'] })
     expect([0x79, 0x78, 0xf0].map((id) => decoder.push(id))).toEqual(['y', '', ''])
     expect(decoder.end()).toBe('')
     expect(decoder.matchedStop).toBe('x�')

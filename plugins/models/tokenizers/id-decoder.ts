@@ -2,14 +2,10 @@
  * @hot
  * Decodes ids one at a time by the rules of the vocabulary's decoder, and returns whole characters only.
  */
+import type { DecoderOptions, TokenDecoder } from '#kernel'
+import { StopSearch } from '#shared'
 import type { DecoderRules } from './decoder-rules.ts'
 import type { TokenTable } from './token-table.ts'
-
-export interface TextDecoderOptions {
-  readonly skipSpecialTokens: boolean
-  readonly spacesBetweenSpecialTokens: boolean
-  readonly isContinuation: boolean
-}
 
 const REPLACEMENT = '�'
 /** Keeps a byte order mark, which may be part of the text. */
@@ -18,7 +14,9 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 export class IdDecoder {
   readonly #table: TokenTable
   readonly #rules: DecoderRules
-  readonly #options: TextDecoderOptions
+  readonly #skipsSpecial: boolean
+  readonly #isSpaced: boolean
+  readonly #isContinuation: boolean
   /** Bytes of an unfinished character. */
   readonly #pending = Buffer.alloc(4)
   #pendingLength = 0
@@ -28,25 +26,26 @@ export class IdDecoder {
   #lastWasAdded = false
   #hasText = false
 
-  constructor(table: TokenTable, rules: DecoderRules, options: TextDecoderOptions) {
+  constructor(table: TokenTable, rules: DecoderRules, options: DecoderOptions) {
     this.#table = table
     this.#rules = rules
-    this.#options = options
-    this.#stripLeft = options.isContinuation ? 0 : rules.stripCount
+    this.#skipsSpecial = options.skipSpecialTokens ?? true
+    this.#isSpaced = options.spacesBetweenSpecialTokens ?? false
+    this.#isContinuation = options.isContinuation ?? false
+    this.#stripLeft = this.#isContinuation ? 0 : rules.stripCount
   }
 
   /** Returns the text that is complete now; empty for unknown ids. */
   push(id: number): string {
     const table = this.#table
     if (!table.has(id)) return ''
-    if (this.#options.skipSpecialTokens && table.isSpecial(id)) return ''
+    if (this.#skipsSpecial && table.isSpecial(id)) return ''
     let text: string
     if (this.#pendingLength === 0 && table.isWhole(id)) text = table.text(id)
     else if (this.#rules.kind === 'bytes') text = this.#join(table.bytes(id))
     else if (table.isByte(id)) text = this.#takeByte(table.bytes(id)[0])
     else text = this.#giveUpPending() + table.text(id)
-    if (this.#isFirst || this.#options.spacesBetweenSpecialTokens || this.#rules.kind === 'spaced')
-      text = this.#withSpaces(text, id)
+    if (this.#isFirst || this.#isSpaced || this.#rules.kind === 'spaced') text = this.#withSpaces(text, id)
     if (this.#stripLeft > 0 && text !== '') text = this.#strip(text)
     return text
   }
@@ -63,9 +62,9 @@ export class IdDecoder {
     let text = given
     if (this.#isFirst) {
       this.#isFirst = false
-      if (this.#rules.firstDropsSpaces && !this.#options.isContinuation) text = text.replaceAll(' ', '')
+      if (this.#rules.firstDropsSpaces && !this.#isContinuation) text = text.replaceAll(' ', '')
     } else if (this.#rules.kind === 'spaced') text = ` ${text}`
-    if (!this.#options.spacesBetweenSpecialTokens) return text
+    if (!this.#isSpaced) return text
     const isAdded = this.#table.isAdded(id)
     const isBorder = this.#hasText && (isAdded || this.#lastWasAdded)
     this.#lastWasAdded = isAdded
@@ -161,4 +160,48 @@ function mayContinue(lead: number, bytes: Uint8Array, at: number, have: number):
   if (lead === 0xf0) return second >= 0x90
   if (lead === 0xf4) return second <= 0x8f
   return true
+}
+
+/** The decoder that other plugins get: ids to text, up to the first stop. */
+export class StoppingDecoder implements TokenDecoder {
+  readonly #decoder: IdDecoder
+  readonly #search: StopSearch | null
+  readonly #stopIds: ReadonlySet<number>
+  readonly #includesStop: boolean
+  matchedStop: string | number | null = null
+
+  constructor(table: TokenTable, rules: DecoderRules, options: DecoderOptions = {}) {
+    const { stops = [], stopIds = [], includeStop = false } = options
+    this.#decoder = new IdDecoder(table, rules, options)
+    this.#search = stops.some((stop) => stop !== '') ? new StopSearch(stops, includeStop) : null
+    this.#stopIds = new Set(stopIds)
+    this.#includesStop = includeStop
+  }
+
+  push(id: number): string {
+    if (this.matchedStop !== null) return ''
+    if (this.#stopIds.has(id)) return this.#stopAt(id)
+    return this.#searched(this.#decoder.push(id))
+  }
+
+  end(): string {
+    if (this.matchedStop !== null) return ''
+    const text = this.#searched(this.#decoder.end())
+    return this.matchedStop === null && this.#search !== null ? text + this.#search.end() : text
+  }
+
+  /** Flushes the held back text at a stop id, and the id itself if it is visible. */
+  #stopAt(id: number): string {
+    const text = this.#includesStop ? this.#searched(this.#decoder.push(id)) : ''
+    const rest = this.end()
+    this.matchedStop ??= id
+    return text + rest
+  }
+
+  #searched(text: string): string {
+    if (this.#search === null || text === '') return text
+    const certain = this.#search.push(text)
+    this.matchedStop = this.#search.matched
+    return certain
+  }
 }

@@ -3,15 +3,12 @@
  * when nothing is left to load, which also frees the memory that loading took.
  */
 import type { Host, TaskPool } from '#kernel'
-import { openTaskPool } from '#shared'
 import type { TokenizersConfig } from './config.ts'
-import type { LoaderResult, LoaderTask, LoaderThreadData, LoadResult, TokenizerPlace } from './loader-task.ts'
-import { runWithin } from './run-within.ts'
+import type { LoaderThreadData, LoadResult, TokenizerPlace } from './load-tokenizer.ts'
+import type { LoaderResult, LoaderTask } from './loader-thread.ts'
+import { openThreads, runWithin } from './pool-threads.ts'
 import { SourceError } from './source-files.ts'
 import { BUNDLE_LIMITS } from './worker-bundles.ts'
-
-/** The native library and the template engine nest deeper than the default allows. MiB */
-export const STACK_MIB = 8
 
 export class LoaderPool {
   readonly #host: Host
@@ -73,18 +70,8 @@ export class LoaderPool {
 
   #openPool(): TaskPool {
     const { maxFileBytes, rendering, segmentCache, heapMiB } = this.#config
-    const data: LoaderThreadData = { maxFileBytes, rendering, usesSegments: segmentCache.enabled }
-    return openTaskPool(this.#host, {
-      file: new URL(
-        import.meta.url.endsWith('.ts') ? './loader-thread.ts' : './loader-thread.js',
-        import.meta.url,
-      ),
-      threads: 1,
-      queueLimit: 0,
-      workerData: data,
-      heapMiB,
-      stackMiB: STACK_MIB,
-    })
+    const workerData: LoaderThreadData = { maxFileBytes, rendering, usesSegments: segmentCache.enabled }
+    return openThreads(this.#host, { file: 'loader-thread', threads: 1, heapMiB, workerData })
   }
 }
 

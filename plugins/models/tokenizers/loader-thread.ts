@@ -1,8 +1,26 @@
 /** Runs tasks on the loading thread, which loads no other part of the gateway. */
 import { workerData } from 'node:worker_threads'
-import { loadTokenizer } from './load-tokenizer.ts'
-import type { LoaderResult, LoaderTask, LoaderThreadData } from './loader-task.ts'
-import { unpackBundle } from './unpack-bundle.ts'
+import {
+  type LoaderThreadData,
+  type LoadResult,
+  loadTokenizer,
+  type TokenizerPlace,
+} from './load-tokenizer.ts'
+import { type UnpackLimits, unpackBundle } from './unpack-bundle.ts'
+
+export type LoaderTask =
+  | { readonly kind: 'load'; readonly place: TokenizerPlace }
+  | {
+      readonly kind: 'unpack'
+      readonly archive: string
+      readonly folder: string
+      readonly limits: UnpackLimits
+    }
+
+export type LoaderResult =
+  | { readonly kind: 'loaded'; readonly loaded: LoadResult }
+  | { readonly kind: 'unpacked' }
+  | { readonly kind: 'unusable'; readonly message: string }
 
 const data = workerData as LoaderThreadData
 

@@ -21,8 +21,7 @@ import {
   TokenizersReplica,
 } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
-import { EncoderMetrics } from './encoder-metrics.ts'
-import { EncoderPools } from './encoder-pools.ts'
+import { EncoderPools } from './encoder-pool.ts'
 import { LoaderPool } from './loader-pool.ts'
 import { Registry } from './registry.ts'
 import { SavedTokenizers, SharedTokenizers } from './saved-tokenizers.ts'
@@ -44,7 +43,6 @@ export function openControl(
   config: TokenizersConfig,
   sources: readonly BundleSource[],
 ): TokenizerControl {
-  const metrics = new EncoderMetrics(host.metrics)
   const table = host.replica(WorkerTableReplica)
   const loader = new LoaderPool(host, config)
   const bundles = new WorkerBundles({
@@ -52,7 +50,7 @@ export function openControl(
     workers: () => table.current.workers,
     unpack: (archive, folder) => loader.unpack(archive, folder),
   })
-  const encoders = new EncoderPools({ host, config, metrics, images: () => registry.images() })
+  const encoders = new EncoderPools({ host, config, images: () => registry.images() })
   const mesh = host.find(Mesh)
   const registry: Registry = new Registry({
     config,

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { openFrom } from '../../../test/support/loaded-tokenizer.ts'
 import { tokenizerFixture, tokenizerPart } from '../../../test/support/tokenizer-parts.ts'
 import { ChatTemplates } from './chat-template.ts'
-import { openDecoder } from './open-decoder.ts'
+import { StoppingDecoder } from './id-decoder.ts'
 import { TokenTable } from './token-table.ts'
 
 type IdRow = [count: number, plain: string, special: string, text: string, shortText: string]
@@ -64,7 +64,7 @@ describe.each(Object.keys(idRows))('%s', (family) => {
     const table = new TokenTable(facts.table)
     const decode = (ids: Iterable<number>, skipSpecialTokens: boolean) => {
       if (facts.rules === null) throw new Error('no decoder')
-      const decoder = openDecoder(table, facts.rules, { skipSpecialTokens })
+      const decoder = new StoppingDecoder(table, facts.rules, { skipSpecialTokens })
       let text = ''
       for (const id of ids) text += decoder.push(id)
       return text + decoder.end()

@@ -4,10 +4,10 @@ import { type Logger, messageOf, type TokenizerRequest, type TokenizerState } fr
 import { uuidV7 } from '#shared'
 import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
-import type { EncoderPools } from './encoder-pools.ts'
+import type { EncoderPools } from './encoder-pool.ts'
 import { tokenizerErrors } from './errors.ts'
+import type { LoadResult, TokenizerPlace } from './load-tokenizer.ts'
 import type { LoaderPool } from './loader-pool.ts'
-import type { LoadResult, TokenizerPlace } from './loader-task.ts'
 import type { SavedTokenizer, TokenizerStore } from './saved-tokenizers.ts'
 import { SAMPLE_SOURCE, SourceError } from './source-files.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
@@ -165,13 +165,10 @@ export class Registry {
   }
 
   #begin(id: string, request: TokenizerRequest, isSaved: boolean): Entry {
-    const { name, source, chatTemplatePath, isConfigured = false } = request
     const entry: Entry = {
+      ...request,
       id,
-      name,
-      source,
-      chatTemplatePath,
-      isConfigured,
+      isConfigured: request.isConfigured === true,
       state: 'pending',
       message: 'queued for loading',
       loaded: null,

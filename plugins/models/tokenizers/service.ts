@@ -13,9 +13,9 @@ import type {
   TokenizerState,
 } from '#kernel'
 import { EncodeTexts, EnsureTokenizer, StatusOfTokenizer, type TokenizerRecord } from './commands.ts'
-import type { EncodeItem, EncodeResult } from './encoder-task.ts'
+import type { EncodeItem, EncodeResult } from './encoder-thread.ts'
 import { tokenizerErrors } from './errors.ts'
-import { openDecoder } from './open-decoder.ts'
+import { StoppingDecoder } from './id-decoder.ts'
 import { TokenTable } from './token-table.ts'
 
 type Done = Extract<EncodeResult, { kind: 'done' }>
@@ -154,6 +154,6 @@ export class ServedTokenizer implements LoadedTokenizer {
     if (rules === null)
       throw tokenizerErrors.detokenization_failed('the decoder type of the vocabulary is not supported')
     this.#table ??= new TokenTable(table)
-    return openDecoder(this.#table, rules, options)
+    return new StoppingDecoder(this.#table, rules, options)
   }
 }

@@ -1,6 +1,6 @@
 /** Finds the chat templates of a tokenizer. */
 import { join } from 'node:path'
-import { isObject } from './chat-values.ts'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 import {
   listFolder,
   parseJson,

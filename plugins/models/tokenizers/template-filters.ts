@@ -1,4 +1,5 @@
 /** Filters and tests that the template engine lacks or that differ from Python's. */
+import { Environment } from '@huggingface/jinja'
 import {
   checkLength,
   checkValue,
@@ -16,8 +17,9 @@ import {
   isString,
   isTrue,
   joinTexts,
+  type Names,
+  NO_NAMES,
   NONE,
-  splitArguments,
   TemplateError,
   toArrayValue,
   toIntegerValue,
@@ -32,9 +34,7 @@ import {
 /** Maximum length of a `path.of.an.attribute`. */
 const MAX_PATH = 1_024
 
-const NO_NAMES: ReadonlyMap<string, Value> = new Map()
-
-type Filter = (operand: Value, places: readonly Value[], names: ReadonlyMap<string, Value>) => Value
+type Filter = (operand: Value, places: readonly Value[], names: Names) => Value
 
 function pathOf(value: Value | undefined): readonly string[] {
   const path = isString(value) || value?.type === 'IntegerValue' ? String(value.value) : text(value)
@@ -59,8 +59,10 @@ function attribute(item: Value, path: readonly string[]): Value {
 function passes(value: Value, [name, operand]: readonly Value[]): boolean {
   spendSteps()
   if (name === undefined) return isTrue(value)
-  if (!Object.hasOwn(TESTS, text(name))) throw new TemplateError(`there is no test named ${text(name)}`)
-  return TESTS[text(name)](value, operand ?? UNDEFINED)
+  const test = TESTS.get(text(name))
+  if (test === undefined) throw new TemplateError(`there is no test named ${text(name)}`)
+  if (isString(value)) spendCharacters(value.value.length)
+  return test(value, operand ?? UNDEFINED)
 }
 
 /** Python's `in`. @throws TemplateError if the value is not a container */
@@ -75,27 +77,20 @@ export function isMember(value: Value, set: Value): boolean {
   })
 }
 
-const TESTS: Readonly<Record<string, (value: Value, operand: Value) => boolean>> = {
-  defined: (value) => value.type !== 'UndefinedValue',
-  undefined: (value) => value.type === 'UndefinedValue',
-  none: (value) => value.type === 'NullValue',
-  string: (value) => isString(value),
-  mapping: (value) => isMapping(value),
-  sequence: (value) => isList(value) || isMapping(value) || isString(value),
-  iterable: (value) => isList(value) || isMapping(value) || isString(value),
-  number: (value) => value.type === 'IntegerValue' || value.type === 'FloatValue',
-  integer: (value) => value.type === 'IntegerValue',
-  float: (value) => value.type === 'FloatValue',
-  boolean: (value) => value.type === 'BooleanValue',
-  true: (value) => value.value === true,
-  false: (value) => value.value === false,
-  equalto: isEqual,
-  eq: isEqual,
-  '==': isEqual,
-  ne: (value, operand) => !isEqual(value, operand),
-  '!=': (value, operand) => !isEqual(value, operand),
-  in: isMember,
-}
+type Test = (value: Value, operand: Value) => boolean
+
+/** The engine's tests, and those that it lacks or that differ from Python's. */
+const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
+  ...(new Environment().tests as unknown as ReadonlyMap<string, Test>),
+  ['iterable', (value) => isList(value) || isMapping(value) || isString(value)],
+  ['float', (value) => value.type === 'FloatValue'],
+  ['equalto', isEqual],
+  ['eq', isEqual],
+  ['==', isEqual],
+  ['ne', (value, operand) => !isEqual(value, operand)],
+  ['!=', (value, operand) => !isEqual(value, operand)],
+  ['in', isMember],
+])
 
 /** Filters, by name. */
 export const FILTERS: Readonly<Record<string, Filter>> = {
@@ -105,12 +100,7 @@ export const FILTERS: Readonly<Record<string, Filter>> = {
   length: (operand) => toIntegerValue(lengthOf(operand)),
   count: (operand) => toIntegerValue(lengthOf(operand)),
   list: (operand) => toArrayValue(itemsOf(operand)),
-  items: (operand) =>
-    toArrayValue(
-      isMapping(operand)
-        ? [...operand.value].map(([key, item]) => toArrayValue([toStringValue(key), item]))
-        : [],
-    ),
+  items: (operand) => toArrayValue(pairsOf(operand)),
   first: (operand) => itemsOf(operand)[0] ?? UNDEFINED,
   last: (operand) => itemsOf(operand).at(-1) ?? UNDEFINED,
   join: (operand, [separator, name], names) => {
@@ -167,15 +157,18 @@ export const FILTERS: Readonly<Record<string, Filter>> = {
   },
   dictsort: (operand, [caseSensitive, by, reverse], names) => {
     const place = text(by ?? names.get('by') ?? toStringValue('key')) === 'value' ? 1 : 0
-    const pairs = isMapping(operand)
-      ? [...operand.value].map(([key, item]) => [toStringValue(key), item] as const)
-      : []
-    const { value } = sorted(pairs.map(toArrayValue), (pair) => (pair.value as Value[])[place], {
+    return sorted(pairsOf(operand), (pair) => (pair.value as Value[])[place], {
       isReversed: isTrue(reverse ?? names.get('reverse') ?? NONE),
       isCaseSensitive: isTrue(caseSensitive ?? names.get('case_sensitive') ?? NONE),
     })
-    return toArrayValue(value as Value[])
   },
+}
+
+/** Keys and values of a mapping; none of other values. */
+function pairsOf(value: Value): Value[] {
+  return isMapping(value)
+    ? [...value.value].map(([key, item]) => toArrayValue([toStringValue(key), item]))
+    : []
 }
 
 interface SortOrder {
@@ -208,7 +201,7 @@ function sortKey(key: Value, isCaseSensitive: boolean): string | number | boolea
 }
 
 /** As Jinja2's: lines but the first, and but those without text, begin with so many spaces or with a text. */
-function indentFilter(operand: Value, places: readonly Value[], names: ReadonlyMap<string, Value>): Value {
+function indentFilter(operand: Value, places: readonly Value[], names: Names): Value {
   const [width, first, blank] = ['width', 'first', 'blank'].map(
     (name, place) => places[place] ?? names.get(name),
   )
@@ -230,8 +223,7 @@ function indentFilter(operand: Value, places: readonly Value[], names: ReadonlyM
 function callFilter(name: string, item: Value, places: readonly Value[]): Value {
   if (!Object.hasOwn(FILTERS, name)) throw new TemplateError(`there is no filter named ${name}`)
   spendSteps()
-  checkValue(item.value)
-  const value = charged(FILTERS[name](item, places, NO_NAMES))
+  const value = runFilter(name, item, places, NO_NAMES)
   checkValue(value.value)
   return value
 }
@@ -249,7 +241,7 @@ function lengthOf(value: Value): number {
 }
 
 /** As transformers' own: `tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)`. */
-function toJsonFilter(operand: Value, places: readonly Value[], names: ReadonlyMap<string, Value>): Value {
+function toJsonFilter(operand: Value, places: readonly Value[], names: Names): Value {
   const known = ['ensure_ascii', 'indent', 'separators', 'sort_keys']
   for (const name of names.keys())
     if (!known.includes(name)) throw new TemplateError(`tojson has no argument named ${name}`)
@@ -269,9 +261,8 @@ function toJsonFilter(operand: Value, places: readonly Value[], names: ReadonlyM
   )
 }
 
-/** Calls a filter with the engine's arguments, the operand first. */
-export function runFilter(name: string, args: readonly Value[]): Value {
-  const { places, names } = splitArguments(args)
-  if (isString(places[0])) spendCharacters(places[0].value.length)
-  return charged(FILTERS[name](places[0] ?? UNDEFINED, places.slice(1), names))
+/** Calls a filter. @param name of one in `FILTERS` */
+export function runFilter(name: string, operand: Value, places: readonly Value[], names: Names): Value {
+  if (isString(operand)) spendCharacters(operand.value.length)
+  return charged(FILTERS[name](operand, places, names))
 }

@@ -1,26 +1,60 @@
 /**
- * Evaluates rewritten templates with the template engine's interpreter, within the budget of a rendering. Replaced are
- * loops, whose scopes differ from Jinja2's, calls of the gateway's functions, and the look-up of variables and members,
- * which the engine does with exceptions and copies (measured by bench/micro/tokenizers.ts).
+ * Evaluates chat templates with the template engine's interpreter, within the budget of a rendering and with Python's
+ * semantics: printed values, operators, filters and methods of strings are evaluated here, as are loops, whose scopes differ
+ * from Jinja2's, and the look-up of variables and members, which the engine does with exceptions and copies (measured by
+ * bench/micro/tokenizers.ts).
  */
 import { Environment, Interpreter } from '@huggingface/jinja'
-import { checkLength, checkValue, spendSteps } from './render-budget.ts'
-import { type Node, WHOLE_LOOP } from './rewrite-template.ts'
+import { checkValue, spendSteps } from './render-budget.ts'
+import { FILTERS, isMember, runFilter } from './template-filters.ts'
+import { itemsOf, METHODS, runMethod } from './template-methods.ts'
+import { type Node, WHOLE_LOOP } from './template-program.ts'
 import {
+  concat,
+  isEqual,
   isList,
+  isMapping,
   isString,
   isTrue,
+  type Names,
+  NO_NAMES,
+  NONE,
+  sum,
   toBooleanValue,
   toIntegerValue,
   toMappingValue,
   toStringValue,
   toText,
+  typeName,
   UNDEFINED,
   type Value,
 } from './template-values.ts'
 
 /** Methods of the engine that templates may call: each takes at most one pass over its value. */
 const ENGINE_METHODS = new Set(['get', 'items', 'keys', 'values', 'upper', 'lower'])
+
+/** Statements that print nothing by themselves. */
+const SILENT = new Set(['Set', 'Macro', 'Comment', 'Break', 'Continue'])
+
+type Operator = (left: Value, right: Value) => Value
+
+/** Operators that differ from Python's in the engine. */
+const OPERATORS: ReadonlyMap<string, Operator> = new Map<string, Operator>([
+  ['+', sum],
+  ['~', (left, right) => toStringValue(concat(toText(left), toText(right)))],
+  ['==', (left, right) => toBooleanValue(isEqual(left, right))],
+  ['!=', (left, right) => toBooleanValue(!isEqual(left, right))],
+  ['in', (left, right) => toBooleanValue(isMember(left, right))],
+  ['not in', (left, right) => toBooleanValue(!isMember(left, right))],
+])
+
+/** Objects that may be evaluated twice. */
+const REPEATABLE = new Set(['Identifier', 'MemberExpression', 'Held'])
+/** A part of a node that is evaluated already, before the engine evaluates the node. */
+const held = (value: Value): Node => ({ type: 'Held', value })
+
+type Arguments = readonly [places: readonly Value[], names: Names]
+const NO_ARGUMENTS: Arguments = [[], NO_NAMES]
 
 /** The parts of the engine that are used here: its declarations cannot be resolved by this project's rules. */
 interface Scope {
@@ -30,13 +64,18 @@ interface Scope {
 }
 interface EngineInterpreter {
   evaluate(statement: unknown, scope: Scope): Value
+  evaluateBlock(statements: readonly Node[], scope: Scope): Value
+  evaluateArguments(args: readonly Node[], scope: Scope): Arguments
   run(program: unknown): Value
 }
-const EngineInterpreter: new (scope: Scope) => EngineInterpreter = Interpreter
+const EngineInterpreter = Interpreter as unknown as new (scope: Scope) => EngineInterpreter
 const EngineScope: new (parent?: Scope) => Scope = Environment
 
 /** Every expression and statement of a template passes through `evaluate`, also within the engine. */
 export class TemplateInterpreter extends EngineInterpreter {
+  /** The jump that ends the current iteration of the innermost loop. */
+  #jump: 'Break' | 'Continue' | null = null
+
   /** @throws RenderLimitExceeded */
   override evaluate(statement: unknown, scope: Scope): Value {
     if (statement === undefined || statement === null) return UNDEFINED
@@ -47,10 +86,27 @@ export class TemplateInterpreter extends EngineInterpreter {
     return value
   }
 
+  /** Output of statements outside of loops, such as those of a macro. */
+  override evaluateBlock(statements: readonly Node[], scope: Scope): Value {
+    const text = this.#block(statements, scope)
+    if (this.#jump !== null) throw new Error(`${this.#jump.toLowerCase()} outside of a loop`)
+    return toStringValue(text)
+  }
+
+  /** Output of statements up to a jump. */
+  #block(statements: unknown, scope: Scope): string {
+    let text = ''
+    for (const statement of statements as readonly Node[]) {
+      const value = this.evaluate(statement, scope)
+      if (!SILENT.has(statement.type)) text = concat(text, toText(value))
+      if (this.#jump !== null) break
+    }
+    checkValue(text)
+    return text
+  }
+
   #byEngine(node: Node, scope: Scope): Value {
     const value = super.evaluate(node, scope)
-    // The engine would print the value of a function without a limit.
-    if (node.type === 'CallStatement') return isString(value) ? value : toStringValue(toText(value))
     if (node.type === 'MemberExpression' && value.type === 'FunctionValue') requireEngineMethod(node)
     return value
   }
@@ -62,23 +118,28 @@ export class TemplateInterpreter extends EngineInterpreter {
         return find(node.value as string, scope)
       case 'MemberExpression':
         return this.#member(node, scope)
-      case 'OwnCall':
-        return (node.call as (args: readonly Value[]) => Value)(
-          (node.args as Node[]).map((argument) => this.#value(argument, scope)),
+      case 'BinaryExpression':
+        return this.#binary(node, scope)
+      case 'FilterExpression':
+      case 'FilterStatement':
+        return this.#filter(node, scope)
+      case 'CallExpression':
+        return this.#call(node, scope)
+      case 'If':
+        return toStringValue(
+          this.#block(isTrue(this.evaluate(node.test, scope)) ? node.body : node.alternate, scope),
         )
       case 'For':
         return this.#loop(node, scope)
+      case 'Break':
+      case 'Continue':
+        this.#jump = node.type
+        return NONE
+      case 'Held':
+        return node.value as Value
       default:
         return null
     }
-  }
-
-  #value(node: unknown, scope: Scope): Value {
-    return this.evaluate(node, scope)
-  }
-
-  #text(program: unknown, scope: Scope): string {
-    return toText(this.#value(program, scope))
   }
 
   #member(node: Node, scope: Scope): Value | null {
@@ -87,42 +148,85 @@ export class TemplateInterpreter extends EngineInterpreter {
       return null
     const object = node.object as Node
     // The engine evaluates the object again, which must have no effects.
-    if (object.type !== 'Identifier' && object.type !== 'MemberExpression') return null
-    const holder = this.#value(object, scope)
+    if (!REPEATABLE.has(object.type)) return null
+    const holder = this.evaluate(object, scope)
     if (property.type === 'IntegerLiteral')
       return isList(holder) ? (holder.value.at(property.value as number) ?? UNDEFINED) : null
     if (holder.type !== 'ObjectValue' && holder.type !== 'NamespaceValue') return null
     return (holder.value as ReadonlyMap<string, Value>).get(property.value as string) ?? null
   }
 
+  #binary(node: Node, scope: Scope): Value | null {
+    const { value: operator } = node.operator as { readonly value: string }
+    if (operator === 'and' || operator === 'or') return null
+    const left = this.evaluate(node.left, scope)
+    const right = this.evaluate(node.right, scope)
+    const own = OPERATORS.get(operator)
+    if (own !== undefined) return own(left, right)
+    // The engine would search a list on the right of any operator.
+    if (isList(right)) throw new Error('the operator does not apply to a list')
+    return super.evaluate({ ...node, left: held(left), right: held(right) }, scope)
+  }
+
+  #filter(node: Node, scope: Scope): Value | null {
+    const filter = node.filter as Node
+    const isCall = filter.type === 'CallExpression'
+    const name = (isCall ? (filter.callee as Node) : filter).value as string
+    if (!Object.hasOwn(FILTERS, name)) return null
+    const isBlock = node.type === 'FilterStatement'
+    const operand = isBlock
+      ? this.evaluateBlock(node.body as Node[], scope)
+      : this.evaluate(node.operand, scope)
+    return runFilter(name, operand, ...(isCall ? this.#arguments(filter, scope) : NO_ARGUMENTS))
+  }
+
+  /** Methods of strings only; a mapping's function of that name is called by the engine. */
+  #call(node: Node, scope: Scope): Value | null {
+    const callee = node.callee as Node
+    if (callee.type !== 'MemberExpression' || callee.computed === true) return null
+    const name = (callee.property as Node).value as string
+    if (!Object.hasOwn(METHODS, name)) return null
+    const object = this.evaluate(callee.object, scope)
+    if (isString(object)) return runMethod(name, object.value, ...this.#arguments(node, scope))
+    if (!isMapping(object) || object.value.get(name)?.type !== 'FunctionValue')
+      throw new Error(`a value of type ${typeName(object)} has no method ${name}`)
+    return super.evaluate({ ...node, callee: { ...callee, object: held(object) } }, scope)
+  }
+
+  #arguments({ args }: Node, scope: Scope): Arguments {
+    const list = args as readonly Node[]
+    return list.length === 0 ? NO_ARGUMENTS : this.evaluateArguments(list, scope)
+  }
+
   /** Variables set by an iteration end with it, as in Jinja2; only then does the next iteration need a new scope. */
   #loop(node: Node, outer: Scope): Value {
     const variable = node.loopvar as Node
     const items = this.#items(node.iterable as Node, variable, outer)
-    const asked = node.loopMembers as ReadonlySet<string> | undefined
+    const used = node.loopMembers as ReadonlySet<string>
     let scope = new EngineScope(outer)
     let text = ''
     for (let place = 0; place < items.length; place++) {
-      if (asked === undefined || asked.size > 0) scope.setVariable('loop', loopValue(items, place, asked))
+      if (used.size > 0) scope.setVariable('loop', loopValue(items, place, used))
       bind(variable, items[place], scope)
       const { size } = scope.variables
-      text += this.#text(node.body, scope)
-      checkLength(text.length)
+      text = concat(text, this.#block(node.body, scope))
+      const jump = this.#jump
+      this.#jump = null
+      if (jump === 'Break') break
       if (scope.variables.size > size) scope = new EngineScope(outer)
     }
-    return toStringValue(items.length === 0 ? this.#text(node.defaultBlock, scope) : text)
+    return toStringValue(items.length === 0 ? this.#block(node.defaultBlock, scope) : text)
   }
 
-  /** Items of the loop; those that meet its condition if it has one. */
+  /** Items of the loop; those that meet its condition if it has one. Strings and undefined values are iterable, as in Jinja2. */
   #items(iterable: Node, variable: Node, outer: Scope): readonly Value[] {
     const isSelection = iterable.type === 'SelectExpression'
-    const list = this.#value(isSelection ? iterable.lhs : iterable, outer)
-    if (!isList(list)) throw new Error(`a loop needs a list: got ${list.type}`)
-    if (!isSelection) return list.value
+    const items = itemsOf(this.evaluate(isSelection ? iterable.lhs : iterable, outer))
+    if (!isSelection) return items
     const scope = new EngineScope(outer)
-    return list.value.filter((item) => {
+    return items.filter((item) => {
       bind(variable, item, scope)
-      return isTrue(this.#value(iterable.test, scope))
+      return isTrue(this.evaluate(iterable.test, scope))
     })
   }
 }
@@ -168,10 +272,10 @@ const LOOP_MEMBERS: ReadonlyMap<string, LoopMember> = new Map<string, LoopMember
   ['nextitem', (items, place) => items[place + 1] ?? UNDEFINED],
 ])
 
-/** @param asked names of the members to make; undefined for all */
-function loopValue(items: readonly Value[], place: number, asked: ReadonlySet<string> | undefined): Value {
+/** @param used names of the members to make */
+function loopValue(items: readonly Value[], place: number, used: ReadonlySet<string>): Value {
   const members = new Map<string, Value>()
-  const names = asked === undefined || asked.has(WHOLE_LOOP) ? LOOP_MEMBERS.keys() : asked
+  const names = used.has(WHOLE_LOOP) ? LOOP_MEMBERS.keys() : used
   for (const name of names) {
     const make = LOOP_MEMBERS.get(name)
     if (make !== undefined) members.set(name, make(items, place))

@@ -12,7 +12,7 @@ import {
   isMapping,
   isString,
   joinTexts,
-  splitArguments,
+  type Names,
   TemplateError,
   toArrayValue,
   toBooleanValue,
@@ -28,7 +28,7 @@ const MAX_WIDTH = 100_000
 /** Characters that are spaces for Python's `strip` but not for JavaScript's `trim`. */
 const PYTHON_SPACES = ['\u001c', '\u001d', '\u001e', '\u001f', '\u0085']
 
-type Method = (text: string, places: readonly Value[], names: ReadonlyMap<string, Value>) => Value
+type Method = (text: string, places: readonly Value[], names: Names) => Value
 
 export const text = (value: Value | undefined): string => {
   if (!isString(value))
@@ -77,11 +77,7 @@ function nextSpaces(given: string): [string, number] {
   return found === null ? ['', -1] : [found[0], found.index]
 }
 
-export function replace(
-  given: string,
-  [from, to, places]: readonly Value[],
-  names: ReadonlyMap<string, Value>,
-) {
+export function replace(given: string, [from, to, places]: readonly Value[], names: Names) {
   const [part, by] = [searched(given, from), text(to)]
   const most = Number((places ?? names.get('count'))?.value ?? -1)
   const limit = most < 0 ? Number.POSITIVE_INFINITY : most
@@ -217,9 +213,8 @@ export function charged(value: Value): Value {
   return value
 }
 
-/** Calls a method with the engine's arguments, the string first. */
-export function runMethod(name: string, args: readonly Value[]): Value {
-  const { places, names } = splitArguments(args)
-  spendCharacters(text(places[0]).length)
-  return charged(METHODS[name](text(places[0]), places.slice(1), names))
+/** Calls a method. @param name of one in `METHODS` */
+export function runMethod(name: string, given: string, places: readonly Value[], names: Names): Value {
+  spendCharacters(given.length)
+  return charged(METHODS[name](given, places, names))
 }

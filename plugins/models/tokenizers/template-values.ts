@@ -51,15 +51,9 @@ export function isTrue(value: Value): boolean {
   return value.__bool__().value
 }
 
-/** Arguments by place and by name. */
-export function splitArguments(args: readonly Value[]): {
-  places: readonly Value[]
-  names: ReadonlyMap<string, Value>
-} {
-  const last = args.at(-1)
-  if (last?.type !== 'KeywordArgumentsValue') return { places: args, names: new Map() }
-  return { places: args.slice(0, -1), names: last.value as Map<string, Value> }
-}
+/** Arguments by name. */
+export type Names = ReadonlyMap<string, Value>
+export const NO_NAMES: Names = new Map()
 
 /** Text of a printed value. */
 export function toText(value: Value): string {
@@ -106,7 +100,6 @@ export function toRepr(value: Value): string {
       return items.length === 1 ? `(${toRepr(items[0])},)` : `(${joinTexts(items, ', ', toRepr)})`
     }
     case 'ObjectValue':
-    case 'KeywordArgumentsValue':
       return mappingText(value.value as ReadonlyMap<string, Value>)
     case 'NamespaceValue':
       return `<Namespace ${mappingText(value.value as ReadonlyMap<string, Value>)}>`

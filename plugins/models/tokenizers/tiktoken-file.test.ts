@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openFrom } from '../../../test/support/loaded-tokenizer.ts'
 import { partFolder, tokenizerFixture } from '../../../test/support/tokenizer-parts.ts'
-import { openDecoder } from './open-decoder.ts'
+import { StoppingDecoder } from './id-decoder.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import { TokenTable } from './token-table.ts'
 
@@ -43,7 +43,7 @@ describe.skipIf(part === '')('with tiktoken', () => {
       for (const text of corpus) {
         const ids = await encoder.encode(text)
         expect([...ids], text).toEqual([...oracle.encode(text.toWellFormed(), 'all')])
-        const decoder = openDecoder(table, facts.rules as NonNullable<typeof facts.rules>, {
+        const decoder = new StoppingDecoder(table, facts.rules as NonNullable<typeof facts.rules>, {
           skipSpecialTokens: false,
         })
         expect([...ids].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(text.toWellFormed())

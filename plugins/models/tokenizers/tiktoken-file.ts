@@ -3,9 +3,9 @@
  * both kinds.
  */
 import { basename } from 'node:path'
-import type { AddedToken } from './build-token-table.ts'
 import { toByteLetters } from './byte-letters.ts'
 import { SourceError } from './source-files.ts'
+import type { AddedToken } from './token-table.ts'
 
 const CL100K =
   "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"

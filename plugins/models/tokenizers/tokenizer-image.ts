@@ -4,7 +4,7 @@
  */
 import type { SpecialTokens } from '#kernel'
 import type { BpeMemory } from './bpe/bpe-tables.ts'
-import type { BpeShape } from './bpe/open-bpe.ts'
+import type { BpeShape } from './bpe/byte-bpe.ts'
 import type { MessageForm } from './chat-values.ts'
 import type { MarkerToken } from './segments.ts'
 import { SourceError } from './source-files.ts'
@@ -31,37 +31,22 @@ export interface TokenizerDescription {
   readonly forms: readonly (readonly [string, MessageForm])[]
 }
 
-/** @throws SourceError if it is too large */
-export function writeDescription(description: TokenizerDescription): SharedArrayBuffer {
-  return writeJson('chat templates and added tokens', description)
-}
-
-export function readDescription(memory: SharedArrayBuffer): TokenizerDescription {
-  return readJson(memory) as TokenizerDescription
-}
-
-/** @throws SourceError if it is too large */
-export function writeShape(shape: BpeShape): SharedArrayBuffer {
-  return writeJson('rules and textual pieces of the vocabulary', shape)
-}
-
-export function readShape(memory: SharedArrayBuffer): BpeShape {
-  return readJson(memory) as BpeShape
-}
-
 /** The largest known tokenizer needs 0.7 MB for 6,415 added tokens. Reading the maximum takes some 30 ms. */
 const MAX_BYTES = 4_194_304
 
-/** JSON in shared memory is sent to a thread with each task, but read only once there. @param what names the value in the error */
-function writeJson(what: string, value: unknown): SharedArrayBuffer {
+/**
+ * JSON in shared memory is sent to a thread with each task, but read only once there.
+ * @param what names the value in the error @throws SourceError if it is too large
+ */
+export function writeJson(what: string, value: TokenizerDescription | BpeShape): SharedArrayBuffer {
   const bytes = Buffer.from(JSON.stringify(value))
   if (bytes.length > MAX_BYTES)
     throw new SourceError(`the ${what} take ${bytes.length} bytes, the limit is ${MAX_BYTES}`)
   return toShared(bytes)
 }
 
-function readJson(memory: SharedArrayBuffer): unknown {
-  return JSON.parse(Buffer.from(memory).toString())
+export function readJson<T extends TokenizerDescription | BpeShape>(memory: SharedArrayBuffer): T {
+  return JSON.parse(Buffer.from(memory).toString()) as T
 }
 
 export function toShared(bytes: Uint8Array): SharedArrayBuffer {

@@ -4,17 +4,9 @@ import { ChunkReader, MORE, NO, YES } from '../scan/chunk-reader.ts'
 import type { MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
 
-/** The state of every reader in which text is passed on. */
-export const TEXT = 0
-
-/**
- * Reads the text of one choice, chunk by chunk. A format's reader is a machine of states: `step` does one thing with the
- * text at `at` and returns whether it could; undecided text stays in the buffer.
- */
+/** Reads the text of one choice, chunk by chunk; in its first state text is passed on. */
 export abstract class CallReader extends ChunkReader {
   protected readonly out: CallOutput
-  /** State of the format's state machine. */
-  protected state = TEXT
 
   constructor(out: CallOutput) {
     super()
@@ -40,16 +32,11 @@ export abstract class CallReader extends ChunkReader {
     return false
   }
 
-  protected enter(state: number): boolean {
-    this.state = state
-    return true
-  }
-
   /** The part is text, not a call. */
   protected fail(): boolean {
     this.out.fail()
     this.gathered = ''
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 
   /** Consumes characters of the open part. */

@@ -3,11 +3,10 @@
  */
 
 import { MORE, NO } from '../scan/chunk-reader.ts'
-import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { ANY_JSON } from '../scan/typed-value.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, TEXT } from './call-reader.ts'
+import { CallReader } from './call-reader.ts'
 import { LiteralValue } from './literal-value.ts'
 import { attribute, tagName } from './tag-attributes.ts'
 
@@ -17,13 +16,6 @@ const SEPARATOR = new MarkerSearch(['<|sep|>'])
 const CLOSE = new MarkerSearch(['<|close|>'])
 const MAX_HEAD = 2_048
 const STRING: readonly string[] = ['string']
-
-const HEAD = 1
-const CALL = 2
-const ARGUMENT_HEAD = 3
-const VALUE = 4
-const VALUE_END = 5
-const CALL_END = 6
 
 export class ChannelTagsReader extends CallReader {
   #isOpening = false
@@ -38,26 +30,7 @@ export class ChannelTagsReader extends CallReader {
     this.#value = new LiteralValue(out)
   }
 
-  protected override step(): boolean {
-    switch (this.state) {
-      case TEXT:
-        return this.#readText()
-      case HEAD:
-        return this.#readHead()
-      case CALL:
-        return this.#readCall()
-      case ARGUMENT_HEAD:
-        return this.#readArgumentHead()
-      case VALUE:
-        return this.#readValue()
-      case VALUE_END:
-        return this.#endValue()
-      default:
-        return this.#endCall()
-    }
-  }
-
-  #readText(): boolean {
+  protected override readText(): boolean {
     if (!this.textBefore(TAGS)) return false
     const { found } = TAGS
     if (found === 2) {
@@ -66,7 +39,7 @@ export class ChannelTagsReader extends CallReader {
     }
     this.#isOpening = found === OPENER
     this.begin(TAGS.markers[found].length)
-    return this.enter(HEAD)
+    return this.enter(this.#readHead)
   }
 
   /** Tags of the answer are removed; unknown tags are text. */
@@ -79,7 +52,7 @@ export class ChannelTagsReader extends CallReader {
     if (tag === 'response' || tag === 'message' || tag === 'tools') {
       if (tag === 'tools') this.#isInTools = this.#isOpening
       this.out.discard()
-      return this.enter(TEXT)
+      return this.enter(this.readText)
     }
     if (!this.#isInTools || !this.#isOpening || tag !== 'call') return this.fail()
     const name = attribute(header, 'tool')
@@ -87,16 +60,16 @@ export class ChannelTagsReader extends CallReader {
     this.#name = name
     this.#arguments = 0
     this.#argumentChars = 0
-    return this.enter(CALL)
+    return this.enter(this.#readCall)
   }
 
   /** Another argument or the end of the call, after optional space. */
   #readCall(): boolean {
     if (!this.skipSpace()) return false
     const opens = this.match(TAGS.markers[0])
-    if (opens > 0) return this.enter(ARGUMENT_HEAD)
+    if (opens > 0) return this.enter(this.#readArgumentHead)
     const closes = this.match(TAGS.markers[1])
-    if (closes > 0) return this.enter(CALL_END)
+    if (closes > 0) return this.enter(this.#endCall)
     return opens === MORE || closes === MORE ? false : this.fail()
   }
 
@@ -108,13 +81,13 @@ export class ChannelTagsReader extends CallReader {
     if (is === NO || tagName(header) !== 'argument' || key === null) return this.fail()
     if (this.#arguments === 0 && !this.out.start(this.#name)) return this.fail()
     const isString = (attribute(header, 'type') ?? 'string') === 'string'
-    this.#value.begin(`${this.#arguments++ === 0 ? '{' : ','}${quote(key)}:`, {
+    this.#value.begin(`${this.#arguments++ === 0 ? '{' : ','}${JSON.stringify(key)}:`, {
       types: isString ? STRING : ANY_JSON,
       untyped: 'string',
       style: 'compact',
       isExact: true,
     })
-    return this.enter(VALUE)
+    return this.enter(this.#readValue)
   }
 
   #readValue(): boolean {
@@ -127,7 +100,7 @@ export class ChannelTagsReader extends CallReader {
     if (stop < place) return this.fail()
     if (isFound) {
       this.consume(CLOSE.markers[0].length)
-      return this.enter(VALUE_END)
+      return this.enter(this.#endValue)
     }
     return false
   }
@@ -138,7 +111,7 @@ export class ChannelTagsReader extends CallReader {
     const tag = tagName(this.takeGathered())
     if (is === NO || tag !== 'argument') return this.fail()
     this.#value.end()
-    return this.enter(CALL)
+    return this.enter(this.#readCall)
   }
 
   #endCall(): boolean {
@@ -150,6 +123,6 @@ export class ChannelTagsReader extends CallReader {
     this.out.arguments(this.#arguments === 0 ? '{}' : '}')
     this.out.done()
     this.out.close()
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 }

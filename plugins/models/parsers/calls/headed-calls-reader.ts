@@ -3,20 +3,69 @@ import { MORE, NO, YES } from '../scan/chunk-reader.ts'
 import { FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, TEXT } from './call-reader.ts'
-import { type BodyReader, type CompiledHeads, compileHeads } from './headed-format.ts'
+import { CallReader } from './call-reader.ts'
+
+/** Reads the arguments of one call, piece by piece. */
+export interface BodyReader {
+  /** `RUNNING`, `DONE` or `FAILED`, as of `JsonScanner`. */
+  readonly status: number
+  /**
+   * Starts the call once the text is certainly a call, and writes its arguments.
+   * @param isEnd the text is complete
+   * @returns the end of the decided text, which is before the marks that close the call; the rest is passed again
+   */
+  feed(text: string, from: number, isEnd: boolean): number
+}
+
+/** @param firstCode code of the first character of the arguments */
+export type OpenBody = (out: CallOutput, tool: string, firstCode: number) => BodyReader
+
+/** The marks of a format whose calls are `open… name … body close…`, perhaps all of them inside a section. */
+export interface Heads {
+  /** Marks around the calls, in one or more spellings. */
+  readonly section?: readonly [open: readonly string[], close: readonly string[]]
+  /** Calls outside a section count too. */
+  readonly isSectionOptional?: boolean
+  /** Marks before the name; space between them is allowed. */
+  readonly open: readonly string[]
+  /** Mark after the name, or how a name without one ends: with its line, its word, or before the next tag. */
+  readonly nameEnd: string | { readonly stop: 'line' | 'word' | 'tag' }
+  /** Default: trimmed. */
+  readonly toName?: (header: string) => string | null
+  /** Each of them may be missing. */
+  readonly close: readonly string[]
+  /** Creates the format of a section whose opening mark has a suffix up to `>`; null if it is not a valid suffix. */
+  readonly suffixed?: (suffix: string) => HeadedFormat | null
+}
+
+export interface HeadedFormat extends Heads {
+  readonly body: OpenBody
+}
+
+export interface CompiledHeads {
+  readonly format: HeadedFormat
+  /** Found: a call, if one may be outside a section; then a section. */
+  readonly outside: MarkerSearch
+  /** Found: 0 a call, else the section's end. */
+  readonly inside: MarkerSearch
+  readonly nameMark: MarkerSearch | null
+}
+
+export function compileHeads(format: HeadedFormat): CompiledHeads {
+  const { section, isSectionOptional = false, open, nameEnd } = format
+  const call = open[0]
+  const [begins, ends] = section ?? [[], []]
+  return {
+    format,
+    outside: new MarkerSearch(section === undefined || isSectionOptional ? [call, ...begins] : begins),
+    inside: new MarkerSearch([call, ...ends]),
+    nameMark: typeof nameEnd === 'string' ? new MarkerSearch([nameEnd]) : null,
+  }
+}
 
 const MAX_HEAD = 1_024
 const MAX_SUFFIX = 64
 const SUFFIX_END = new MarkerSearch(['>'])
-
-const SECTION_START = 1
-const OPENING = 2
-const NAME = 3
-const BODY = 4
-const CLOSING = 5
-const SUFFIX = 6
-const BEHIND_CALL = 7
 
 export class HeadedCallsReader extends CallReader {
   #heads: CompiledHeads
@@ -35,31 +84,10 @@ export class HeadedCallsReader extends CallReader {
   }
 
   protected override get isClosing(): boolean {
-    return this.state === CLOSING
+    return this.step === this.#close
   }
 
-  protected override step(): boolean {
-    switch (this.state) {
-      case TEXT:
-        return this.#readText()
-      case SECTION_START:
-        return this.#startSection()
-      case OPENING:
-        return this.#open()
-      case NAME:
-        return this.#readName()
-      case BODY:
-        return this.#readBody()
-      case SUFFIX:
-        return this.#readSuffix()
-      case BEHIND_CALL:
-        return this.#skipGap()
-      default:
-        return this.#close()
-    }
-  }
-
-  #readText(): boolean {
+  protected override readText(): boolean {
     const { outside, inside, format } = this.#heads
     const search = this.#isInSection ? inside : outside
     const place = search.find(this.input, this.at)
@@ -76,7 +104,7 @@ export class HeadedCallsReader extends CallReader {
     if (found === 0 && mayBeCall) {
       this.begin(length)
       this.#mark = 1
-      return this.enter(OPENING)
+      return this.enter(this.#open)
     }
     if (this.#isInSection) {
       this.#isInSection = false
@@ -87,7 +115,7 @@ export class HeadedCallsReader extends CallReader {
     this.#isInSection = true
     this.#callsBefore = this.out.count
     this.begin(length)
-    return this.enter(format.suffixed === undefined ? SECTION_START : SUFFIX)
+    return this.enter(format.suffixed === undefined ? this.#startSection : this.#readSuffix)
   }
 
   /** All marks of this section have the suffix of the first one. */
@@ -101,7 +129,7 @@ export class HeadedCallsReader extends CallReader {
       return this.fail()
     }
     this.#heads = compileHeads(format)
-    return this.enter(SECTION_START)
+    return this.enter(this.#startSection)
   }
 
   #startSection(): boolean {
@@ -110,7 +138,7 @@ export class HeadedCallsReader extends CallReader {
     const opens = this.match(open[0])
     if (opens === YES) {
       this.#mark = 1
-      return this.enter(OPENING)
+      return this.enter(this.#open)
     }
     const closes = (section?.[1] ?? []).map((mark) => this.match(mark))
     if (closes.includes(YES)) this.#isInSection = false
@@ -120,7 +148,7 @@ export class HeadedCallsReader extends CallReader {
 
   #open(): boolean {
     const { open } = this.#heads.format
-    if (this.#mark === open.length) return this.enter(NAME)
+    if (this.#mark === open.length) return this.enter(this.#readName)
     if (!this.skipSpace()) return false
     const is = this.match(open[this.#mark])
     if (is === MORE) return false
@@ -139,7 +167,7 @@ export class HeadedCallsReader extends CallReader {
     if (name === null || name === '') return this.fail()
     this.#name = name
     this.#body = null
-    return this.enter(BODY)
+    return this.enter(this.#readBody)
   }
 
   /** A name without an end mark ends with its line, with its word, or before a tag. */
@@ -176,7 +204,7 @@ export class HeadedCallsReader extends CallReader {
     if (body.status === FAILED) return this.fail()
     this.out.done()
     this.#mark = 0
-    return this.enter(CLOSING)
+    return this.enter(this.#close)
   }
 
   /** The call is complete; missing end marks are ignored. */
@@ -188,12 +216,12 @@ export class HeadedCallsReader extends CallReader {
       this.#mark++
     }
     this.out.close()
-    return this.enter(this.#isInSection ? BEHIND_CALL : TEXT)
+    return this.enter(this.#isInSection ? this.#skipGap : this.readText)
   }
 
   /** Space between the calls of a section is not text. */
   #skipGap(): boolean {
     while (this.at < this.input.length && isSpace(this.input.charCodeAt(this.at))) this.at++
-    return this.at < this.input.length && this.enter(TEXT)
+    return this.at < this.input.length && this.enter(this.readText)
   }
 }

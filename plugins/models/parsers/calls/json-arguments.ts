@@ -1,7 +1,8 @@
 /** Streams one JSON value as the arguments of a call whose name is known. @hot */
 import { DONE, FAILED, JsonScanner, type JsonStyle, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
-import type { BodyReader } from './headed-format.ts'
+import { CallReader } from './call-reader.ts'
+import type { BodyReader } from './headed-calls-reader.ts'
 
 export interface JsonArgumentsRules {
   readonly style: JsonStyle
@@ -57,5 +58,31 @@ export class JsonArguments implements BodyReader {
   #wrap(): void {
     if (this.#out.start(this.#tool)) this.#out.arguments(`{"value":${this.#scanner.take()}}`)
     else this.status = FAILED
+  }
+}
+
+/** Reads output that a schema restricts to the arguments of one named call. */
+export class ForcedCallReader extends CallReader {
+  readonly #json: JsonArguments
+
+  constructor(out: CallOutput, name: string) {
+    super(out)
+    this.#json = new JsonArguments(out, name, { style: 'compact', other: 'keep' })
+    out.begin()
+  }
+
+  protected override readText(): boolean {
+    this.consume(this.#json.feed(this.input, this.at, this.isEnd) - this.at)
+    if (this.#json.status === RUNNING) return false
+    if (this.#json.status === DONE) {
+      this.out.done()
+      this.out.close()
+    } else this.out.fail()
+    return this.enter(this.#readRest)
+  }
+
+  #readRest(): boolean {
+    this.textUntil(this.input.length)
+    return false
   }
 }

@@ -1,6 +1,5 @@
 /** Reads one call that is written as a JSON object, its name under one key and its arguments under another. @hot */
 import { DONE, FAILED, isSpace, JsonScanner, RUNNING } from '../scan/json-scanner.ts'
-import { unquote } from '../scan/json-text.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
 
 export interface JsonCallRules {
@@ -129,7 +128,7 @@ export class JsonCall {
     const at = this.#key.feed(text, from, end)
     if (this.#key.status === FAILED) this.status = FAILED
     if (this.#key.status !== DONE) return at
-    const key = unquote(this.#key.take())
+    const key = JSON.parse(this.#key.take()) as string
     const { nameKeys, argumentKeys, firstKeys } = this.#rules
     const rank = nameKeys.indexOf(key)
     this.#kind = OTHER
@@ -163,7 +162,7 @@ export class JsonCall {
         this.status = FAILED
         return at
       }
-      this.#name = unquote(literal)
+      this.#name = JSON.parse(literal) as string
     } else if (this.#kind === ARGUMENTS) this.#hasArguments = true
     this.#state = COMMA_OR_CLOSE
     return at

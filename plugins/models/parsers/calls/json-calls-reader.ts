@@ -4,7 +4,7 @@ import { MORE, NO } from '../scan/chunk-reader.ts'
 import { DONE, FAILED, JsonScanner, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
-import { CallReader, TEXT } from './call-reader.ts'
+import { CallReader } from './call-reader.ts'
 import { JsonArguments } from './json-arguments.ts'
 import { JsonCall, type JsonCallRules } from './json-call.ts'
 
@@ -53,18 +53,6 @@ const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const COMMA = 0x2c
 
-const START = 1
-const VALUE_START = 2
-const ITEM_START = 3
-const OBJECT = 4
-const BEHIND_ITEM = 5
-const BEHIND_OBJECT = 6
-const CLOSING = 7
-const NAME = 8
-const ARGUMENTS = 9
-const PLAIN_JSON = 10
-const REST = 11
-
 export class JsonCallsReader extends CallReader {
   readonly #format: CompiledJsonCalls
   readonly #call: JsonCall
@@ -78,41 +66,11 @@ export class JsonCallsReader extends CallReader {
     super(out)
     this.#format = format
     this.#call = new JsonCall(out, format.format.call)
-    this.state = format.format.bare === 'start' ? START : TEXT
+    if (format.format.bare === 'start') this.enter(this.#readStart)
   }
 
   protected override get isClosing(): boolean {
-    return this.state === CLOSING
-  }
-
-  protected override step(): boolean {
-    switch (this.state) {
-      case START:
-        return this.#readStart()
-      case TEXT:
-        return this.#readText()
-      case VALUE_START:
-        return this.#startValue()
-      case ITEM_START:
-        return this.#startItem()
-      case OBJECT:
-        return this.#readObject()
-      case BEHIND_ITEM:
-        return this.#behindItem()
-      case BEHIND_OBJECT:
-        return this.#behindObject()
-      case CLOSING:
-        return this.#closes()
-      case NAME:
-        return this.#readName()
-      case ARGUMENTS:
-        return this.#readArguments()
-      case PLAIN_JSON:
-        return this.#readPlain()
-      default:
-        this.textUntil(this.input.length)
-        return false
-    }
+    return this.step === this.#closes
   }
 
   protected override fail(): boolean {
@@ -126,16 +84,22 @@ export class JsonCallsReader extends CallReader {
     this.#plain.reset('raw', Number.MAX_SAFE_INTEGER)
     this.#plain.feed(rawText, 0, rawText.length)
     this.#plain.take()
-    return this.enter(this.#plain.status === RUNNING ? PLAIN_JSON : TEXT)
+    return this.enter(this.#plain.status === RUNNING ? this.#readPlain : this.readText)
   }
 
   #readPlain(): boolean {
     const plain = this.#plain
-    if (plain === null) return this.enter(TEXT)
+    if (plain === null) return this.enter(this.readText)
     const stop = plain.feed(this.input, this.at, this.input.length)
     plain.take()
     this.textUntil(stop)
-    return plain.status !== RUNNING && this.enter(TEXT)
+    return plain.status !== RUNNING && this.enter(this.readText)
+  }
+
+  /** Behind the only value that may be a call. */
+  #readRest(): boolean {
+    this.textUntil(this.input.length)
+    return false
   }
 
   #readStart(): boolean {
@@ -148,7 +112,7 @@ export class JsonCallsReader extends CallReader {
     return this.fail()
   }
 
-  #readText(): boolean {
+  protected override readText(): boolean {
     const { marks, format } = this.#format
     if (!this.textBefore(marks)) return false
     const { found } = marks
@@ -156,14 +120,14 @@ export class JsonCallsReader extends CallReader {
     this.#items = 0
     if (this.#isBare) {
       this.begin(0)
-      return this.enter(VALUE_START)
+      return this.enter(this.#startValue)
     }
     if (found > 0) {
       this.at += marks.markers[found].length
       return true
     }
     this.begin(marks.markers[0].length)
-    return this.enter(VALUE_START)
+    return this.enter(this.#startValue)
   }
 
   #startValue(): boolean {
@@ -174,10 +138,11 @@ export class JsonCallsReader extends CallReader {
     if (code === OPEN_BRACKET && shape !== 'object') {
       this.#isArray = true
       this.consume(1)
-      return this.enter(ITEM_START)
+      return this.enter(this.#startItem)
     }
     if (code === OPEN_BRACE && shape !== 'array') return this.#startObject()
-    if (argumentsMark !== undefined && code !== OPEN_BRACKET && code !== OPEN_BRACE) return this.enter(NAME)
+    if (argumentsMark !== undefined && code !== OPEN_BRACKET && code !== OPEN_BRACE)
+      return this.enter(this.#readName)
     return this.fail()
   }
 
@@ -189,7 +154,7 @@ export class JsonCallsReader extends CallReader {
 
   #startObject(): boolean {
     this.#call.reset(this.#isBare ? MAX_BARE : MAX_MARKED)
-    return this.enter(OBJECT)
+    return this.enter(this.#readObject)
   }
 
   #readObject(): boolean {
@@ -199,7 +164,7 @@ export class JsonCallsReader extends CallReader {
     if (this.#call.status === FAILED) return this.fail()
     this.out.done()
     this.#items++
-    return this.enter(this.#isArray ? BEHIND_ITEM : BEHIND_OBJECT)
+    return this.enter(this.#isArray ? this.#behindItem : this.#behindObject)
   }
 
   #behindItem(): boolean {
@@ -207,17 +172,17 @@ export class JsonCallsReader extends CallReader {
     const code = this.input.charCodeAt(this.at)
     if (code !== COMMA && code !== CLOSE_BRACKET) return this.fail()
     this.consume(1)
-    return this.enter(code === COMMA ? ITEM_START : CLOSING)
+    return this.enter(code === COMMA ? this.#startItem : this.#closes)
   }
 
   /** A list without brackets ends with the text; anything else after it shows that it was an answer. */
   #behindObject(): boolean {
     const { separator } = this.#format.format
-    if (separator === undefined) return this.enter(CLOSING)
+    if (separator === undefined) return this.enter(this.#closes)
     if (!this.skipSpace()) return this.isEnd && this.#ends()
     if (!this.input.startsWith(separator, this.at)) return this.fail()
     this.consume(separator.length)
-    return this.enter(ITEM_START)
+    return this.enter(this.#startItem)
   }
 
   #closes(): boolean {
@@ -229,7 +194,7 @@ export class JsonCallsReader extends CallReader {
 
   #ends(): boolean {
     this.out.close()
-    return this.enter(this.#format.format.bare === undefined ? TEXT : REST)
+    return this.enter(this.#format.format.bare === undefined ? this.readText : this.#readRest)
   }
 
   #readName(): boolean {
@@ -240,7 +205,7 @@ export class JsonCallsReader extends CallReader {
     const name = plainName(this.takeGathered())
     if (is === NO || name === '') return this.fail()
     this.#arguments = new JsonArguments(this.out, name, { style: 'compact', other: 'refuse' })
-    return this.enter(ARGUMENTS)
+    return this.enter(this.#readArguments)
   }
 
   #readArguments(): boolean {
@@ -251,7 +216,7 @@ export class JsonCallsReader extends CallReader {
     if (json.status !== DONE) return this.fail()
     this.out.done()
     this.out.close()
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 }
 

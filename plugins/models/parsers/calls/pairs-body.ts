@@ -1,13 +1,12 @@
 /** Reads arguments written as pairs of key and value between marks; the text of strings is passed on as it arrives. @hot */
-import { ChunkReader, MORE, NO, YES } from '../scan/chunk-reader.ts'
-import { DONE, FAILED, isSpace, type JsonStyle, RUNNING } from '../scan/json-scanner.ts'
-import { quote } from '../scan/json-text.ts'
+import { MORE, NO, YES } from '../scan/chunk-reader.ts'
+import { isSpace, type JsonStyle } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { typesOf } from '../scan/tool-types.ts'
 import type { Untyped } from '../scan/typed-value.ts'
 import type { CallOutput } from './call-output.ts'
-import type { BodyReader, HeadedFormat, Heads } from './headed-format.ts'
-import { LiteralValue } from './literal-value.ts'
+import type { HeadedFormat, Heads } from './headed-calls-reader.ts'
+import { ObjectBody } from './object-body.ts'
 
 /** A key and the types in its header; undefined uses the schema of the tool. */
 export interface PairKey {
@@ -71,91 +70,26 @@ const MAX_HEAD = 1_024
 /** Maximum length of the header of a pair that begins within a value. */
 const MAX_NEXT_KEY = 256
 
-const START = 0
-const KEY = 1
-const BEFORE_VALUE = 2
-const VALUE_START = 3
-const VERBATIM = 4
-const BEHIND_VERBATIM = 5
-const VALUE = 6
-const BEHIND_PAIR = 7
-
-class PairsBody extends ChunkReader implements BodyReader {
-  status = RUNNING
-  readonly #out: CallOutput
-  readonly #tool: string
+class PairsBody extends ObjectBody {
   readonly #pairs: CompiledPairs
-  readonly #value: LiteralValue
-  #state = START
   /** Keys of the call so far. */
   readonly #keys = new Set<string>()
-  /** Characters that the arguments may still have. */
-  #left: number
 
   constructor(out: CallOutput, tool: string, pairs: CompiledPairs) {
-    super()
-    this.#out = out
-    this.#tool = tool
+    super(out, tool)
     this.#pairs = pairs
-    this.#value = new LiteralValue(out)
-    this.#left = out.options.limits.maxArgumentChars
-  }
-
-  feed(text: string, from: number, isEnd: boolean): number {
-    this.input = text
-    this.at = from
-    this.isEnd = isEnd
-    while (this.status === RUNNING && this.step());
-    return this.at
-  }
-
-  protected override step(): boolean {
-    switch (this.#state) {
-      case START:
-        return this.#start()
-      case KEY:
-        return this.#readKey()
-      case BEFORE_VALUE:
-        return this.#openValue()
-      case VALUE_START:
-        return this.#findVerbatim()
-      case VERBATIM:
-        return this.#readVerbatim()
-      case BEHIND_VERBATIM:
-        return this.skipSpace() && this.#enter(VALUE)
-      case VALUE:
-        return this.#readValue()
-      default:
-        return this.#afterPair()
-    }
-  }
-
-  #enter(state: number): true {
-    this.#state = state
-    return true
-  }
-
-  #fail(): false {
-    this.status = FAILED
-    return false
   }
 
   /** A pair, or the end of a call without arguments, must follow at once. */
-  #start(): boolean {
+  protected override readText(): boolean {
     const { next } = this.#pairs
     const place = next.find(this.input, this.at)
     const { found } = next
-    if (place > this.at || place === this.input.length) return this.#fail()
+    if (place > this.at || place === this.input.length) return this.fail()
     if (found < 0) return false
     if (found === 0) this.consume(next.markers[0].length)
-    if (!this.#out.start(this.#tool)) return this.#fail()
-    return found === 0 ? this.#enter(KEY) : this.#end()
-  }
-
-  #end(): false {
-    this.#out.arguments(this.#keys.size === 0 ? '{}' : '}')
-    this.status = DONE
-    return false
+    if (!this.out.start(this.tool)) return this.fail()
+    return found === 0 ? this.enter(this.#readKey) : this.complete()
   }
 
   #readKey(): boolean {
@@ -163,9 +97,9 @@ class PairsBody extends ChunkReader implements BodyReader {
     const is = this.readUntil(keyEnd, MAX_HEAD)
     if (is === MORE) return false
     const header = this.takeGathered()
-    if (is === NO || !this.#beginValue(header)) return this.#fail()
-    if (format.valueOpen !== undefined) return this.#enter(BEFORE_VALUE)
-    return this.#enter(format.verbatim === undefined ? VALUE : VALUE_START)
+    if (is === NO || !this.#beginValue(header)) return this.fail()
+    if (format.valueOpen !== undefined) return this.enter(this.#openValue)
+    return this.enter(format.verbatim === undefined ? this.#readValue : this.#findVerbatim)
   }
 
   /** @returns false if the header names no key */
@@ -174,9 +108,9 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (key === null) return false
     const { isTyped = true, untyped = 'infer', style = 'compact', isExact = false } = this.#pairs.format
     const [comma, colon] = style === 'spaced' ? [', ', ': '] : [',', ':']
-    const declared = isTyped ? typesOf(this.#out.options.tools.parameter(this.#tool, key.name)) : []
-    this.#left -= header.length
-    this.#value.begin((this.#keys.size === 0 ? '{' : comma) + quote(key.name) + colon, {
+    const declared = isTyped ? typesOf(this.out.options.tools.parameter(this.tool, key.name)) : []
+    this.left -= header.length
+    this.value.begin(this.head(key.name, comma, colon), {
       types: key.types ?? declared,
       untyped,
       style,
@@ -195,7 +129,7 @@ class PairsBody extends ChunkReader implements BodyReader {
     if (!this.skipSpace()) return false
     const is = this.match(this.#pairs.format.valueOpen ?? '')
     if (is === MORE) return false
-    return is === NO ? this.#fail() : this.#enter(VALUE)
+    return is === NO ? this.fail() : this.enter(this.#readValue)
   }
 
   /** Finds the mark before a verbatim value. */
@@ -211,31 +145,35 @@ class PairsBody extends ChunkReader implements BodyReader {
       if (is === MORE && !this.isEnd) return false
       if (is === YES) {
         this.gathered = ''
-        this.#value.keepBreaks()
-        return this.#enter(VERBATIM)
+        this.value.keepBreaks()
+        return this.enter(this.#readVerbatim)
       }
     }
-    this.#value.push(this.takeGathered())
-    return this.#enter(VALUE)
+    this.value.push(this.takeGathered())
+    return this.enter(this.#readValue)
   }
 
   #readVerbatim(): boolean {
     const { verbatimEnd } = this.#pairs
-    if (verbatimEnd === null) return this.#fail()
+    if (verbatimEnd === null) return this.fail()
     const place = verbatimEnd.find(this.input, this.at)
     const isFound = verbatimEnd.found >= 0
-    if (!this.#pushValue(place)) return this.#fail()
+    if (!this.#pushValue(place)) return this.fail()
     if (!isFound) return false
     this.consume(verbatimEnd.markers[0].length)
-    return this.#enter(BEHIND_VERBATIM)
+    return this.enter(this.#behindVerbatim)
+  }
+
+  #behindVerbatim(): boolean {
+    return this.skipSpace() && this.enter(this.#readValue)
   }
 
   /** Passes on text of a value. @returns false if the arguments are longer than allowed */
   #pushValue(until: number): boolean {
-    const stop = Math.min(until, this.at + Math.max(0, this.#left))
+    const stop = Math.min(until, this.at + Math.max(0, this.left))
     if (stop > this.at) {
-      this.#left -= stop - this.at
-      this.#value.push(this.input.slice(this.at, stop))
+      this.left -= stop - this.at
+      this.value.push(this.input.slice(this.at, stop))
       this.consume(stop - this.at)
     }
     return stop === until
@@ -245,39 +183,39 @@ class PairsBody extends ChunkReader implements BodyReader {
     const { value, replacements } = this.#pairs
     const place = value.find(this.input, this.at)
     const { found } = value
-    if (!this.#pushValue(place)) return this.#fail()
+    if (!this.#pushValue(place)) return this.fail()
     if (found < 0) return false
     const mark = value.markers[found]
     if (found === 0) {
-      this.#value.end()
+      this.value.end()
       this.consume(mark.length)
-      return this.#enter(BEHIND_PAIR)
+      return this.enter(this.#afterPair)
     }
     if (found > 1) {
-      this.#value.push(replacements[found])
+      this.value.push(replacements[found])
       this.consume(mark.length)
       return true
     }
     const isNext = this.#isMissingAt(place + mark.length)
     if (isNext === MORE) return false
     if (isNext === YES) {
-      this.#value.end()
+      this.value.end()
       this.consume(mark.length)
-      return this.#enter(KEY)
+      return this.enter(this.#readKey)
     }
-    return this.#pushValue(place + mark.length) || this.#fail()
+    return this.#pushValue(place + mark.length) || this.fail()
   }
 
   /** Whether a header names a declared parameter that the call lacks; then the end mark of the value before it is missing. */
   #isMissingAt(place: number): number {
-    const { tools } = this.#out.options
-    if (!tools.has(this.#tool)) return NO
+    const { tools } = this.out.options
+    if (!tools.has(this.tool)) return NO
     const window = this.input.slice(place, place + MAX_NEXT_KEY)
     const end = window.indexOf(this.#pairs.format.keyEnd)
     if (end < 0) return window.length === MAX_NEXT_KEY || this.isEnd ? NO : MORE
     const key = this.#keyOf(window.slice(0, end))
     if (key === null || this.#keys.has(key.name)) return NO
-    return tools.parameter(this.#tool, key.name) === undefined ? NO : YES
+    return tools.parameter(this.tool, key.name) === undefined ? NO : YES
   }
 
   /** Skips a short text that is neither pair nor end, since models write commas and line breaks there. */
@@ -285,14 +223,14 @@ class PairsBody extends ChunkReader implements BodyReader {
     const { next, onlyEnd } = this.#pairs
     const is = this.readUntil(next, MAX_HEAD)
     if (is === MORE) {
-      if (this.isEnd && onlyEnd?.startsWith(this.takeGathered().trim())) this.#end()
+      if (this.isEnd && onlyEnd?.startsWith(this.takeGathered().trim())) this.complete()
       return false
     }
     this.gathered = ''
-    if (is === NO) return this.#fail()
-    if (next.found === 0) return this.#enter(KEY)
+    if (is === NO) return this.fail()
+    if (next.found === 0) return this.enter(this.#readKey)
     // The end mark is left to the reader of the call.
     this.at -= next.markers[next.found].length
-    return this.#end()
+    return this.complete()
   }
 }

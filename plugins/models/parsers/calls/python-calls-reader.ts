@@ -1,11 +1,12 @@
-/** Reads calls written as Python, in a list `[f(a=1), g()]` or one per line; a call is passed on when its bracket closes. @hot */
+/** Readers of calls written as Python. @hot */
 import { BracketScan } from '../scan/bracket-scan.ts'
 import { MORE, NO } from '../scan/chunk-reader.ts'
-import { isSpace } from '../scan/json-scanner.ts'
+import { DONE, isSpace } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { keywordsToJson } from '../scan/python-literal.ts'
+import { keywordsToJson, literalToJson } from '../scan/python-literal.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
-import { CallReader, TEXT } from './call-reader.ts'
+import { CallReader } from './call-reader.ts'
+import { JsonCall } from './json-call.ts'
 
 export interface PythonFormat {
   readonly open: string
@@ -25,15 +26,7 @@ export function compilePython(format: PythonFormat): CompiledPython {
   return { format, marks: new MarkerSearch(isBare ? [open, close, '['] : [open, close]) }
 }
 
-const LIST_START = 1
-const CALL_START = 2
-const NAME = 3
-const FIRST_KEY = 4
-const ARGUMENTS = 5
-const BEHIND_CALL = 6
-const CLOSING = 7
-const NAME_END = 8
-
+/** Reads calls in a list `[f(a=1), g()]` or one per line; a call is passed on when its bracket closes. */
 export class PythonCallsReader extends CallReader {
   readonly #format: CompiledPython
   readonly #brackets = new BracketScan()
@@ -47,33 +40,10 @@ export class PythonCallsReader extends CallReader {
   }
 
   protected override get isClosing(): boolean {
-    return this.state === CLOSING
+    return this.step === this.#closes
   }
 
-  protected override step(): boolean {
-    switch (this.state) {
-      case TEXT:
-        return this.#readText()
-      case LIST_START:
-        return this.#startList()
-      case CALL_START:
-        return this.#startCall()
-      case NAME:
-        return this.#readName()
-      case NAME_END:
-        return this.#endName()
-      case FIRST_KEY:
-        return this.#readFirstKey()
-      case ARGUMENTS:
-        return this.#readArguments()
-      case BEHIND_CALL:
-        return this.#behindCall()
-      default:
-        return this.#closes()
-    }
-  }
-
-  #readText(): boolean {
+  protected override readText(): boolean {
     const { marks } = this.#format
     if (!this.textBefore(marks)) return false
     const { found } = marks
@@ -87,7 +57,7 @@ export class PythonCallsReader extends CallReader {
     this.#isMarked = found === 0
     this.#isInList = !this.#isMarked
     this.begin(length)
-    return this.enter(this.#isMarked ? LIST_START : CALL_START)
+    return this.enter(this.#isMarked ? this.#startList : this.#startCall)
   }
 
   #startList(): boolean {
@@ -95,11 +65,11 @@ export class PythonCallsReader extends CallReader {
     this.#isInList = this.input[this.at] === '['
     if (this.#isInList) this.consume(1)
     else if (this.#format.format.isBare === true) return this.fail()
-    return this.enter(CALL_START)
+    return this.enter(this.#startCall)
   }
 
   #startCall(): boolean {
-    return this.skipSpace() && this.enter(NAME)
+    return this.skipSpace() && this.enter(this.#readName)
   }
 
   #readName(): boolean {
@@ -108,7 +78,7 @@ export class PythonCallsReader extends CallReader {
     while (at < limit && isNameCode(this.input.charCodeAt(at))) at++
     this.gathered += this.input.slice(this.at, at)
     this.consume(at - this.at)
-    return at < this.input.length && this.enter(NAME_END)
+    return at < this.input.length && this.enter(this.#endName)
   }
 
   #endName(): boolean {
@@ -116,7 +86,7 @@ export class PythonCallsReader extends CallReader {
     if (this.input[this.at] !== '(' || this.gathered === '') return this.fail()
     this.consume(1)
     this.#name = this.takeGathered()
-    return this.enter(FIRST_KEY)
+    return this.enter(this.#readFirstKey)
   }
 
   /** Prose in brackets has no `key=` behind its bracket, so that it is not held back for long. */
@@ -133,7 +103,7 @@ export class PythonCallsReader extends CallReader {
     if (!hasKey && input[at] !== ')') return this.fail()
     if (hasKey && input[at] !== '=') return this.fail()
     this.#brackets.reset(1)
-    return this.enter(ARGUMENTS)
+    return this.enter(this.#readArguments)
   }
 
   #readArguments(): boolean {
@@ -144,7 +114,7 @@ export class PythonCallsReader extends CallReader {
     if (json === null || !this.out.start(this.#name)) return this.fail()
     this.out.arguments(json)
     this.out.done()
-    return this.enter(BEHIND_CALL)
+    return this.enter(this.#behindCall)
   }
 
   #behindCall(): boolean {
@@ -154,13 +124,13 @@ export class PythonCallsReader extends CallReader {
     if (this.#isInList) {
       if (char !== ',' && char !== ']') return this.fail()
       this.consume(1)
-      return this.enter(char === ',' ? CALL_START : CLOSING)
+      return this.enter(char === ',' ? this.#startCall : this.#closes)
     }
     const is = this.match(format.close)
     if (is === MORE) return false
-    if (is < 0) return this.enter(CALL_START)
+    if (is < 0) return this.enter(this.#startCall)
     this.out.close()
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 
   #closes(): boolean {
@@ -169,7 +139,7 @@ export class PythonCallsReader extends CallReader {
       if (this.match(this.#format.format.close) === MORE) return false
     }
     this.out.close()
-    return this.enter(TEXT)
+    return this.enter(this.readText)
   }
 }
 
@@ -178,4 +148,85 @@ function isNameCode(code: number): boolean {
   if (code >= 0x80) return code !== 0xa0 && code !== 0x3000 && code !== 0xfeff
   if (code >= 0x30 && code <= 0x39) return true
   return (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a) || code === 0x5f || code === 0x2e
+}
+
+/** Maximum length of buffered text that begins like calls without the mark, characters. */
+const MAX_BARE = 65_536
+/** Space between the first two brackets. */
+const MAX_SPACE = 256
+
+/** Reads calls written as a Python list of dicts with a name and arguments; the list is buffered. */
+export class PythonDictsReader extends CallReader {
+  readonly #mark: MarkerSearch
+  readonly #call: JsonCall
+  readonly #brackets = new BracketScan()
+  #isBare = true
+
+  constructor(out: CallOutput, mark: MarkerSearch) {
+    super(out)
+    this.enter(this.#readStart)
+    this.#mark = mark
+    this.#call = new JsonCall(out, { nameKeys: ['name'], argumentKeys: ['arguments'] })
+  }
+
+  #readStart(): boolean {
+    this.out.begin()
+    if (!this.skipSpace()) return false
+    const char = this.input[this.at]
+    return char === '[' || char === '{' ? this.enter(this.#startValue) : this.fail()
+  }
+
+  protected override readText(): boolean {
+    const mark = this.#mark
+    if (!this.textBefore(mark)) return false
+    // The mark is always removed.
+    this.at += mark.markers[0].length
+    this.out.begin()
+    this.#isBare = false
+    return this.enter(this.#startValue)
+  }
+
+  #startValue(): boolean {
+    if (!this.skipSpace()) return false
+    const char = this.input[this.at]
+    if (char !== '[' && char !== '{') return this.fail()
+    this.#brackets.reset(0)
+    return this.enter(char === '[' ? this.#readSecond : this.#readValue)
+  }
+
+  /** A list that does not begin with a dict is prose. */
+  #readSecond(): boolean {
+    let at = this.at + 1
+    while (at < this.input.length && isSpace(this.input.charCodeAt(at))) at++
+    if (at - this.at > MAX_SPACE) return this.fail()
+    if (at >= this.input.length) return false
+    if (this.input[at] !== '{') {
+      this.consume(1)
+      return this.fail()
+    }
+    return this.enter(this.#readValue)
+  }
+
+  #readValue(): boolean {
+    const limit = this.#isBare ? MAX_BARE : this.out.options.limits.maxArgumentChars
+    const is = this.readBrackets(this.#brackets, limit)
+    if (is === MORE) return false
+    if (is === NO) return this.fail()
+    const json = literalToJson(this.takeGathered())
+    if (json === null || !this.#readCalls(json)) return this.fail()
+    this.out.close()
+    return this.enter(this.readText)
+  }
+
+  #readCalls(json: string): boolean {
+    let at = json[0] === '[' ? 1 : 0
+    while (at < json.length && json[at] === '{') {
+      this.#call.reset(json.length)
+      at = this.#call.feed(json, at)
+      if (this.#call.status !== DONE) return false
+      this.out.done()
+      at++
+    }
+    return at >= json.length
+  }
 }

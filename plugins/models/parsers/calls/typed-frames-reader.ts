@@ -6,7 +6,7 @@ import { MORE } from '../scan/chunk-reader.ts'
 import { FAILED, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import type { CallOutput } from './call-output.ts'
-import { CallReader, TEXT } from './call-reader.ts'
+import { CallReader } from './call-reader.ts'
 import { JsonCall } from './json-call.ts'
 
 export const FRAME_TOKENS = [
@@ -38,11 +38,6 @@ export const END_SAMPLING = 6
 
 const TOKENS = new MarkerSearch(FRAME_TOKENS)
 
-/** The head of a frame, or a payload that is not part of the answer. */
-const SKIPPED = 1
-const CALL = 2
-const CALL_END = 3
-
 export class TypedFramesReader extends CallReader {
   readonly #call: JsonCall
 
@@ -52,27 +47,35 @@ export class TypedFramesReader extends CallReader {
   }
 
   protected override get isClosing(): boolean {
-    return this.state === CALL_END
+    return this.step === this.#endCall
   }
 
-  protected override step(): boolean {
-    if (this.state === CALL) return this.#readCall()
-    if (this.state === CALL_END) return this.#endCall()
+  protected override readText(): boolean {
+    return this.#readUntilToken(true)
+  }
+
+  /** The head of a frame, or a payload that is not part of the answer. */
+  #skip(): boolean {
+    return this.#readUntilToken(false)
+  }
+
+  #readUntilToken(isText: boolean): boolean {
     const place = TOKENS.find(this.input, this.at)
     const { found } = TOKENS
     const until = found < 0 && this.isEnd ? this.input.length : place
-    if (this.state === TEXT) this.textUntil(until)
+    if (isText) this.textUntil(until)
     else this.at = until
     if (found < 0) return false
     this.at += TOKENS.markers[found].length
     if (found === CALL_TYPE) {
       this.out.begin()
       this.#call.reset(this.out.options.limits.maxArgumentChars)
-      this.state = CALL
-    } else if (found === MESSAGE || found === OTHER_CALL_TYPE) this.state = SKIPPED
-    else if (found === TEXT_TYPE || found === THINKING_TYPE || found === END || found === END_SAMPLING)
-      this.state = TEXT
-    return true
+      return this.enter(this.#readCall)
+    }
+    if (found === MESSAGE || found === OTHER_CALL_TYPE) return this.enter(this.#skip)
+    const isPayload =
+      found === TEXT_TYPE || found === THINKING_TYPE || found === END || found === END_SAMPLING
+    return !isPayload || this.enter(this.readText)
   }
 
   #readCall(): boolean {
@@ -84,12 +87,10 @@ export class TypedFramesReader extends CallReader {
     }
     if (this.#call.status === FAILED) {
       this.out.discard()
-      this.state = SKIPPED
-      return true
+      return this.enter(this.#skip)
     }
     this.out.done()
-    this.state = CALL_END
-    return true
+    return this.enter(this.#endCall)
   }
 
   /** The end mark may be missing. */
@@ -99,7 +100,6 @@ export class TypedFramesReader extends CallReader {
       if (this.match(FRAME_TOKENS[END]) === MORE) return false
     }
     this.out.close()
-    this.state = TEXT
-    return true
+    return this.enter(this.readText)
   }
 }

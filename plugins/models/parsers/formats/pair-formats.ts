@@ -1,15 +1,19 @@
-/** Formats whose calls are a name and pairs of keys and values. */
-import type { HeadedFormat, Heads } from '../calls/headed-format.ts'
-import { type PairFormat, withPairs } from '../calls/pairs-body.ts'
-import { ENTITIES } from '../calls/tag-attributes.ts'
-import { ALL_TEXT, headedFormat } from './tool-format.ts'
+/** Families of formats whose calls are a name and pairs of keys and values. */
+import type { TextRules } from '../calls/call-output.ts'
+import type { HeadedFormat, Heads, OpenBody } from '../calls/headed-calls-reader.ts'
+import { JsonArguments } from '../calls/json-arguments.ts'
+import { type PairFormat, type PairKey, withPairs } from '../calls/pairs-body.ts'
+import { attribute } from '../calls/tag-attributes.ts'
+import type { JsonStyle } from '../scan/json-scanner.ts'
+import { ANY_JSON } from '../scan/typed-value.ts'
+import { headedFormat } from './tool-format.ts'
 
-function pairsFormat(heads: Heads, pair: PairFormat) {
+export function pairsFormat(heads: Heads, pair: PairFormat) {
   return headedFormat(withPairs(heads, pair))
 }
 
 /** A tag for the call, and one each for key and value. */
-function keyTags(call: string, prefix: string, stop: 'line' | 'word', section?: Heads['section']) {
+export function keyTags(call: string, prefix: string, stop: 'line' | 'word', section?: Heads['section']) {
   return pairsFormat(
     { section, open: [`<${call}>`], nameEnd: { stop }, close: [`</${call}>`] },
     {
@@ -21,18 +25,8 @@ function keyTags(call: string, prefix: string, stop: 'line' | 'word', section?: 
   )
 }
 
-/** The name ends with its line. */
-export const glm45Moe = keyTags('tool_call', '', 'line')
-/** The name ends with its word. */
-export const glm = keyTags('tool_call', '', 'word')
-export const iquest = keyTags('iquest_tool_call', '', 'word')
-export const k2Horizon = keyTags('ifm|tool_call', 'ifm|', 'word', [
-  ['<ifm|tool_calls>'],
-  ['</ifm|tool_calls>'],
-])
-
 /** The marks of Hunyuan with one suffix, which is empty or begins with a colon. */
-function hunyuanTags(suffix: string): HeadedFormat {
+export function hunyuanTags(suffix: string): HeadedFormat {
   const close = (tag: string) => `</${tag}${suffix}>`
   return withPairs(
     {
@@ -52,11 +46,8 @@ function hunyuanTags(suffix: string): HeadedFormat {
   )
 }
 
-/** Pairs of tags that may all have the suffix of their section. */
-export const hyV4 = headedFormat(hunyuanTags(''), ALL_TEXT)
-
 /** A tag with the key in an attribute. */
-function namedPair(tag: string, rules: Partial<PairFormat> = {}): PairFormat {
+export function namedPair(tag: string, rules: Partial<PairFormat> = {}): PairFormat {
   return {
     open: `<${tag} name="`,
     keyEnd: '">',
@@ -66,14 +57,8 @@ function namedPair(tag: string, rules: Partial<PairFormat> = {}): PairFormat {
   }
 }
 
-/** Values may be in CDATA. */
-export const minicpm5 = pairsFormat(
-  { open: ['<function name="'], nameEnd: '">', close: ['</function>'] },
-  namedPair('param', { verbatim: ['<![CDATA[', ']]>'] }),
-)
-
 /** Invoke tags in a wrapper. */
-function invokeTags(wrapper: string, rules?: Partial<PairFormat>) {
+export function invokeTags(wrapper: string, rules?: Partial<PairFormat>) {
   return pairsFormat(
     {
       section: [[`<${wrapper}>`], [`</${wrapper}>`]],
@@ -85,29 +70,60 @@ function invokeTags(wrapper: string, rules?: Partial<PairFormat>) {
   )
 }
 
-export const minimaxM2 = invokeTags('minimax:tool_call', { replaced: ENTITIES })
-export const dots3 = invokeTags('dots_function_call')
-
-/** An invoke tag behind a type word. */
-export const step3 = pairsFormat(
-  {
-    section: [['<｜tool_calls_begin｜>'], ['<｜tool_calls_end｜>']],
-    open: ['<｜tool_call_begin｜>', 'function', '<｜tool_sep｜>', '<steptml:invoke name="'],
-    nameEnd: '">',
-    close: ['</steptml:invoke>', '<｜tool_call_end｜>'],
-  },
-  namedPair('steptml:parameter', { isTyped: false }),
-)
-
 /** A function tag inside a call tag. */
-function functionTags(call: string, isExact = false) {
+export function functionTags(call: string, isExact = false) {
   return pairsFormat(
     { open: [`<${call}>`, '<function='], nameEnd: '>', close: ['</function>', `</${call}>`] },
     { open: '<parameter=', keyEnd: '>', close: '</parameter>', isExact },
   )
 }
 
-export const qwenXml = functionTags('tool_call')
-/** Values stand directly between their tags. */
-export const qwen3TaggedDirect = functionTags('tool_call', true)
-export const seedOss = functionTags('seed:tool_call')
+const OPEN_BRACE = 0x7b
+const END_OF_SENTENCE = '<｜end▁of▁sentence｜>'
+
+interface DsmlVariant {
+  readonly block: string
+  /** Text after the mark in every tag. */
+  readonly gap?: string
+  readonly isBlockOptional?: boolean
+  readonly text: TextRules
+  readonly style?: JsonStyle
+}
+
+/** Tags that begin with `<｜DSML｜`; the arguments are pairs or one JSON object. */
+export function dsml({ block, gap = '', isBlockOptional, text, style }: DsmlVariant) {
+  const tag = (name: string) => `<｜DSML｜${gap}${name}`
+  const end = (name: string) => `</｜DSML｜${gap}${name}>`
+  const pairs = withPairs(
+    {
+      section: [[`${tag(block)}>`], [end(block)]],
+      isSectionOptional: isBlockOptional,
+      open: [tag('invoke name="')],
+      nameEnd: '">',
+      close: [end('invoke')],
+    },
+    {
+      open: tag('parameter '),
+      keyEnd: '>',
+      toKey,
+      close: end('parameter'),
+      replaced: new Map([[END_OF_SENTENCE, '']]),
+      isExact: true,
+      isTyped: false,
+      untyped: 'string',
+      style,
+    },
+  )
+  const body: OpenBody = (out, tool, firstCode) =>
+    firstCode === OPEN_BRACE
+      ? new JsonArguments(out, tool, { style: 'raw', other: 'refuse' })
+      : pairs.body(out, tool, firstCode)
+  return headedFormat({ ...pairs, body }, text)
+}
+
+/** `string="false"` says that the value is JSON; if it is not, it is a string. */
+function toKey(header: string): PairKey | null {
+  const name = attribute(header, 'name')
+  if (name === null) return null
+  return attribute(header, 'string') === 'false' ? { name, types: ANY_JSON } : { name }
+}

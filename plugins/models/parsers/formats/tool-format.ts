@@ -1,8 +1,7 @@
-/** A tool-call format: its rules for text, and the factory of its reader. */
+/** A tool-call format: its rules for text, and the factory of its reader. @hot */
 import type { CallOutput, TextRules } from '../calls/call-output.ts'
-import type { CallReader } from '../calls/call-reader.ts'
-import { HeadedCallsReader } from '../calls/headed-calls-reader.ts'
-import { compileHeads, type HeadedFormat } from '../calls/headed-format.ts'
+import { CallReader } from '../calls/call-reader.ts'
+import { compileHeads, HeadedCallsReader, type HeadedFormat } from '../calls/headed-calls-reader.ts'
 import { compileJsonCalls, type JsonCallsFormat, JsonCallsReader } from '../calls/json-calls-reader.ts'
 import { compilePython, PythonCallsReader, type PythonFormat } from '../calls/python-calls-reader.ts'
 
@@ -19,6 +18,14 @@ export interface ToolFormat {
 export const PREFIX_TEXT: TextRules = { trailing: 'prefix', space: 'keep' }
 /** Text around the calls is the answer, unchanged. */
 export const ALL_TEXT: TextRules = { trailing: 'verbatim', space: 'keep' }
+
+/** Marks around the answer of Cohere's models. */
+export const RESPONSE_WRAPPERS = [
+  '<|START_RESPONSE|>',
+  '<|END_RESPONSE|>',
+  '<|START_TEXT|>',
+  '<|END_TEXT|>',
+] as const
 
 export function headedFormat(format: HeadedFormat, text: TextRules = PREFIX_TEXT): ToolFormat {
   const heads = compileHeads(format)
@@ -37,4 +44,18 @@ export function jsonFormat(format: JsonCallsFormat, text: TextRules = PREFIX_TEX
 export function pythonFormat(format: PythonFormat, text: TextRules = PREFIX_TEXT): ToolFormat {
   const compiled = compilePython(format)
   return { text, isMarked: format.isBare !== true, open: (out) => new PythonCallsReader(out, compiled) }
+}
+
+class PassthroughReader extends CallReader {
+  protected override readText(): boolean {
+    this.textUntil(this.input.length)
+    return false
+  }
+}
+
+/** No calls: all output is text. */
+export const passthrough: ToolFormat = {
+  text: ALL_TEXT,
+  isMarked: false,
+  open: (out) => new PassthroughReader(out),
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { ChatMessage, ChatTool, WrittenChat } from '#kernel'
+import { parseWhole } from '../../../../test/support/parsers/output-collector.ts'
 import { OutputParsersOf } from '../output-parsers.ts'
 import { harmonyPrompt } from './harmony-prompt.ts'
 import { schemaType } from './tool-namespace.ts'
@@ -97,7 +98,7 @@ test('ignore_eos and audio are rejected', () => {
 describe('a continued answer', () => {
   test('starts inside the final message, and so does its parser', () => {
     const parser = parsers.parserFor({ model: 'gpt-oss-20b', continuesAnswer: true })
-    expect(parser.parse(' is 9.<|return|>')).toMatchObject({ text: ' is 9.', reasoning: '' })
+    expect(parseWhole(parser, ' is 9.<|return|>')).toMatchObject({ text: ' is 9.', reasoning: '' })
   })
 
   test.each([

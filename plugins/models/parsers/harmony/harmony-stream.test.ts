@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cut } from '../fixtures/parse-in-chunks.ts'
+import { OutputCollector, parseWhole } from '../../../../test/support/parsers/output-collector.ts'
+import { cut } from '../../../../test/support/parsers/parse-in-chunks.ts'
 import { OutputParsersOf } from '../output-parsers.ts'
-import { OutputCollector } from '../output-stream.ts'
 
 const parsers = new OutputParsersOf({
   toolParser: null,
@@ -76,7 +76,7 @@ const cases: [input: string, expected: ReturnType<typeof read>][] = [
 test.each(cases)('%s', (input, expected) => {
   expect(read([input])).toEqual(expected)
   expect(read([...input])).toEqual(expected)
-  const { reasoning, text, toolCalls } = parser.parse(input)
+  const { reasoning, text, toolCalls } = parseWhole(parser, input)
   expect({ reasoning, text, calls: toolCalls.map((call) => [call.name, call.arguments]) }).toEqual(expected)
 })
 
@@ -105,10 +105,10 @@ test('generation stops at the end of a message or of a call', () => {
 const CUT = '<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":'
 
 test('no part of a truncated call is content', () => {
-  expect(parser.parse(CUT)).toMatchObject({ text: '', toolCalls: [] })
+  expect(parseWhole(parser, CUT)).toMatchObject({ text: '', toolCalls: [] })
   const before = '<|channel|>analysis<|message|>Dim it.<|end|><|start|>assistant'
-  expect(parser.parse(before + CUT)).toMatchObject({ reasoning: 'Dim it.', text: '', toolCalls: [] })
-  expect(parser.parse(`${CUT}3}<|call|>`)).toMatchObject({
+  expect(parseWhole(parser, before + CUT)).toMatchObject({ reasoning: 'Dim it.', text: '', toolCalls: [] })
+  expect(parseWhole(parser, `${CUT}3}<|call|>`)).toMatchObject({
     text: '',
     toolCalls: [{ arguments: '{"level":3}' }],
   })

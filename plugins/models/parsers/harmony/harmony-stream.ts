@@ -14,10 +14,6 @@ const HEADER_ENDS = new MarkerSearch([MESSAGE, END, RETURN, CALL, START])
 /** Found: 3 the next message, without an end of this one. */
 const CONTENT_ENDS = new MarkerSearch([END, RETURN, CALL, START])
 
-const HEADER = 0
-const CONTENT = 1
-const BETWEEN = 2
-
 export class HarmonyStream extends ChunkReader implements OutputStream {
   readonly separatesReasoning = true
   toolCalls = 0
@@ -28,7 +24,6 @@ export class HarmonyStream extends ChunkReader implements OutputStream {
   readonly #json = new JsonScanner('raw', Number.MAX_SAFE_INTEGER)
   /** There is more than one JSON value in the arguments, or none. */
   #isBroken = false
-  #state = HEADER
   #kind: HarmonyKind = 'text'
   #hasMessage = false
   #isFirstReasoning = true
@@ -47,29 +42,28 @@ export class HarmonyStream extends ChunkReader implements OutputStream {
   }
 
   get isReasoning(): boolean {
-    return this.#state === CONTENT && this.#kind === 'reasoning'
+    return this.step === this.#readContent && this.#kind === 'reasoning'
   }
 
   end(isFinished = false): void {
     if (this.isEnd) return
     this.finish()
-    if (this.#state === HEADER && !this.#hasMessage) this.#answer(this.gathered)
-    if (this.#state === CONTENT) this.#endMessage(isFinished)
-    this.#state = BETWEEN
+    if (this.step === this.readText && !this.#hasMessage) this.#answer(this.gathered)
+    if (this.step === this.#readContent) this.#endMessage(isFinished)
+    this.enter(this.#skipToStart)
   }
 
-  protected override step(): boolean {
-    if (this.#state === HEADER) return this.#readHeader()
-    if (this.#state === CONTENT) return this.#readContent()
+  /** Text between two messages is dropped. */
+  #skipToStart(): boolean {
     const place = STARTS.find(this.input, this.at)
     this.at = place
     if (STARTS.found < 0) return false
     this.at += START.length
-    this.#state = HEADER
-    return true
+    return this.enter(this.readText)
   }
 
-  #readHeader(): boolean {
+  /** The header of a message. */
+  protected override readText(): boolean {
     const is = this.readUntil(HEADER_ENDS, MAX_HEADER)
     if (is === MORE) return false
     const header = this.takeGathered()
@@ -80,10 +74,7 @@ export class HarmonyStream extends ChunkReader implements OutputStream {
       return true
     }
     const mark = HEADER_ENDS.markers[HEADER_ENDS.found]
-    if (mark !== MESSAGE) {
-      this.#state = mark === START ? HEADER : BETWEEN
-      return true
-    }
+    if (mark !== MESSAGE) return this.enter(mark === START ? this.readText : this.#skipToStart)
     const { kind, name } = readHeader(header)
     this.#begin(kind === 'call' && name.length > MAX_NAME_LENGTH ? 'text' : kind, name)
     return true
@@ -91,7 +82,7 @@ export class HarmonyStream extends ChunkReader implements OutputStream {
 
   #begin(kind: HarmonyKind, name: string): void {
     this.#kind = kind
-    this.#state = CONTENT
+    this.enter(this.#readContent)
     this.#hasMessage = true
     if (kind !== 'call') {
       if (kind === 'reasoning' && !this.#isFirstReasoning) this.#sink.reasoning('\n')
@@ -120,8 +111,7 @@ export class HarmonyStream extends ChunkReader implements OutputStream {
     if (found < 0) return false
     this.at += CONTENT_ENDS.markers[found].length
     this.#endMessage(true)
-    this.#state = found === 3 ? HEADER : BETWEEN
-    return true
+    return this.enter(found === 3 ? this.readText : this.#skipToStart)
   }
 
   #answer(part: string): void {

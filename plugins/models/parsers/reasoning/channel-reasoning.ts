@@ -20,7 +20,7 @@ export class ChannelReasoningReader extends ReasoningReader {
     this.#isAssumed = isInside
   }
 
-  protected override step(): boolean {
+  protected override readText(): boolean {
     if (this.#isInTools) {
       this.flush(this.input.length)
       return false

@@ -26,7 +26,7 @@ export class FramedReasoningReader extends ReasoningReader {
   readonly #json = new JsonScanner('raw', Number.MAX_SAFE_INTEGER)
   #state = CONTENT
 
-  protected override step(): boolean {
+  protected override readText(): boolean {
     if (this.#state === CALL) {
       const stop = this.#json.feed(this.input, this.at, this.input.length)
       this.#json.take()

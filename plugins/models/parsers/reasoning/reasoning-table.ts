@@ -1,10 +1,15 @@
 /** Every reasoning format: its name, its marks, and the models that use it. */
-import { RESPONSE_WRAPPERS } from '../formats/json-formats.ts'
+import { RESPONSE_WRAPPERS } from '../formats/tool-format.ts'
 import { ChannelReasoningReader } from './channel-reasoning.ts'
 import { FramedReasoningReader } from './framed-reasoning.ts'
-import type { ReasoningReader, ReasoningSink } from './reasoning-reader.ts'
+import {
+  compileReasoning,
+  type ReasoningReader,
+  type ReasoningSink,
+  type TaggedReasoning,
+  TaggedReasoningReader,
+} from './reasoning-reader.ts'
 import { SuffixedReasoningReader } from './suffixed-reasoning.ts'
-import { compileReasoning, type TaggedReasoning, TaggedReasoningReader } from './tagged-reasoning.ts'
 
 export interface ReasoningFormat {
   readonly name: string
@@ -21,45 +26,34 @@ export interface ReasoningFormat {
   open(sink: ReasoningSink, isInside?: boolean): ReasoningReader
 }
 
-interface Traits {
-  readonly aliases?: readonly string[]
-  readonly isAlwaysInside?: boolean
-  readonly needsSpecialTokens?: boolean
-  readonly isFramed?: boolean
-}
+type Traits = Partial<Omit<ReasoningFormat, 'name' | 'open'>>
 
-const THINK: TaggedReasoning = { start: '<think>', end: '</think>' }
+function format(
+  name: string,
+  open: (sink: ReasoningSink, isInside: boolean) => ReasoningReader,
+  traits: Traits,
+): ReasoningFormat {
+  const { isAlwaysInside = false } = traits
+  return {
+    name,
+    aliases: [],
+    isAlwaysInside,
+    marks: null,
+    isFramed: false,
+    needsSpecialTokens: false,
+    ...traits,
+    open: (sink, isInside = isAlwaysInside) => open(sink, isInside),
+  }
+}
 
 function tagged(name: string, marks: TaggedReasoning, traits: Traits = {}): ReasoningFormat {
   const compiled = compileReasoning(marks)
-  const isAlwaysInside = traits.isAlwaysInside ?? false
-  return {
-    name,
-    aliases: traits.aliases ?? [],
-    isAlwaysInside,
-    marks,
-    isFramed: false,
-    needsSpecialTokens: traits.needsSpecialTokens ?? false,
-    open: (sink, isInside = isAlwaysInside) => new TaggedReasoningReader(sink, compiled, isInside),
-  }
+  const open = (sink: ReasoningSink, isInside: boolean) => new TaggedReasoningReader(sink, compiled, isInside)
+  return format(name, open, { marks, ...traits })
 }
 
-function special(
-  name: string,
-  open: (sink: ReasoningSink, isInside: boolean) => ReasoningReader,
-  traits: Traits = {},
-): ReasoningFormat {
-  return {
-    name,
-    aliases: traits.aliases ?? [],
-    isAlwaysInside: false,
-    marks: null,
-    isFramed: traits.isFramed ?? true,
-    needsSpecialTokens: traits.needsSpecialTokens ?? true,
-    open: (sink, isInside = false) => open(sink, isInside),
-  }
-}
-
+const THINK: TaggedReasoning = { start: '<think>', end: '</think>' }
+const framed = { isFramed: true, needsSpecialTokens: true }
 const always = { isAlwaysInside: true }
 
 export const reasoningFormats: readonly ReasoningFormat[] = [
@@ -95,13 +89,9 @@ export const reasoningFormats: readonly ReasoningFormat[] = [
     end: '<|END_THINKING|>',
     wrappers: RESPONSE_WRAPPERS,
   }),
-  special('hy_v4', (sink, isInside) => new SuffixedReasoningReader(sink, isInside), {
-    aliases: ['hy4'],
-    needsSpecialTokens: false,
-    isFramed: false,
-  }),
-  special('kimi_k3', (sink, isInside) => new ChannelReasoningReader(sink, isInside)),
-  special('inkling', (sink, isInside) => new FramedReasoningReader(sink, isInside)),
+  format('hy_v4', (sink, isInside) => new SuffixedReasoningReader(sink, isInside), { aliases: ['hy4'] }),
+  format('kimi_k3', (sink, isInside) => new ChannelReasoningReader(sink, isInside), framed),
+  format('inkling', (sink, isInside) => new FramedReasoningReader(sink, isInside), framed),
 ]
 
 /** Names of formats without reasoning: the text is not changed. */

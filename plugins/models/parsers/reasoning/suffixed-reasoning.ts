@@ -14,8 +14,8 @@ export class SuffixedReasoningReader extends ReasoningReader {
   /** End mark of the start mark that was read; null before the first one. */
   #end: MarkerSearch | null = null
 
-  protected override step(): boolean {
-    return this.isReasoning ? this.#readReasoning() : this.#readText()
+  protected override readText(): boolean {
+    return this.isReasoning ? this.#readReasoning() : this.#readOutside()
   }
 
   #readReasoning(): boolean {
@@ -55,7 +55,7 @@ export class SuffixedReasoningReader extends ReasoningReader {
     return at === from + 1 ? from : at
   }
 
-  #readText(): boolean {
+  #readOutside(): boolean {
     const place = OUTSIDE.find(this.input, this.at)
     const { found } = OUTSIDE
     this.flush(found < 0 && this.isEnd ? this.input.length : place)

@@ -14,6 +14,8 @@ export abstract class ChunkReader {
   protected isEnd = false
   /** Text of the current name, key or value. */
   protected gathered = ''
+  /** Reads one thing: each state of a reader is a method. @returns false if more text is needed */
+  protected step: () => boolean = this.readText
 
   push(text: string): void {
     this.input = this.at < this.input.length ? this.input.slice(this.at) + text : text
@@ -32,8 +34,13 @@ export abstract class ChunkReader {
     forgetSearchedText()
   }
 
-  /** @returns false if more text is needed */
-  protected abstract step(): boolean
+  /** The step of the first state. */
+  protected abstract readText(): boolean
+
+  protected enter(state: () => boolean): true {
+    this.step = state
+    return true
+  }
 
   protected consume(count: number): void {
     this.at += count

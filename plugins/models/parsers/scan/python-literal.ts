@@ -1,6 +1,5 @@
 /** Converts Python literals and keyword arguments to JSON text. */
 import { isSpace, MAX_DEPTH } from './json-scanner.ts'
-import { quote } from './json-text.ts'
 
 /** Maximum integer that stays a number; larger ones become strings of digits. */
 const MAX_INTEGER = 18_446_744_073_709_551_615n
@@ -58,7 +57,7 @@ class LiteralReader {
       if (!this.#skip('=')) return null
       const value = this.#value(0)
       if (value === null) return null
-      members.push(`${quote(key)}:${value}`)
+      members.push(`${JSON.stringify(key)}:${value}`)
       this.#space()
       if (this.#at === this.#text.length) break
       if (!this.#skip(',')) return null
@@ -77,7 +76,7 @@ class LiteralReader {
     const isString = this.#peek(PREFIXED)
     if (isString) {
       const value = this.#string()
-      return value === null ? null : quote(value)
+      return value === null ? null : JSON.stringify(value)
     }
     if (char === '-' || char === '+' || char === '.' || (char >= '0' && char <= '9')) return this.#number()
     const name = this.#match(NAME)
@@ -88,7 +87,7 @@ class LiteralReader {
     const next = this.#text[this.#at]
     // Calls, attributes and words such as lambda are no literals.
     if (next === '(' || next === '.') return null
-    return quote(name)
+    return JSON.stringify(name)
   }
 
   /** A tuple is a list; one value in brackets is that value. */
@@ -121,7 +120,7 @@ class LiteralReader {
       if (!this.#skip(':')) return null
       const value = this.#value(depth + 1)
       if (value === null) return null
-      members.push(`${key[0] === '"' ? key : quote(key)}:${value}`)
+      members.push(`${key[0] === '"' ? key : JSON.stringify(key)}:${value}`)
       this.#space()
       if (!this.#skip(',') && this.#text[this.#at] !== '}') return null
     }
@@ -229,11 +228,11 @@ class LiteralReader {
 
 function toInteger(sign: string, written: string): string | null {
   // Making a number of very many digits takes more than linear time.
-  if (written.length > 64) return quote(sign + written)
+  if (written.length > 64) return JSON.stringify(sign + written)
   try {
     const value = BigInt(written) * (sign === '-' ? -1n : 1n)
     const text = value === 0n && sign === '-' ? '-0' : value.toString()
-    return value > MAX_INTEGER || value < MIN_INTEGER ? quote(text) : text
+    return value > MAX_INTEGER || value < MIN_INTEGER ? JSON.stringify(text) : text
   } catch {
     return null
   }

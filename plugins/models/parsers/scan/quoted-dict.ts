@@ -1,6 +1,5 @@
 /** Reads `{key:value,…}` in which strings stand between marks and everything else is bare. */
 import { DONE, isSpace, JsonScanner, MAX_DEPTH } from './json-scanner.ts'
-import { quote } from './json-text.ts'
 import { itemSchema, memberSchema, typesOf } from './tool-types.ts'
 import { ANY_JSON, toTypedJson } from './typed-value.ts'
 
@@ -37,7 +36,7 @@ class DictReader {
       if (key === null) return null
       const value = this.value(depth + 1, schemaOf(key))
       if (value === null) return null
-      members.push(`${quote(key)}:${value}`)
+      members.push(`${JSON.stringify(key)}:${value}`)
       this.#space()
       if (!this.#skip(',') && this.#text[this.#at] !== '}') return null
     }
@@ -64,7 +63,7 @@ class DictReader {
     if (char === '{') return this.#object(depth, (key) => memberSchema(schema, key))
     if (char === '[') return this.#list(depth, itemSchema(schema))
     const quoted = this.#quoted()
-    if (quoted !== null) return quote(quoted)
+    if (quoted !== null) return JSON.stringify(quoted)
     const literal = this.#literal()
     if (literal !== null) return literal
     const start = this.#at
@@ -123,6 +122,6 @@ class DictReader {
 
 /** Strings have marks, so a bare value is JSON unless the schema declares another type. */
 function bareToJson(text: string, types: readonly string[]): string {
-  if (text === '') return quote('')
+  if (text === '') return JSON.stringify('')
   return toTypedJson(text, types.length === 0 ? ANY_JSON : types, 'string', 'compact')
 }

@@ -1,6 +1,5 @@
 /** Converts the text of one parameter to JSON: by its declared types, otherwise by its form. */
-import type { JsonStyle } from './json-scanner.ts'
-import { quote, rewriteJson } from './json-text.ts'
+import { DONE, isBlank, JsonScanner, type JsonStyle } from './json-scanner.ts'
 
 /** Conversion of a value without a declared type. */
 export type Untyped = 'infer' | 'string'
@@ -24,7 +23,7 @@ export function toTypedJson(
     const json = byType(text, type, style)
     if (json !== null) return json
   }
-  return isText || untyped === 'string' ? quote(text) : infer(text, style)
+  return isText || untyped === 'string' ? JSON.stringify(text) : infer(text, style)
 }
 
 /** Longest of the words `true`, `false`, `null` and `None`. */
@@ -68,11 +67,11 @@ function byType(text: string, type: string, style: JsonStyle): string | null {
 
 function infer(text: string, style: JsonStyle): string {
   const trimmed = text.trim()
-  if (trimmed === '') return quote(text)
+  if (trimmed === '') return JSON.stringify(text)
   const json = rewriteJson(trimmed, style)
   if (json !== null) return json
   if (trimmed === 'None') return 'null'
-  return booleanOf(trimmed) ?? integerOf(trimmed) ?? floatOf(trimmed) ?? quote(text)
+  return booleanOf(trimmed) ?? integerOf(trimmed) ?? floatOf(trimmed) ?? JSON.stringify(text)
 }
 
 function booleanOf(text: string): string | null {
@@ -99,4 +98,15 @@ function floatOf(text: string): string | null {
   if (match === null || match[2] + match[3] === '') return null
   const whole = match[2].replace(/^0+/, '') || '0'
   return `${match[1] === '-' ? '-' : ''}${whole}.${match[3] || '0'}${match[4] ?? ''}`
+}
+
+/** Longest value that is rewritten, in characters. */
+const MAX_LENGTH = 64 * 1024 * 1024
+
+/** The same value without needless space; null when the text is not one JSON value. */
+export function rewriteJson(text: string, style: JsonStyle = 'compact'): string | null {
+  const scanner = new JsonScanner(style, MAX_LENGTH)
+  const at = scanner.feed(text, 0, text.length)
+  scanner.finish()
+  return scanner.status === DONE && isBlank(text.slice(at)) ? scanner.output : null
 }

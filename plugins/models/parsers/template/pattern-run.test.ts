@@ -7,7 +7,7 @@ import { allMatches, type PatternMatch, PatternRun, STREAM_LIMITS } from './patt
 
 type Row = readonly [pattern: string, text: string, found: readonly [number, number, object] | null]
 const goldens = JSON.parse(
-  readFileSync(new URL('../fixtures/template-patterns.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../../test/fixtures/parsers/template-patterns.json', import.meta.url), 'utf8'),
 ) as Row[]
 
 function plain(match: PatternMatch | number): unknown {

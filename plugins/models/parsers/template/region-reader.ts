@@ -5,8 +5,7 @@
 import type { ToolTypes } from '../scan/tool-types.ts'
 import { PartText, type TextSink } from './part-text.ts'
 import { type PatternMatch, PatternRun } from './pattern-run.ts'
-import { callsOf } from './region-calls.ts'
-import { contentOf, textOf } from './region-content.ts'
+import { callsOf, contentOf, textOf } from './region-content.ts'
 import type { ResponseTemplate, TemplateField } from './response-template.ts'
 
 /** Receives the parts, in order. */

@@ -16,7 +16,7 @@ type Answer = readonly [
 ]
 
 const { templates, tools, answers } = JSON.parse(
-  readFileSync(new URL('../fixtures/response-templates.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../../test/fixtures/parsers/response-templates.json', import.meta.url), 'utf8'),
 ) as { templates: Record<string, object>; tools: ChatTool[]; answers: Answer[] }
 
 const parsers = new OutputParsersOf({

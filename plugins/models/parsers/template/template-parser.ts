@@ -1,25 +1,11 @@
 /** The output parser of models whose tokenizer has a response template. */
-import type {
-  OpenOptions,
-  OutputParser,
-  OutputParserRequest,
-  OutputSink,
-  OutputStream,
-  ParsedOutput,
-} from '#kernel'
+import type { OpenOptions, OutputParser, OutputParserRequest, OutputSink, OutputStream } from '#kernel'
 import { type CallLimits, CallOutput, MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
 import { TEMPLATE_FORMAT } from '../choose-formats.ts'
-import { PassthroughReader, passthrough } from '../formats/passthrough.ts'
+import { passthrough } from '../formats/tool-format.ts'
 import { AnswerSink, ParserStream, UndecidedStream } from '../output-stream.ts'
-import {
-  type Demands,
-  demandsOf,
-  type HeldTo,
-  heldTo,
-  openDemandedCalls,
-  parseWhole,
-} from '../parser-demands.ts'
+import { type Demands, demandsOf, openDemandedCalls } from '../parser-demands.ts'
 import { ToolTypes } from '../scan/tool-types.ts'
 import { RegionReader, type RegionSink } from './region-reader.ts'
 import type { ResponseTemplate } from './response-template.ts'
@@ -33,7 +19,6 @@ export class TemplateParser implements OutputParser {
   readonly #template: ResponseTemplate
   readonly #limits: CallLimits
   readonly #demands: Demands
-  readonly #held: HeldTo
   readonly #isSeparated: boolean
   readonly #prefix: string
   readonly #tools: ToolTypes
@@ -43,13 +28,12 @@ export class TemplateParser implements OutputParser {
     this.#template = template
     this.#limits = limits
     this.#demands = demandsOf(request, limits, TEMPLATE_FORMAT)
-    this.#held = heldTo(this.#demands, request)
     this.#isSeparated = (request.separatesReasoning ?? true) && template.hasReasoning
     this.toolParser = template.hasCalls ? TEMPLATE_FORMAT : null
     this.reasoningParser = this.#isSeparated ? TEMPLATE_FORMAT : null
     this.#prefix = template.prefixOf(request.prompt ?? '')
     this.#tools = new ToolTypes(this.#demands.tools)
-    this.#readsCalls = this.#demands.choice !== 'none' && !this.#held.hasCallSchema
+    this.#readsCalls = this.#demands.choice !== 'none' && !this.#demands.hasCallSchema
     // Marks of parts that are read may be special tokens.
     this.needsSpecialTokens = template.fields.some(
       ({ open, role }) => open !== null && (role !== 'calls' || this.#readsCalls),
@@ -64,12 +48,8 @@ export class TemplateParser implements OutputParser {
     return null
   }
 
-  parse(text: string): ParsedOutput {
-    return parseWhole(this, text)
-  }
-
   open(sink: OutputSink, { constraintWaits = false }: OpenOptions = {}): OutputStream {
-    const { isConstrained, isJson } = this.#held
+    const { isConstrained, isJson } = this.#demands
     const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
     const calls = this.#openCalls(answer)
     const plain = () => new ParserStream(null, calls, answer)
@@ -89,7 +69,7 @@ export class TemplateParser implements OutputParser {
       unknownTools: 'forward',
       keepsCutCalls: false,
     })
-    return this.#held.hasCallSchema ? openDemandedCalls(out, this.#demands) : new PassthroughReader(out)
+    return this.#demands.hasCallSchema ? openDemandedCalls(out, this.#demands) : passthrough.open(out)
   }
 
   /** `waits`: a grammar applies after the reasoning. */
@@ -98,9 +78,10 @@ export class TemplateParser implements OutputParser {
     { answer, calls, waits }: { answer: AnswerSink; calls: CallReader; waits: boolean },
   ): OutputStream {
     // Reasoning before JSON is always separated.
-    const separates = this.#isSeparated || (waits && this.#held.hasCallSchema && this.#template.hasReasoning)
+    const separates =
+      this.#isSeparated || (waits && this.#demands.hasCallSchema && this.#template.hasReasoning)
     const reasoned = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
-    const target = new TemplateSink(reasoned, answer, calls, this.#limits.maxCalls)
+    const target = regionSink(reasoned, answer, calls, this.#limits.maxCalls)
     const reader = new RegionReader(this.#template, target, {
       tools: this.#tools,
       maxArgumentChars: this.#limits.maxArgumentChars,
@@ -114,36 +95,24 @@ export class TemplateParser implements OutputParser {
   }
 }
 
-class TemplateSink implements RegionSink {
-  readonly #sink: Pick<OutputSink, 'reasoning'>
-  readonly #answer: AnswerSink
-  readonly #calls: CallReader
-  readonly #maxCalls: number
-  #count = 0
-
-  constructor(sink: Pick<OutputSink, 'reasoning'>, answer: AnswerSink, calls: CallReader, maxCalls: number) {
-    this.#sink = sink
-    this.#answer = answer
-    this.#calls = calls
-    this.#maxCalls = maxCalls
-  }
-
-  get callsLeft(): number {
-    return this.#maxCalls - this.#count
-  }
-
-  reasoning(delta: string): void {
-    this.#sink.reasoning(delta)
-  }
-
-  text(delta: string): void {
-    this.#calls.push(delta)
-  }
-
-  call(name: string, argumentsText: string): void {
-    const index = this.#count++
-    this.#answer.callStarted(index, name)
-    this.#answer.callArguments(index, argumentsText)
-    this.#answer.callDone(index, true)
+function regionSink(
+  sink: Pick<OutputSink, 'reasoning'>,
+  answer: AnswerSink,
+  calls: CallReader,
+  maxCalls: number,
+): RegionSink {
+  let count = 0
+  return {
+    get callsLeft() {
+      return maxCalls - count
+    },
+    reasoning: (delta) => sink.reasoning(delta),
+    text: (delta) => calls.push(delta),
+    call(name, argumentsText) {
+      const index = count++
+      answer.callStarted(index, name)
+      answer.callArguments(index, argumentsText)
+      answer.callDone(index, true)
+    },
   }
 }

@@ -1,10 +1,9 @@
 /** Reads a `tokenizer.json` without the native library, where all of it is of kinds that are known here. */
-import { type AddedToken, writeTokenTable } from '../build-token-table.ts'
 import { jsonMember, jsonMembers } from '../json-members.ts'
 import type { MarkerToken } from '../segments.ts'
-import type { TokenTable } from '../token-table.ts'
+import { type AddedToken, type TokenTable, writeTokenTable } from '../token-table.ts'
 import { type BpeMemory, BpeTables, NONE } from './bpe-tables.ts'
-import { type BpeShape, letterPiece, openBpe } from './open-bpe.ts'
+import { type BpeShape, ByteBpe, letterPiece } from './byte-bpe.ts'
 import { type ReadPieces, readMerges, readPieces } from './read-pieces.ts'
 import { toSplitWords } from './split-words.ts'
 
@@ -19,8 +18,8 @@ type Members = ReturnType<typeof jsonMembers>
 export interface ReadBpe {
   readonly memory: BpeMemory
   readonly shape: BpeShape
-  /** Opened on this thread. */
-  readonly opened: ReturnType<typeof openBpe>
+  /** On this thread. */
+  readonly opened: ByteBpe
   readonly table: TokenTable
   readonly vocabSize: number
 }
@@ -74,24 +73,17 @@ function readKnown(file: Buffer, members: Members, added: readonly MarkerToken[]
   if (!isSimple(settings) || vocab === undefined || merges === undefined) return null
   const pieces = readPieces(file, vocab[0], vocab[1])
   if (pieces.ids.length === 0) return null
-  return assemble({
-    file,
-    merges,
-    pieces,
-    added,
-    rules: { preTokenizer, isNfc, ignoresMerges: settings.ignore_merges === true, ...around },
-  })
+  const ignoresMerges = settings.ignore_merges === true
+  return assemble(file, merges, pieces, added, { preTokenizer, isNfc, ignoresMerges, ...around })
 }
 
-interface Assembly {
-  readonly file: Buffer
-  readonly merges: readonly [number, number]
-  readonly pieces: ReadPieces
-  readonly added: readonly MarkerToken[]
-  readonly rules: Omit<BpeShape, 'texts'>
-}
-
-function assemble({ file, merges, pieces, added, rules }: Assembly): ReadBpe | null {
+function assemble(
+  file: Buffer,
+  merges: readonly [number, number],
+  pieces: ReadPieces,
+  added: readonly MarkerToken[],
+  rules: Omit<BpeShape, 'texts'>,
+): ReadBpe | null {
   const texts = new Map<string, number>()
   for (const place of pieces.texts)
     texts.set(Buffer.from(bytesAt(pieces, place)).toString(), pieces.ids[place])
@@ -116,7 +108,7 @@ function assemble({ file, merges, pieces, added, rules }: Assembly): ReadBpe | n
   return {
     memory: tables.memory,
     shape,
-    opened: openBpe(tables.memory, shape, added),
+    opened: new ByteBpe(tables.memory, shape, added),
     table,
     vocabSize: new Set([...pieces.ids, ...added.map(({ id }) => id)]).size,
   }

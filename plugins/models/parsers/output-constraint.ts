@@ -1,8 +1,8 @@
-/** The constraint that makes a model call tools as the request demands. */
-import type { ChatTool, OutputConstraint, ToolChoice } from '#kernel'
+/** The constraints on an output, that of the tool choice and that of the request, and their names in each kind of engine. */
+import type { AnswerDemands, ChatTool, EngineConstraint, OutputConstraint, ToolChoice } from '#kernel'
 import { parsersErrors } from './errors.ts'
 import { type DeclaredTool, declaredTools } from './scan/tool-types.ts'
-import { structuralTagOf } from './structural-tags.ts'
+import { harmonyAnswerTag, structuralTagOf } from './structural-tags.ts'
 
 /** The tool choice of a request, applied to its allowed tools. */
 export type CallChoice = 'auto' | 'none' | 'required' | { readonly name: string }
@@ -87,4 +87,57 @@ function mergedDefinitions(tools: readonly DeclaredTool[]): Map<string, unknown>
     }
   }
   return merged
+}
+
+/** The constraint of the tool choice or of the request. @throws multiple_constraints (400) for both */
+export function answerConstraint(demands: AnswerDemands, isHarmony: boolean): OutputConstraint | null {
+  const { toolConstraint = null, constraint = null } = demands
+  if (toolConstraint !== null && constraint !== null)
+    throw parsersErrors.multiple_constraints('tool_choice', constraint.kind)
+  if (constraint === null) return toolConstraint
+  const schema = isHarmony ? schemaOf(constraint) : null
+  return schema === null ? constraint : { kind: 'structural_tag', tag: harmonyAnswerTag(schema) }
+}
+
+/** Null for constraints that are no schema. */
+function schemaOf(constraint: OutputConstraint): unknown {
+  if (constraint.kind === 'json_object') return { type: 'object' }
+  return constraint.kind === 'json_schema' ? constraint.schema : null
+}
+
+function textOf(constraint: OutputConstraint): string {
+  switch (constraint.kind) {
+    case 'regex':
+      return constraint.pattern
+    case 'ebnf':
+      return constraint.grammar
+    case 'structural_tag':
+      return JSON.stringify(constraint.tag)
+    default:
+      return JSON.stringify(schemaOf(constraint))
+  }
+}
+
+/** By runtime: the field, or the kind of guide, that carries a constraint, if it is not named as the constraint. */
+const engineNames: ReadonlyMap<string, Partial<Record<OutputConstraint['kind'], string>>> = new Map([
+  ['sglang', { ebnf: 'ebnf_grammar' }],
+  ['tokenspeed', { ebnf: 'ebnf_grammar' }],
+  ['vllm', { ebnf: 'grammar' }],
+  [
+    'trtllm',
+    {
+      json_schema: 'GUIDE_TYPE_JSON_SCHEMA',
+      regex: 'GUIDE_TYPE_REGEX',
+      ebnf: 'GUIDE_TYPE_EBNF_GRAMMAR',
+      structural_tag: 'GUIDE_TYPE_STRUCTURAL_TAG',
+    },
+  ],
+])
+
+/** Null for engines that take no constraints. */
+export function engineConstraint(runtime: string, constraint: OutputConstraint): EngineConstraint | null {
+  const names = engineNames.get(runtime)
+  if (names === undefined) return null
+  const kind = constraint.kind === 'json_object' ? 'json_schema' : constraint.kind
+  return { name: names[kind] ?? kind, text: textOf(constraint) }
 }
