@@ -5,8 +5,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseBoundedJson } from '#kernel'
 import {
-  parseBoundedJson,
   parseCallArguments,
   parsePrometheusText,
   readAnswerObject,

@@ -1,6 +1,6 @@
 /** Errors of generations, and a worker's error response as one: status, message and retry-after. */
-import { defineErrors, type GatewayError, type HeaderList, headerOf } from '#kernel'
-import { answerErrors, tryParseJson, workerMessage } from '#shared'
+import { defineErrors, type GatewayError, type HeaderList, headerOf, workerMessage } from '#kernel'
+import { answerErrors, tryParseJson } from '#shared'
 
 export const generationErrors = defineErrors('generations', {
   engine_missing: {

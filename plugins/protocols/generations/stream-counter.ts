@@ -6,13 +6,14 @@ import {
   type GenerationRequest,
   isObject,
   type OpenCall,
+  parseBoundedJson,
   type StreamCount,
   StreamedText,
   type TokenizerService,
   type UnreportedStream as UncountedStream,
   type UsageEstimator,
 } from '#kernel'
-import { estimatePromptTokens, parseBoundedJson, templatePrompt } from '#shared'
+import { estimatePromptTokens, templatePrompt } from '#shared'
 
 /** Further streams of this thread keep their estimates, so that the encoders stay free for requests. */
 const MAX_RUNNING = 64

@@ -1,6 +1,5 @@
-/** Asynchronous work: one run at a time, several in parallel, or periodically in batches. */
+/** When asynchronous work runs: one run at a time, a few in parallel, or again and again. */
 import type { Logger } from '#kernel'
-import { RepeatedWork } from './repeated-work.ts'
 
 /** Runs asynchronous work one run at a time; calls during a run share the next one. */
 export class CoalescedWork {
@@ -29,6 +28,23 @@ export class CoalescedWork {
     this.#next = null
     this.#running = this.#work()
     await this.#running
+  }
+}
+
+/** Runs tasks of the same key one after the other, in the order of the calls; a failed task does not stop later ones. */
+export class SerialByKey {
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  /** Resolves or rejects as the task does. */
+  async run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
+    const before = this.#last.get(key) ?? Promise.resolve()
+    const run = before.then(task, task)
+    this.#last.set(key, run)
+    try {
+      return await run
+    } finally {
+      if (this.#last.get(key) === run) this.#last.delete(key)
+    }
   }
 }
 
@@ -62,6 +78,51 @@ export function fanOut<Item, Result>(
 ): Promise<Result[]> {
   const limiter = new Limiter(maxParallel)
   return Promise.all(items.map((item, place) => limiter.run(() => run(item, place))))
+}
+
+/** Repeats asynchronous work, one run at a time, with a pause after each run. */
+export class RepeatedWork {
+  readonly #work: () => Promise<number | null>
+  readonly #delayMs: number
+  #timer: NodeJS.Timeout | null = null
+  #running: Promise<void> = Promise.resolve()
+  #isStarted = false
+  #isStopped = false
+
+  /**
+   * @param work never rejects; returns the pause until the next run in milliseconds, or null to end
+   * @param delayMs of the first run
+   */
+  constructor(work: () => Promise<number | null>, delayMs = 0) {
+    this.#work = work
+    this.#delayMs = delayMs
+  }
+
+  /** Resolves at the end of the first run, if it is not delayed. */
+  async start(): Promise<void> {
+    if (this.#isStarted || this.#isStopped) return
+    this.#isStarted = true
+    if (this.#delayMs > 0) this.#schedule(this.#delayMs)
+    else await this.#run()
+  }
+
+  /** Resolves when the present run has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#running
+  }
+
+  #schedule(delayMs: number): void {
+    this.#timer = setTimeout(() => void this.#run(), delayMs).unref()
+  }
+
+  #run(): Promise<void> {
+    this.#running = this.#work().then((pauseMs) => {
+      if (pauseMs !== null && !this.#isStopped) this.#schedule(pauseMs)
+    })
+    return this.#running
+  }
 }
 
 /** Maximum records per batch. */

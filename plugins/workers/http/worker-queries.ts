@@ -1,7 +1,6 @@
 /** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
-import type { DescribeTools, WorkerTarget } from '#kernel'
-import { isObject, messageOf } from '#kernel'
-import { isSuccess, parseBoundedJson } from '#shared'
+import { type DescribeTools, isObject, messageOf, parseBoundedJson, type WorkerTarget } from '#kernel'
+import { isSuccess } from '#shared'
 import type { CallWorker } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
 

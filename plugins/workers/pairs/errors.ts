@@ -7,8 +7,9 @@ import {
   type HeaderList,
   headerOf,
   type PairLeg,
+  parseBoundedText,
+  workerMessage,
 } from '#kernel'
-import { parseBoundedText, workerMessage } from '#shared'
 
 type Answer = readonly [status: number, message: string]
 

@@ -1,5 +1,5 @@
 /** Converts one part of an answer to the value that its template describes. */
-import { parseBoundedText } from '#shared'
+import { parseBoundedText } from '#kernel'
 import type { ParsedCall } from '../parse-text.ts'
 import { type ToolTypes, typesOf } from '../scan/tool-types.ts'
 import { rewriteJson, toTypedJson } from '../scan/typed-value.ts'

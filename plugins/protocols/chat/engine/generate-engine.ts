@@ -13,6 +13,7 @@ import {
   type JsonObject,
   type OutputConstraint,
   type PromptLogprob,
+  parseBoundedText,
   type Sampling,
   type TokenLogprob,
 } from '#kernel'
@@ -21,7 +22,6 @@ import {
   AnswerReader,
   EventAnswerReader,
   errorOfEvent,
-  parseBoundedText,
   readStreamEvent,
   streamFailure,
   tokenCount,

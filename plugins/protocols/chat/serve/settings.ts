@@ -1,6 +1,5 @@
 /** Settings that the bodies of chats, completions and native generation share. */
-import type { OutputConstraint, Sampling } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { type OutputConstraint, parseBoundedText, type Sampling } from '#kernel'
 import { chatErrors } from '../errors.ts'
 import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
 

@@ -7,8 +7,9 @@ import {
   type GenerationUsage,
   isObject,
   type NativeObject,
+  type WorkerMessage,
 } from '#kernel'
-import { streamFailure, tokenCount, type Unchecked, type WorkerMessage } from '#shared'
+import { streamFailure, tokenCount, type Unchecked } from '#shared'
 import type { MessageResponse, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 

@@ -1,6 +1,12 @@
 /** Values of a worker's response: texts, members, usage and errors, of which nothing is certain. */
-import { type GatewayError, type GenerationUsage, isObject, type JsonObject } from '#kernel'
-import { streamFailure, tokenCount, type WorkerMessage } from '#shared'
+import {
+  type GatewayError,
+  type GenerationUsage,
+  isObject,
+  type JsonObject,
+  type WorkerMessage,
+} from '#kernel'
+import { streamFailure, tokenCount } from '#shared'
 
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''

@@ -6,8 +6,9 @@ import {
   isObject,
   type JsonObject,
   type NativeObject,
+  workerMessage,
 } from '#kernel'
-import { memberName, readLogprobs, workerMessage } from '#shared'
+import { memberName, readLogprobs } from '#shared'
 import { isText, membersBeside, readUsage, textsOf, toAnswerError } from './answer-values.ts'
 
 const CHOICE = 0

@@ -1,5 +1,12 @@
 /** The engine adapter of HTTP workers that take responses, and the readers of their answers. @hot */
-import { type EngineAdapter, type EngineAttempt, type EngineSink, isObject, type JsonObject } from '#kernel'
+import {
+  type EngineAdapter,
+  type EngineAttempt,
+  type EngineSink,
+  isObject,
+  type JsonObject,
+  workerMessage,
+} from '#kernel'
 import {
   type AnswerLimits,
   AnswerReader,
@@ -8,7 +15,6 @@ import {
   readAnswerObject,
   readStreamEvent,
   WholeAnswerReader,
-  workerMessage,
 } from '#shared'
 import { toAnswerError } from './answer-values.ts'
 import { ENGINE, ResponseAnswer } from './response-answer.ts'
