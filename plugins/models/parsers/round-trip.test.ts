@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { isThorough } from '../../../test/support/thorough.ts'
 import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
 import { cut, streamed } from './fixtures/parse-in-chunks.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
@@ -19,7 +20,7 @@ test.each(callWriters)('calls written as $format are read back', (writer) => {
       expect(written).toEqual(expectedCalls(given))
       expect([text.trim(), isWhole]).toEqual([before.trim(), true])
     }),
-    { numRuns: 1_000 },
+    { numRuns: isThorough ? 1_000 : 250 },
   )
 })
 
