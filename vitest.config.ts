@@ -44,12 +44,13 @@ const TIMED_FLOWS = [
 ].map((name) => `test/flows/${name}.test.ts`)
 
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
+const CONTRACT_TESTS = ['test/contract/**/*.test.ts']
 const API_TESTS = ['test/api/**/*.test.ts']
 
 /** Tests with fake timers, and tests of their process, such as its memory: what other files have left in it would disturb them. */
 const needsOwnProcess = (file: string) =>
   /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd|errorsPage/.test(readFileSync(file, 'utf8'))
-const ISOLATED_UNIT_TESTS = globSync(UNIT_TESTS).filter(needsOwnProcess)
+const ISOLATED_UNIT_TESTS = globSync([...UNIT_TESTS, ...CONTRACT_TESTS]).filter(needsOwnProcess)
 const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
 const THOROUGH_TESTS = globSync(UNIT_TESTS).filter((file) =>
   readFileSync(file, 'utf8').includes('isThorough'),
@@ -85,7 +86,8 @@ export default defineConfig({
           ...patient(180_000),
           name: 'contract',
           isolate: false,
-          include: ['test/contract/**/*.test.ts'],
+          include: CONTRACT_TESTS,
+          exclude: ISOLATED_UNIT_TESTS,
         },
       },
       {
