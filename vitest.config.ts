@@ -3,8 +3,12 @@ import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-/** The default of one second is too short for a busy machine. */
-const expectation = { poll: { timeout: 15_000 } }
+/** For a busy machine: the default of an expectation that polls is one second. */
+const patient = (limitMs: number) => ({
+  expect: { poll: { timeout: 15_000 } },
+  testTimeout: limitMs,
+  hookTimeout: limitMs,
+})
 
 // Threads and commands of tests share a compile cache inside the repository.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('./node_modules/.cache/weir-tests', import.meta.url))
@@ -28,134 +32,117 @@ const source = {
   ssr: { resolve: { conditions: ['weir-source'] } },
 }
 
-/** Flows that measure seconds or less, or load the whole machine: they run one by one, after everything else. */
-const FLOWS_ALONE = [
+/** Flows that measure seconds or less: they run two at a time, after everything else. */
+const TIMED_FLOWS = [
   'chaos',
-  'faults',
   'mesh-membership',
   'mesh-routing',
   'mesh-serving',
   'mesh-signals',
   'mesh-writes',
   'shared-limits',
-  'wasm-versions-load',
 ].map((name) => `test/flows/${name}.test.ts`)
 
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
+const CONTRACT_TESTS = ['test/contract/**/*.test.ts']
 const API_TESTS = ['test/api/**/*.test.ts']
 
 /** Tests with fake timers, and tests of their process, such as its memory: what other files have left in it would disturb them. */
 const needsOwnProcess = (file: string) =>
   /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd|errorsPage/.test(readFileSync(file, 'utf8'))
-const ISOLATED_UNIT_TESTS = globSync(UNIT_TESTS).filter(needsOwnProcess)
+const ISOLATED_UNIT_TESTS = globSync([...UNIT_TESTS, ...CONTRACT_TESTS]).filter(needsOwnProcess)
 const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
+const THOROUGH_TESTS = globSync(UNIT_TESTS).filter((file) =>
+  readFileSync(file, 'utf8').includes('isThorough'),
+)
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // More than the cores of a small machine, because tests wait for timeouts, processes and sockets for half of their time.
+    maxWorkers: 4,
     projects: [
       {
         ...source,
         test: {
+          ...patient(180_000),
           name: 'unit',
           // Importing the modules once per worker halves the time of these many small files; none depends on a fresh module.
           isolate: false,
-          expect: expectation,
-          // Property tests are slow on a busy machine.
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
           include: UNIT_TESTS,
           exclude: ISOLATED_UNIT_TESTS,
         },
       },
       {
         ...source,
-        test: {
-          name: 'unit-isolated',
-          include: ISOLATED_UNIT_TESTS,
-          expect: expectation,
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
-        },
+        test: { ...patient(180_000), name: 'unit-isolated', include: ISOLATED_UNIT_TESTS },
+      },
+      {
+        ...source,
+        test: { ...patient(180_000), name: 'architecture', include: ['test/architecture/**/*.test.ts'] },
       },
       {
         ...source,
         test: {
-          name: 'architecture',
-          include: ['test/architecture/**/*.test.ts'],
-          expect: expectation,
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
-        },
-      },
-      {
-        ...source,
-        test: {
+          ...patient(180_000),
           name: 'contract',
-          include: ['test/contract/**/*.test.ts'],
-          expect: expectation,
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
+          isolate: false,
+          include: CONTRACT_TESTS,
+          exclude: ISOLATED_UNIT_TESTS,
         },
       },
       {
         ...source,
         test: {
+          ...patient(180_000),
           name: 'api',
           // Importing the gateway and compiling its schemas once per process is a fifth of the whole.
           isolate: false,
           include: API_TESTS,
           exclude: ISOLATED_API_TESTS,
           pool: 'forks',
-          expect: expectation,
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
+        },
+      },
+      {
+        ...source,
+        test: { ...patient(180_000), name: 'api-isolated', include: ISOLATED_API_TESTS, pool: 'forks' },
+      },
+      {
+        test: {
+          ...patient(600_000),
+          // Third-party clients and engines that are installed separately; `npm run test:real`.
+          name: 'real',
+          include: ['test/real/**/*.test.ts'],
+          pool: 'forks',
         },
       },
       {
         ...source,
         test: {
-          name: 'api-isolated',
-          include: ISOLATED_API_TESTS,
-          pool: 'forks',
-          expect: expectation,
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
+          ...patient(600_000),
+          // Files of `unit` with all their variants.
+          name: 'real-unit',
+          include: THOROUGH_TESTS,
+          env: { WEIR_TEST_THOROUGH: '1' },
         },
       },
       {
         test: {
-          // Third-party clients and engines that are installed separately; `npm run test:real`.
-          name: 'real',
-          include: ['test/real/**/*.test.ts'],
-          pool: 'forks',
-          expect: expectation,
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
-        },
-      },
-      {
-        test: {
+          ...patient(600_000),
           // The built command with real clients; no test depends on speed.
           name: 'usage',
           include: ['test/usage/**/*.test.ts', 'test/flows/**/*.test.ts'],
-          exclude: FLOWS_ALONE,
+          exclude: TIMED_FLOWS,
           pool: 'forks',
-          expect: expectation,
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
         },
       },
       {
         test: {
+          ...patient(300_000),
           name: 'flows',
-          include: FLOWS_ALONE,
-          maxWorkers: 1,
+          include: TIMED_FLOWS,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
           pool: 'forks',
-          expect: expectation,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
         },
       },
     ],

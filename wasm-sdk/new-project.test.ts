@@ -12,6 +12,7 @@ import { LANGUAGES, type LibraryLanguage } from '../plugins/wasm/project/build-r
 import { newProject } from '../plugins/wasm/project/new-project.ts'
 import { checkModule } from '../plugins/wasm/testing/conformance.ts'
 import { readCases, runCase } from '../plugins/wasm/testing/run-cases.ts'
+import { isThorough } from '../test/support/thorough.ts'
 import { ATTACH_POINTS } from './abi.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 
@@ -24,7 +25,10 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true }))
 
-describe.each(LANGUAGES)('in %s', (language) => {
+/** The others take minutes to compile. */
+const QUICK_LANGUAGES = ['assemblyscript', 'wat'] as const
+
+describe.each(isThorough ? LANGUAGES : QUICK_LANGUAGES)('in %s', (language) => {
   test(
     'works as it is',
     async ({ skip }) => {

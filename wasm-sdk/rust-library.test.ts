@@ -7,6 +7,7 @@ import { buildModule } from '../plugins/wasm/project/build.ts'
 import { newProject } from '../plugins/wasm/project/new-project.ts'
 import { toInput } from '../plugins/wasm/testing/case-input.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
+import { isThorough } from '../test/support/thorough.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 
 const SOURCE = `use weir_sdk::{Action, Description, Request, Result};
@@ -20,7 +21,7 @@ fn handle(request: &Request) -> Result<Action> {
 }
 `
 
-test(
+test.runIf(isThorough)(
   'instances are shared where the module says so; a panic fails the call, and text and line are in the log',
   async ({ skip }) => {
     const directory = await mkdtemp(join(tmpdir(), 'weir-panic-'))

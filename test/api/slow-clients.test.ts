@@ -64,7 +64,8 @@ function slowly(parts: readonly string[]): Promise<{ bytes: number; head: string
   })
 }
 
-test('a client may pause during its upload, and before it reads, for longer than the server library allows', async () => {
+// The slow clients are slow at the same time.
+test.concurrent('a client may pause during its upload, and before it reads, for longer than the server library allows', async () => {
   const [upload, reader] = await Promise.all([
     slowly(['POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345', '67890']),
     slowly(['GET /long HTTP/1.1\r\nHost: a\r\n\r\n']),
@@ -73,9 +74,26 @@ test('a client may pause during its upload, and before it reads, for longer than
   expect(reader.bytes).toBeGreaterThan(LONG.length)
 }, 180_000)
 
-test('a stream may be silent for longer than the server library allows, without a heartbeat', async () => {
+test.concurrent('a stream may be silent for longer than the server library allows, without a heartbeat', async () => {
   const reply = await fetch(`${gateway.url}/silent`)
   expect(await reply.text()).toBe('data: first\n\ndata: last\n\n')
+})
+
+test.concurrent.each([
+  ['stops in it', false],
+  ['drips on', true],
+])('a refused body is not waited for without an end: a client that %s reads 413', async (_how, drips) => {
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(`POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${LONG.length}\r\n\r\n`)
+  socket.write(LONG.subarray(0, 2_000_000))
+  const drip = setInterval(() => drips && socket.writable && socket.write('x'.repeat(1_000)), 50)
+  try {
+    const [data] = await once(socket, 'data', { signal: AbortSignal.timeout(30_000) })
+    expect(String(data)).toMatch(/^HTTP\/1\.1 413 /)
+  } finally {
+    clearInterval(drip)
+    socket.destroy()
+  }
 })
 
 test.each([
@@ -99,23 +117,6 @@ test('a client that reads only after sending its long body reads 413 too', async
     socket.write(LONG, () => resolve())
   })
   expect((await socket.toArray()).join('')).toMatch(/^HTTP\/1\.1 413 /)
-})
-
-test.each([
-  ['stops in it', false],
-  ['drips on', true],
-])('a refused body is not waited for without an end: a client that %s reads 413', async (_how, drips) => {
-  const socket = connect(gateway.port, '127.0.0.1')
-  socket.write(`POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${LONG.length}\r\n\r\n`)
-  socket.write(LONG.subarray(0, 2_000_000))
-  const drip = setInterval(() => drips && socket.writable && socket.write('x'.repeat(1_000)), 50)
-  try {
-    const [data] = await once(socket, 'data', { signal: AbortSignal.timeout(30_000) })
-    expect(String(data)).toMatch(/^HTTP\/1\.1 413 /)
-  } finally {
-    clearInterval(drip)
-    socket.destroy()
-  }
 })
 
 test('a compressed body is rejected with 415 and accept-encoding', async () => {

@@ -1,18 +1,16 @@
 /** The redaction example leaks nothing: any route, streamed or not, any kind of worker, any cut of the text; the store included. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { WebSocket } from 'ws'
-import { buildModule } from '../../plugins/wasm/project/build.ts'
+import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type Said, TextWorkers, WORKER_KINDS, type WorkerKind } from '../support/text-workers.ts'
 
 const SECRETS = ['sk-live-42', 'Zü"rich😀']
 const MASK = '[redacted]'
-const SETUP_MS = 300_000
 
 let folder: string
 let workers: TextWorkers
@@ -20,9 +18,7 @@ let gateway: TestGateway
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'weir-redaction-'))
-  const directory = fileURLToPath(new URL('../../examples/wasm-redact-stream', import.meta.url))
-  const built = await buildModule({ directory, outFile: join(folder, 'redact.wasm') })
-  if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
+  await writeFile(join(folder, 'redact.wasm'), await builtModule('examples/wasm-redact-stream'))
   workers = await TextWorkers.start()
   const module = {
     name: 'redact',
@@ -58,7 +54,7 @@ beforeAll(async () => {
     },
     { timeout: 60_000, interval: 20 },
   )
-}, SETUP_MS)
+}, BUILD_LIMIT_MS)
 
 afterAll(async () => {
   await gateway?.stop()

@@ -1,30 +1,24 @@
 /** The example modules, built from their sources, in a real gateway before a scripted worker. */
 
 import { createHash } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { buildModule } from '../../plugins/wasm/project/build.ts'
+import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { chatChunks } from '../support/engine-shape.ts'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
-/** Compilers share a loaded machine with other tests. */
-const BUILD_LIMIT_MS = 300_000
 const EXAMPLES = ['auth', 'errors', 'rate-limit', 'redact-request', 'redact-stream', 'trace-headers'] as const
 
 let folder: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'weir-examples-'))
-  for (const example of EXAMPLES) {
-    const directory = fileURLToPath(new URL(`../../examples/wasm-${example}`, import.meta.url))
-    const built = await buildModule({ directory, outFile: join(folder, `${example}.wasm`) })
-    if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
-  }
+  for (const example of EXAMPLES)
+    await writeFile(join(folder, `${example}.wasm`), await builtModule(`examples/wasm-${example}`))
 }, BUILD_LIMIT_MS)
 afterAll(() => rm(folder, { recursive: true }))
 

@@ -1,28 +1,17 @@
 /** Modules at OnText: placements, chains, failures and which routes they affect. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildModule } from '../../plugins/wasm/project/build.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { withSection } from '../fixtures/wasm/guest-build.ts'
 import { tinyModule } from '../fixtures/wasm/tiny-module.ts'
 import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
-const SETUP_MS = 300_000
-let folder: string
 let redactor: Uint8Array
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'weir-text-'))
-  const directory = fileURLToPath(new URL('../../examples/wasm-redact-stream', import.meta.url))
-  const built = await buildModule({ directory, outFile: join(folder, 'redact.wasm') })
-  if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
-  redactor = await readFile(join(folder, 'redact.wasm'))
-}, SETUP_MS)
-afterAll(() => rm(folder, { recursive: true }))
+  redactor = await builtModule('examples/wasm-redact-stream')
+}, BUILD_LIMIT_MS)
 
 let copies = 0
 

@@ -5,10 +5,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { buildModule } from '../../plugins/wasm/project/build.ts'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
+import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { startToolServer, type ToolServer } from '../support/mcp/tool-server.ts'
 import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
@@ -20,10 +20,8 @@ afterEach(async () => {
 const folder = mkdtempSync(join(tmpdir(), 'weir-tool-guard-'))
 const file_path = join(folder, 'guard.wasm')
 beforeAll(async () => {
-  const directory = fileURLToPath(new URL('../../examples/wasm-tool-guard', import.meta.url))
-  const built = await buildModule({ directory, outFile: file_path })
-  if (!built.isOk) throw new Error(built.problem)
-}, 300_000)
+  writeFileSync(file_path, await builtModule('examples/wasm-tool-guard'))
+}, BUILD_LIMIT_MS)
 afterAll(() => rmSync(folder, { recursive: true }))
 
 async function guarded(

@@ -1,10 +1,10 @@
 /** A routing policy as a module in the built gateway: both data threads use its picks, and a failing module is suspended. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { buildModule } from '../../plugins/wasm/project/build.ts'
+import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
 import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
 import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
@@ -13,10 +13,8 @@ const CHAT = 'POST /v1/chat/completions'
 const folder = mkdtempSync(join(tmpdir(), 'weir-pick-'))
 const file_path = join(folder, 'teams.wasm')
 beforeAll(async () => {
-  const directory = fileURLToPath(new URL('../../examples/wasm-pick-team', import.meta.url))
-  const built = await buildModule({ directory, outFile: file_path })
-  if (!built.isOk) throw new Error(built.problem)
-}, 300_000)
+  writeFileSync(file_path, await builtModule('examples/wasm-pick-team'))
+}, BUILD_LIMIT_MS)
 const guests = new GuestFolder()
 afterAll(() => {
   rmSync(folder, { recursive: true })

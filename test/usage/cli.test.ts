@@ -1,8 +1,6 @@
 /** The built command as an operator types it: output, error messages and exit codes. */
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -29,24 +27,6 @@ const weir = (args: readonly string[], env?: Record<string, string>): Promise<Co
   runCommand(args, env).ended
 
 describe('weir serve', () => {
-  test('fails at once if a port is in use, and names the flag', async () => {
-    const other = createServer().listen(0, '127.0.0.1')
-    await once(other, 'listening')
-    const { port } = other.address() as { port: number }
-    try {
-      for (const flag of ['--port', '--metrics-port']) {
-        const ports = { '--port': '0', '--metrics-port': '0', [flag]: String(port) }
-        const end = await weir(['serve', ...Object.entries(ports).flat()])
-        expect(end.code).toBe(1)
-        expect(end.stderr).toContain(String(port))
-        expect(end.stderr).toContain(`choose another one with ${flag}`)
-        expect(end.stderr).not.toMatch(/\n\s+at /)
-      }
-    } finally {
-      other.close()
-    }
-  })
-
   test('fails on the port of another gateway, although SO_REUSEPORT would allow it', async () => {
     const gateway = await startBuiltGateway()
     const end = await weir(['serve', '--port', String(gateway.port), '--metrics-port', '0'])

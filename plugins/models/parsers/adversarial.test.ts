@@ -1,4 +1,5 @@
 /** Invalid and nearly valid tool calls, in every format and for any split of the text. */
+import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
 import { examples } from '../../../test/support/parsers/examples.ts'
 import { reasoned, streamed, whole } from '../../../test/support/parsers/parse-in-chunks.ts'
@@ -52,17 +53,22 @@ const corpus: readonly string[] = [
   '<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜end▁of▁sentence｜>',
 ]
 
+/** As `toEqual`, which takes most of the time when it runs for every split. */
+function expectEqual(actual: unknown, expected: unknown, text: string): void {
+  if (!isDeepStrictEqual(actual, expected)) expect(actual, text).toEqual(expected)
+}
+
 test.each(toolFormats.map(({ name }) => name))(
   'the result of %s does not depend on the split of the text',
   (name) => {
     for (const text of corpus) {
       whole(name, text)
       const direct = streamed(name, [text], { dropsTrailing: false })
-      expect(streamed(name, text.split(''), { dropsTrailing: false }), text).toEqual(direct)
-      for (let at = 1; at < text.length; at++)
-        expect(streamed(name, [text.slice(0, at), text.slice(at)], { dropsTrailing: false }), text).toEqual(
-          direct,
-        )
+      expectEqual(streamed(name, text.split(''), { dropsTrailing: false }), direct, text)
+      for (let at = 1; at < text.length; at++) {
+        const halves = [text.slice(0, at), text.slice(at)]
+        expectEqual(streamed(name, halves, { dropsTrailing: false }), direct, text)
+      }
     }
   },
 )
@@ -73,7 +79,7 @@ test.each(reasoningFormats.map(({ name }) => name))(
     for (const text of corpus) {
       const direct = reasoned(name, [text])
       for (let at = 1; at < text.length; at++)
-        expect(reasoned(name, [text.slice(0, at), text.slice(at)]), text).toEqual(direct)
+        expectEqual(reasoned(name, [text.slice(0, at), text.slice(at)]), direct, text)
     }
   },
 )
@@ -85,7 +91,7 @@ test.each(withCalls)('$format, $input truncated at any place', ({ format, input,
   for (let end = 0; end < input.length; end++) {
     const text = input.slice(0, end)
     const direct = streamed(format, [text], { tools })
-    expect(streamed(format, [...text], { tools })).toEqual(direct)
+    expectEqual(streamed(format, [...text], { tools }), direct, text)
     const { text: rest, calls } = whole(format, text, { tools })
     for (const [, written] of calls) JSON.parse(written)
     // Formats with markup frames do not return the frames as text.

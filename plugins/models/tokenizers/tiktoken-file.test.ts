@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openFrom } from '../../../test/support/loaded-tokenizer.ts'
+import { isThorough } from '../../../test/support/thorough.ts'
 import { partFolder, tokenizerFixture } from '../../../test/support/tokenizer-parts.ts'
 import { StoppingDecoder } from './id-decoder.ts'
 import { readTiktoken } from './tiktoken-file.ts'
@@ -22,7 +23,7 @@ interface Tiktoken {
 }
 
 describe.skipIf(part === '')('with tiktoken', () => {
-  test.each(['cl100k_base', 'o200k_base'])(
+  test.each(isThorough ? ['cl100k_base', 'o200k_base'] : ['cl100k_base'])(
     '%s',
     async (name) => {
       const require = createRequire(import.meta.url)

@@ -1,9 +1,9 @@
 /**
- * The steps of the Dockerfile without a daemon, in folders instead of images, and what the systemd unit runs.
- * Only `npm ci` is replaced: by a link to the packages that are installed here.
+ * The steps of the Dockerfile without a daemon, in folders instead of images. Only `npm ci` is replaced: by a link to the
+ * packages that are installed here.
  */
 import { execFile, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -112,66 +112,4 @@ test('the image holds production packages, runs as an unprivileged user, and pas
   await run(check, checkArgs, inImage)
   await gateway.stop()
   await expect(run(check, checkArgs, inImage)).rejects.toMatchObject({ code: 1 })
-}, 120_000)
-
-/** Acts as systemd: binds the notify socket and reads its messages. */
-const MANAGER = `
-import socket, sys
-socket_ = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-socket_.bind(sys.argv[1])
-print('bound', flush=True)
-while True:
-    print(socket_.recv(4096).decode().replace('\\n', ' '), flush=True)
-`
-const missing = ['python3', 'systemd-notify'].filter(
-  (program) => !PATH.split(delimiter).some((folder) => existsSync(join(folder, program))),
-)
-if (missing.length > 0)
-  console.warn(`skipped: the unit of systemd, since there is no ${missing.join(', no ')}`)
-
-const hasAnalyzer = PATH.split(delimiter).some((folder) => existsSync(join(folder, 'systemd-analyze')))
-
-test.skipIf(!hasAnalyzer)('systemd-analyze reports no error in the unit and a low exposure', async () => {
-  const folder = makeFolder()
-  const file = join(folder, 'weir.service')
-  const unit = readFileSync(join(ROOT, 'examples/systemd/weir.service'), 'utf8')
-  // Programs of the unit must exist for the check; those of this test do.
-  writeFileSync(file, unit.replaceAll('/usr/bin/node', process.execPath))
-  expect(await run('systemd-analyze', ['verify', file])).toMatchObject({ stdout: '', stderr: '' })
-  await run('systemd-analyze', ['security', '--offline=true', '--threshold=25', file])
 })
-
-test.skipIf(missing.length > 0)(
-  'systemd is notified once the gateway is ready, and again when it stops',
-  async () => {
-    const unit = readFileSync(join(ROOT, 'examples/systemd/weir.service'), 'utf8')
-    expect(unit).toMatch(/^Type=notify$/m)
-    expect(unit).toMatch(/^NotifyAccess=all$/m)
-    const socket = join(makeFolder(), 'notify')
-    const manager = new RunningCommand(
-      spawn('python3', ['-c', MANAGER, socket], { stdio: ['ignore', 'pipe', 'pipe'] }),
-    )
-    await manager.line(/^bound$/)
-    const port = String(await freePort())
-    const env = {
-      PATH,
-      WEIR_PORT: port,
-      WEIR_METRICS_PORT: '0',
-      WEIR_API_KEY: 'a-key',
-      NOTIFY_SOCKET: socket,
-    }
-    const start = unit.match(/^ExecStart=\S+ \S+ (.*) --config \S+$/m)?.[1] as string
-    const child = spawn('node', [join(ROOT, 'dist/plugins/cli.js'), ...start.split(' ')], {
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const gateway = new RunningCommand(child)
-    await manager.line(/READY=1/)
-    expect((await fetch(`http://127.0.0.1:${port}/liveness`)).status).toBe(200)
-    gateway.signal('SIGTERM')
-    await manager.line(/STOPPING=1/)
-    await gateway.stop()
-    manager.signal('SIGKILL')
-  },
-  180_000,
-)
