@@ -1,5 +1,5 @@
 /** The calls of a model turn, the results of those that are not run, and the messages of a turn: the history with the current tool names, then what each iteration adds. */
-import type { CallOrigin, ChatMessage, ContentPart, NativeAnswer, NativeObject } from '#kernel'
+import type { CalledTool, ChatMessage, ContentPart, NativeAnswer, NativeObject } from '#kernel'
 import { safeName } from '../tools/exposed-names.ts'
 import type { OfferedTool, OfferedTools } from './offered-tools.ts'
 
@@ -71,7 +71,7 @@ export function refusalOf({ id, name, route }: ModelCall): ToolAnswer | null {
 /** Renames earlier calls of gateway tools to the current names of these tools. */
 export function renameHistory(
   messages: readonly ChatMessage[],
-  origins: ReadonlyMap<string, CallOrigin>,
+  origins: ReadonlyMap<string, CalledTool>,
   offered: OfferedTools,
 ): ChatMessage[] {
   if (origins.size === 0) return [...messages]
@@ -87,7 +87,7 @@ export function renameHistory(
 }
 
 /** Exposed name of a tool; a name derived from its origin if it no longer exists. */
-export function currentName(origin: CallOrigin, offered: OfferedTools): string {
+export function currentName(origin: CalledTool, offered: OfferedTools): string {
   const found = offered.findOrigin(origin)
   return found?.exposedName ?? safeName(origin.kind === 'mcp' ? origin.name : origin.type)
 }
