@@ -1,6 +1,6 @@
 /** Tools that the gateway runs for a request: who runs them, and the request in the form of the tool loop. */
 import {
-  type CallOrigin,
+  type CalledTool,
   Generations,
   type Host,
   type LoopToolChoice,
@@ -98,8 +98,8 @@ export function toLoopChoice({ tool_choice: choice, tools }: MessagesRequest): L
 }
 
 /** Servers of the calls that the gateway ran in earlier turns, by call id. */
-export function callOrigins({ messages }: MessagesRequest): Map<string, CallOrigin> {
-  const origins = new Map<string, CallOrigin>()
+export function callOrigins({ messages }: MessagesRequest): Map<string, CalledTool> {
+  const origins = new Map<string, CalledTool>()
   for (const { content } of messages) {
     if (typeof content === 'string') continue
     for (const block of content) {

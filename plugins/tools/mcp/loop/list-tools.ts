@@ -1,11 +1,11 @@
 /** Lists the tools of all servers of a turn in parallel, and reports them in the order of the request. */
 import { createHash } from 'node:crypto'
 import type { ListedServer, ListedTool } from '#kernel'
+import type { TurnOutput } from '#shared'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
 import type { ServerWithTools } from './offered-tools.ts'
-import type { TurnOutput } from './turn-output.ts'
 
 /** @throws connect_mcp_server_failed, internal_tools_failed (424) at the first server that fails; no further events follow */
 export async function listTools(

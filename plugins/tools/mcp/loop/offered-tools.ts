@@ -2,7 +2,6 @@
 import type {
   BuiltInType,
   CalledTool,
-  CallOrigin,
   ChatTool,
   ListedTool,
   LoopToolChoice,
@@ -78,7 +77,7 @@ export class OfferedTools {
   }
 
   /** The tool of an earlier call or of an approval; undefined if the turn no longer has it. */
-  findOrigin(origin: CallOrigin): OfferedTool | undefined {
+  findOrigin(origin: CalledTool): OfferedTool | undefined {
     return this.#byOrigin.get(originKey(origin))
   }
 
@@ -143,7 +142,7 @@ function toChatTool({ exposedName, called, server, tool }: OfferedTool): ChatToo
 }
 
 /** Labels are case-insensitive. */
-function originKey(origin: CallOrigin): string {
+function originKey(origin: CalledTool): string {
   return origin.kind === 'built_in' ? origin.type : JSON.stringify([origin.label.toLowerCase(), origin.name])
 }
 

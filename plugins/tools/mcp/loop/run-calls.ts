@@ -1,6 +1,6 @@
 /** Runs the calls of one model turn and those that a client has approved, several in parallel, and reports them in order. */
 import type { ApprovalAnswer, ChatMessage, TextEditors, TextStream, ToolCallResult } from '#kernel'
-import { editTexts } from '#shared'
+import { editTexts, type TurnOutput } from '#shared'
 import type { OfferedTool, OfferedTools } from './offered-tools.ts'
 import type { Caller, RanCall, ToolRunner } from './run-tool.ts'
 import {
@@ -11,7 +11,6 @@ import {
   TOOL_NOT_AVAILABLE,
   type ToolAnswer,
 } from './turn-messages.ts'
-import type { TurnOutput } from './turn-output.ts'
 
 const CUT: ToolCallResult = {
   status: 'incomplete',

@@ -17,7 +17,7 @@ import {
   type ToolLoopListener,
   type ToolTurn,
 } from '#kernel'
-import { addUsage } from '#shared'
+import { addUsage, TurnOutput } from '#shared'
 import type { McpConfig } from '../config.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
@@ -34,7 +34,6 @@ import {
   toAssistantMessage,
   toToolMessages,
 } from './turn-messages.ts'
-import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
 
 export interface TurnParts {

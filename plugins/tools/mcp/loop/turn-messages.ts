@@ -1,5 +1,6 @@
 /** The calls of a model turn, the results of those that are not run, and the messages of a turn: the history with the current tool names, then what each iteration adds. */
-import type { CallOrigin, ChatMessage, ContentPart, NativeAnswer, NativeObject } from '#kernel'
+import type { CalledTool, ChatMessage, ContentPart, NativeAnswer, NativeObject } from '#kernel'
+import type { ItemCall } from '#shared'
 import { safeName } from '../tools/exposed-names.ts'
 import type { OfferedTool, OfferedTools } from './offered-tools.ts'
 
@@ -12,21 +13,8 @@ export type CallRoute =
   | { readonly kind: 'gateway' | 'approval'; readonly tool: OfferedTool }
   | { readonly kind: 'refused'; readonly reason: 'unknown' | 'limit' | 'approval' }
 
-export interface ModelCall {
-  /** Id from the model, made unique within the turn. */
-  readonly id: string
-  /** As the model wrote it. */
-  readonly name: string
-  readonly route: CallRoute
-  /** Index of the output item; null for calls hidden from clients, and for approvals before they are requested. */
-  index: number | null
-  argumentText: string
-  isWhole: boolean
-  /** As of the generation's event. */
-  members: NativeObject | undefined
-  /** As of the generation's event. */
-  readonly extraContent: NativeObject | undefined
-}
+/** Its index is null if it is hidden from clients, and until its approval is requested. */
+export type ModelCall = ItemCall<CallRoute>
 
 /** Output of the model in one iteration. */
 export interface ModelTurn {
@@ -71,7 +59,7 @@ export function refusalOf({ id, name, route }: ModelCall): ToolAnswer | null {
 /** Renames earlier calls of gateway tools to the current names of these tools. */
 export function renameHistory(
   messages: readonly ChatMessage[],
-  origins: ReadonlyMap<string, CallOrigin>,
+  origins: ReadonlyMap<string, CalledTool>,
   offered: OfferedTools,
 ): ChatMessage[] {
   if (origins.size === 0) return [...messages]
@@ -87,7 +75,7 @@ export function renameHistory(
 }
 
 /** Exposed name of a tool; a name derived from its origin if it no longer exists. */
-export function currentName(origin: CallOrigin, offered: OfferedTools): string {
+export function currentName(origin: CalledTool, offered: OfferedTools): string {
   const found = offered.findOrigin(origin)
   return found?.exposedName ?? safeName(origin.kind === 'mcp' ? origin.name : origin.type)
 }

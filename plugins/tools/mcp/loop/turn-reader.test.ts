@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent, ToolLoopEvent } from '#kernel'
+import { TurnOutput } from '#shared'
 import type { CallRoute } from './turn-messages.ts'
 import { toAssistantMessage } from './turn-messages.ts'
-import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
 
 const tool = (isHidden: boolean) =>

@@ -1,7 +1,7 @@
 /**
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  */
-import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
+import type { BuiltInType, CalledTool, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
@@ -16,7 +16,7 @@ type Part = { readonly type: string; readonly [member: string]: unknown }
 export interface PromptMessages {
   readonly messages: readonly ChatMessage[]
   /** Calls in the history that the gateway ran, by id. */
-  readonly origins: ReadonlyMap<string, CallOrigin>
+  readonly origins: ReadonlyMap<string, CalledTool>
   /** Items of reasoning that are not in the messages, because their encrypted content could not be opened. */
   readonly droppedReasoning: number
 }
@@ -39,7 +39,7 @@ export function toMessages(
 
 class MessageBuilder {
   readonly #messages: ChatMessage[] = []
-  readonly #origins = new Map<string, CallOrigin>()
+  readonly #origins = new Map<string, CalledTool>()
   readonly #unsealer: Unsealer
   readonly #isNative: boolean
   /** Ids of calls so far: some engines number calls from 0 in each turn. */
@@ -176,7 +176,7 @@ class MessageBuilder {
     if (!isAdded) throw responsesErrors.orphan_tool_output.with({ param: 'input' }, callId)
   }
 
-  #addRun(item: HistoryItem, origin: CallOrigin): void {
+  #addRun(item: HistoryItem, origin: CalledTool): void {
     const said = item._modelText ?? (item.output || errorText(item.error))
     const id = this.#assistant().addCall(item.id, String(item.name), String(item.arguments))
     this.#origins.set(id, origin)
@@ -195,7 +195,7 @@ class MessageBuilder {
   }
 
   /** Omits calls whose result was not stored. */
-  #addBuiltIn(item: HistoryItem, type: Extract<CallOrigin, { kind: 'built_in' }>['type']): void {
+  #addBuiltIn(item: HistoryItem, type: BuiltInType): void {
     if (typeof item._modelText !== 'string') return
     const id = this.#assistant().addCall(item.id, type, String(item._arguments ?? '{}'))
     this.#origins.set(id, { kind: 'built_in', type })

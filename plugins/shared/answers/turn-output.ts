@@ -26,6 +26,10 @@ export class TurnOutput {
     this.#isSilent = true
   }
 
+  get hasItems(): boolean {
+    return this.#indexes > 0
+  }
+
   /** Index of the next output item. */
   nextIndex(): number {
     return this.#indexes++
