@@ -38,6 +38,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   isOver = false
   attemptedAtMs = 0
   byteAtMs = -1
+  place = -1
   readonly call: Call
   readonly #handler: CallHandler
   readonly parts: CallParts

@@ -22,7 +22,7 @@ afterEach(() => {
 })
 
 function open(slot: number, isPaused = false) {
-  const stream = { slot, isPaused, attemptedAtMs: performance.now(), byteAtMs: -1 }
+  const stream = { slot, isPaused, attemptedAtMs: performance.now(), byteAtMs: -1, place: -1 }
   streams.add(stream)
   return stream
 }
@@ -37,6 +37,13 @@ test('a stream without a byte for stallMs is reported each second until it ends'
   vi.advanceTimersByTime(5_000)
   expect(reports.seen).toHaveLength(2)
   expect(vi.getTimerCount()).toBe(0)
+})
+
+test('streams that end in any order leave the others watched', () => {
+  const [first, second, , fourth] = [1, 2, 3, 4].map((slot) => open(slot))
+  for (const stream of [second, fourth, first, second]) streams.remove(stream)
+  vi.advanceTimersByTime(5_500)
+  expect(reports.seen).toEqual(['stall 3'])
 })
 
 test('progress of another stream of the worker prevents it, new streams do not', () => {

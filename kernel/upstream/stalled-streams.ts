@@ -5,6 +5,8 @@ import type { StallReports } from '../balance/worker-balance.ts'
 const CHECK_MS = 1_000
 
 export interface WatchedStream {
+  /** Place in the list, maintained by the list; -1: not in it. */
+  place: number
   readonly slot: number
   /** Start of its attempt, `performance.now()`. */
   readonly attemptedAtMs: number
@@ -17,7 +19,11 @@ export interface WatchedStream {
 export class StalledStreams {
   /** Time of the last check: a clock that costs nothing per chunk. */
   nowMs = performance.now()
-  readonly #open = new Set<WatchedStream>()
+  /**
+   * Not a Set: its tables, replaced every few hundred streams, would each keep the next one and the streams in it from the
+   * garbage collector of young objects. bench: relay-sse
+   */
+  readonly #open: WatchedStream[] = []
   readonly #reports: StallReports
   #timer: NodeJS.Timeout | null = null
 
@@ -26,14 +32,20 @@ export class StalledStreams {
   }
 
   add(stream: WatchedStream): void {
-    this.#open.add(stream)
+    stream.place = this.#open.push(stream) - 1
     if (this.#timer !== null) return
     this.nowMs = performance.now()
     this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
   }
 
   remove(stream: WatchedStream): void {
-    this.#open.delete(stream)
+    const { place } = stream
+    const last = this.#open.at(-1)
+    if (place < 0 || last === undefined) return
+    this.#open[place] = last
+    last.place = place
+    stream.place = -1
+    this.#open.pop()
   }
 
   close(): void {
@@ -42,7 +54,7 @@ export class StalledStreams {
   }
 
   #check(): void {
-    if (this.#open.size === 0) {
+    if (this.#open.length === 0) {
       this.close()
       return
     }
