@@ -1,7 +1,8 @@
 /** Drives the scheduler of one thread: promises for waiting requests, the timer, and wake-ups by other threads. */
 
 import type { QueueEntry, WaitOutcome } from '../permits/permit-queue.ts'
-import { type Scheduler, SchedulerEntry } from './scheduler.ts'
+import type { Scheduler } from './scheduler.ts'
+import { SchedulerEntry } from './scheduler-entry.ts'
 import type { SchedulerRules } from './scheduler-rules.ts'
 import type { SharedSlots } from './shared-slots.ts'
 

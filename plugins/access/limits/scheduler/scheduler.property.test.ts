@@ -1,7 +1,8 @@
 /** Random histories of schedulers on one and several threads, with invariants checked after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type RequestResult, Scheduler, SchedulerEntry } from './scheduler.ts'
+import { type RequestResult, Scheduler } from './scheduler.ts'
+import { SchedulerEntry } from './scheduler-entry.ts'
 import type { ClassRules, SchedulerRules } from './scheduler-rules.ts'
 import { SharedSlots } from './shared-slots.ts'
 

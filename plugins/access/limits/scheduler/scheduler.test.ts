@@ -1,7 +1,8 @@
 /** The scheduler's decisions one by one. */
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
-import { Scheduler, SchedulerEntry } from './scheduler.ts'
+import { Scheduler } from './scheduler.ts'
+import { SchedulerEntry } from './scheduler-entry.ts'
 import { reservedSlots, type SchedulerRules } from './scheduler-rules.ts'
 import { SharedSlots } from './shared-slots.ts'
 

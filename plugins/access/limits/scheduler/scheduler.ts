@@ -4,6 +4,7 @@
  * argument.
  */
 
+import { EntryList, type SchedulerEntry } from './scheduler-entry.ts'
 import { type SchedulerRules, SlotRules } from './scheduler-rules.ts'
 import { MAX_SLOTS, type SharedSlots } from './shared-slots.ts'
 
@@ -13,38 +14,6 @@ export type RequestResult = 'admitted' | 'waiting' | 'full'
 export interface SchedulerEvents {
   onPreemption(victim: number, by: number): void
   onStarvation(priority: number): void
-}
-
-/** Callbacks of an entry. */
-export interface EntryOwner {
-  /** Whether the request has not sent its first byte. */
-  isPreemptible(): boolean
-  onAdmitted(): void
-  /** The request must end and then call `Scheduler.end`. @param by class of the request that takes the slot, 0-based */
-  onPreempted(by: number): void
-  onTimedOut(): void
-}
-
-/** A request in the scheduler. */
-export class SchedulerEntry {
-  /** 0 is the most urgent. */
-  readonly priority: number
-  readonly owner: EntryOwner
-  state: 'new' | 'waiting' | 'running' | 'over' = 'new'
-  /** Start of the wait and its deadline, in milliseconds. */
-  sinceMs = 0
-  deadlineMs = 0
-  /** Admitted after its starvation time: not preempted. */
-  isProtected = false
-  /** Being preempted. */
-  isVictim = false
-  /** Position in the order of arrival over all threads. */
-  ticket = 0
-
-  constructor(priority: number, owner: EntryOwner) {
-    this.priority = priority
-    this.owner = owner
-  }
 }
 
 /** The request that gets the next free slot. */
@@ -58,17 +27,17 @@ interface Next {
 export class Scheduler {
   readonly #slots: SharedSlots
   readonly #events: SchedulerEvents
-  /** Requests of this thread by class, in order. */
-  readonly #queues: readonly Set<SchedulerEntry>[]
-  readonly #running: readonly Set<SchedulerEntry>[]
+  /** Requests of this thread, by class. */
+  readonly #queues: readonly EntryList[]
+  readonly #running: readonly EntryList[]
   #rules: SlotRules
 
   constructor(rules: SchedulerRules, slots: SharedSlots, events: SchedulerEvents) {
     this.#slots = slots
     this.#events = events
     this.#rules = new SlotRules(rules)
-    this.#queues = rules.classes.map(() => new Set())
-    this.#running = rules.classes.map(() => new Set())
+    this.#queues = rules.classes.map(() => new EntryList())
+    this.#running = rules.classes.map(() => new EntryList())
   }
 
   /** Whether requests wait on this thread. */
@@ -106,7 +75,7 @@ export class Scheduler {
     if (state === 'waiting') this.#leaveQueue(entry)
     entry.state = 'over'
     if (state === 'running') {
-      this.#running[priority].delete(entry)
+      this.#running[priority].remove(entry)
       this.#slots.release(priority)
       if (entry.isVictim) this.#slots.victimEnded()
     }
@@ -116,11 +85,14 @@ export class Scheduler {
   /** Ends the wait of requests past their deadline. */
   expire(nowMs: number): void {
     for (const queue of this.#queues) {
-      for (const entry of queue) {
-        if (entry.deadlineMs > nowMs) continue
-        this.#leaveQueue(entry)
-        entry.state = 'over'
-        entry.owner.onTimedOut()
+      for (let entry = queue.first; entry !== null; ) {
+        const { next } = entry
+        if (entry.deadlineMs <= nowMs) {
+          this.#leaveQueue(entry)
+          entry.state = 'over'
+          entry.owner.onTimedOut()
+        }
+        entry = next
       }
     }
   }
@@ -137,8 +109,8 @@ export class Scheduler {
         slots.wake(next.column)
         return
       }
-      const [head] = this.#queues[next.priority]
-      if (head === undefined) return
+      const head = this.#queues[next.priority].first
+      if (head === null) return
       // If another thread took the slot, the loop decides again.
       if (next.isPromoted ? this.#takeAny(next.priority) : this.#take(next.priority)) this.#admit(head, next)
     }
@@ -170,9 +142,9 @@ export class Scheduler {
   /** Admits every waiting request of this thread, when the scheduler is disabled. */
   admitAll(): void {
     this.#queues.forEach((queue, priority) => {
-      for (const entry of queue) {
+      while (queue.first !== null) {
         this.#slots.take(priority, () => true)
-        this.#admit(entry, { priority, column: this.#slots.column, isPromoted: false })
+        this.#admit(queue.first, { priority, column: this.#slots.column, isPromoted: false })
       }
     })
   }
@@ -197,17 +169,16 @@ export class Scheduler {
     entry.ticket = ticket
     entry.sinceMs = nowMs
     entry.deadlineMs = nowMs + this.#rules.classes[entry.priority].queueTimeoutMs
-    queue.add(entry)
+    queue.push(entry)
     this.#slots.touch(nowMs)
-    if (queue.size === 1) this.#slots.publishHead(entry.priority, ticket, nowMs)
+    if (queue.first === entry) this.#slots.publishHead(entry.priority, ticket, nowMs)
   }
 
   #leaveQueue(entry: SchedulerEntry): void {
     const queue = this.#queues[entry.priority]
-    queue.delete(entry)
+    queue.remove(entry)
     this.#slots.leaveQueue(entry.priority)
-    const [first] = queue
-    this.#slots.publishHead(entry.priority, first?.ticket ?? 0, first?.sinceMs ?? 0)
+    this.#slots.publishHead(entry.priority, queue.first?.ticket ?? 0, queue.first?.sinceMs ?? 0)
   }
 
   #admit(entry: SchedulerEntry, { priority, isPromoted }: Next): void {
@@ -220,7 +191,7 @@ export class Scheduler {
 
   #run(entry: SchedulerEntry): void {
     entry.state = 'running'
-    this.#running[entry.priority].add(entry)
+    this.#running[entry.priority].push(entry)
   }
 
   /** Preempts requests of lower classes, on this thread or on others. */
@@ -284,10 +255,8 @@ export class Scheduler {
   #findVictim(priority: number, nowMs: number): SchedulerEntry | null {
     if (this.available(priority) < 0 || this.#starving(nowMs) !== null) return null
     for (let lower = this.#running.length - 1; lower > priority; lower--) {
-      let newest: SchedulerEntry | null = null
-      for (const entry of this.#running[lower])
-        if (!entry.isVictim && !entry.isProtected && entry.owner.isPreemptible()) newest = entry
-      if (newest !== null) return newest
+      for (let entry = this.#running[lower].last; entry !== null; entry = entry.previous)
+        if (!entry.isVictim && !entry.isProtected && entry.owner.isPreemptible()) return entry
     }
     return null
   }
