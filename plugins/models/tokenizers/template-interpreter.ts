@@ -53,6 +53,8 @@ const REPEATABLE = new Set(['Identifier', 'MemberExpression', 'Held'])
 /** A part of a node that is evaluated already, before the engine evaluates the node. */
 const held = (value: Value): Node => ({ type: 'Held', value })
 
+const NAMED = new Set(['KeywordArgumentExpression', 'KeywordSpreadExpression'])
+
 type Arguments = readonly [places: readonly Value[], names: Names]
 const NO_ARGUMENTS: Arguments = [[], NO_NAMES]
 
@@ -64,11 +66,9 @@ interface Scope {
 }
 interface EngineInterpreter {
   evaluate(statement: unknown, scope: Scope): Value
-  evaluateBlock(statements: readonly Node[], scope: Scope): Value
-  evaluateArguments(args: readonly Node[], scope: Scope): Arguments
   run(program: unknown): Value
 }
-const EngineInterpreter = Interpreter as unknown as new (scope: Scope) => EngineInterpreter
+const EngineInterpreter: new (scope: Scope) => EngineInterpreter = Interpreter
 const EngineScope: new (parent?: Scope) => Scope = Environment
 
 /** Every expression and statement of a template passes through `evaluate`, also within the engine. */
@@ -87,7 +87,7 @@ export class TemplateInterpreter extends EngineInterpreter {
   }
 
   /** Output of statements outside of loops, such as those of a macro. */
-  override evaluateBlock(statements: readonly Node[], scope: Scope): Value {
+  #output(statements: unknown, scope: Scope): Value {
     const text = this.#block(statements, scope)
     if (this.#jump !== null) throw new Error(`${this.#jump.toLowerCase()} outside of a loop`)
     return toStringValue(text)
@@ -105,8 +105,11 @@ export class TemplateInterpreter extends EngineInterpreter {
     return text
   }
 
+  /** The engine gets the statements of a node as one, so that their output is made here. */
   #byEngine(node: Node, scope: Scope): Value {
-    const value = super.evaluate(node, scope)
+    const { body } = node
+    const given = Array.isArray(body) ? { ...node, body: [{ type: 'Output', body }] } : node
+    const value = super.evaluate(given, scope)
     if (node.type === 'MemberExpression' && value.type === 'FunctionValue') requireEngineMethod(node)
     return value
   }
@@ -135,6 +138,9 @@ export class TemplateInterpreter extends EngineInterpreter {
       case 'Continue':
         this.#jump = node.type
         return NONE
+      case 'Program':
+      case 'Output':
+        return this.#output(node.body, scope)
       case 'Held':
         return node.value as Value
       default:
@@ -174,9 +180,7 @@ export class TemplateInterpreter extends EngineInterpreter {
     const name = (isCall ? (filter.callee as Node) : filter).value as string
     if (!Object.hasOwn(FILTERS, name)) return null
     const isBlock = node.type === 'FilterStatement'
-    const operand = isBlock
-      ? this.evaluateBlock(node.body as Node[], scope)
-      : this.evaluate(node.operand, scope)
+    const operand = isBlock ? this.#output(node.body, scope) : this.evaluate(node.operand, scope)
     return runFilter(name, operand, ...(isCall ? this.#arguments(filter, scope) : NO_ARGUMENTS))
   }
 
@@ -193,9 +197,32 @@ export class TemplateInterpreter extends EngineInterpreter {
     return super.evaluate({ ...node, callee: { ...callee, object: held(object) } }, scope)
   }
 
+  /** As Python does, places are evaluated before names, wherever they stand. */
   #arguments({ args }: Node, scope: Scope): Arguments {
     const list = args as readonly Node[]
-    return list.length === 0 ? NO_ARGUMENTS : this.evaluateArguments(list, scope)
+    if (list.length === 0) return NO_ARGUMENTS
+    const places: Value[] = []
+    const names = new Map<string, Value>()
+    const name = (key: string, value: Value) => {
+      if (names.has(key)) throw new Error(`the argument ${key} is given twice`)
+      names.set(key, value)
+    }
+    for (const node of list) {
+      if (NAMED.has(node.type)) continue
+      const value = this.evaluate(node.type === 'SpreadExpression' ? node.argument : node, scope)
+      if (node.type !== 'SpreadExpression') places.push(value)
+      else if (isList(value)) for (const item of value.value) places.push(item)
+      else throw new Error(`a value of type ${typeName(value)} cannot be spread into arguments`)
+    }
+    for (const node of list) {
+      if (node.type === 'KeywordArgumentExpression')
+        name((node.key as Node).value as string, this.evaluate(node.value, scope))
+      if (node.type !== 'KeywordSpreadExpression') continue
+      const value = this.evaluate(node.argument, scope)
+      if (!isMapping(value)) throw new Error(`a value of type ${typeName(value)} has no names for arguments`)
+      for (const [key, member] of value.value) name(key, member)
+    }
+    return [places, names]
   }
 
   /** Variables set by an iteration end with it, as in Jinja2; only then does the next iteration need a new scope. */
