@@ -1,9 +1,10 @@
 /** Native generation over workers that do not take the format over HTTP. */
 import type {
+  GeneratedAnswer,
   GeneratedChoice,
-  Generation,
   GenerationEvent,
   GenerationRequest,
+  GenerationStarted,
   Generations,
   GenerationUsage,
   Prompt,
@@ -11,8 +12,9 @@ import type {
 } from '#kernel'
 import { chatErrors } from '../errors.ts'
 import type { GenerateRequest } from '../wire/completion.ts'
+import { type StreamEncoder, servePrompts } from './serve-prompts.ts'
 import { toConstraint, toSampling } from './settings.ts'
-import { DONE, noteWorker } from './stream-end.ts'
+import { DONE } from './stream-end.ts'
 
 /** @param model of any worker if the client names none @throws resolve_input_failed (400) */
 export function serveGenerate(
@@ -21,38 +23,49 @@ export function serveGenerate(
   body: GenerateRequest,
   model: string | null,
 ): void {
-  const request = fromGenerateBody(body, model)
-  const startedAtMs = performance.now()
-  const latency = () => (performance.now() - startedAtMs) / 1000
-  if (body.stream === true) {
-    streamGenerate(generations, ctx, request, latency)
-    return
+  const source: Source = {
+    request: fromGenerateBody(body, model),
+    requestId: ctx.requestId,
+    startedAtMs: performance.now(),
   }
-  const builder = generations.gather()
-  const onEvent = (event: GenerationEvent) => {
-    if (event.type === 'failed') {
-      ctx.fail(event.error)
-      return
-    }
-    builder.add(event)
-    if (event.type !== 'finished') return
-    const { choices, usage, started } = builder.answer()
-    const id = started.id ?? ctx.requestId
-    const weights = started.systemFingerprint ?? 'default'
-    const replies = choices.map((choice) => ({
-      text: choice.text,
-      output_ids: choice.tokenIds ?? [],
-      meta_info: {
-        ...metaOf(request, choice, usage, choices.length),
-        ...(started.promptLogprobs && { input_token_logprobs: started.promptLogprobs }),
-        id,
-        weight_version: weights,
-        e2e_latency: latency(),
-      },
-    }))
-    ctx.json(200, replies)
-  }
-  generations.open(ctx, request, { stream: false, listener: { onEvent } })
+  servePrompts(generations, ctx, {
+    requests: [source.request],
+    encoder: body.stream === true ? new GenerateChunks(source) : null,
+    toBody: ([answer], usage) => toReplies(source, answer, usage),
+  })
+}
+
+interface Source {
+  readonly request: GenerationRequest
+  readonly requestId: string
+  readonly startedAtMs: number
+}
+
+/** Seconds since the request began. */
+function latencyOf({ startedAtMs }: Source): number {
+  return (performance.now() - startedAtMs) / 1000
+}
+
+function toReplies(
+  source: Source,
+  { started, choices }: GeneratedAnswer,
+  usage: GenerationUsage | null,
+): object[] {
+  return choices.map((choice) => ({
+    text: choice.text,
+    output_ids: choice.tokenIds ?? [],
+    meta_info: {
+      ...metaOf(source.request, choice, usage, choices.length),
+      ...promptMeta(started),
+      id: started.id ?? source.requestId,
+      weight_version: started.systemFingerprint ?? 'default',
+      e2e_latency: latencyOf(source),
+    },
+  }))
+}
+
+function promptMeta({ promptLogprobs }: GenerationStarted): object {
+  return promptLogprobs ? { input_token_logprobs: promptLogprobs } : {}
 }
 
 function metaOf(
@@ -107,83 +120,84 @@ interface OpenChoice {
 
 type TokenFacts = Pick<Extract<GenerationEvent, { type: 'text' }>, 'tokenIds' | 'logprobs'>
 
-function streamGenerate(
-  generations: Generations,
-  ctx: RequestContext,
-  request: GenerationRequest,
-  latency: () => number,
-): void {
-  const choices = new Map<number, OpenChoice>()
-  const ends: { index: number; event: Extract<GenerationEvent, { type: 'choice_done' }> }[] = []
-  let writer: ReturnType<RequestContext['sse']> | null = null
-  let id = ''
-  let weights = 'default'
-  let promptTokens = 0
-  let ofPrompt: object = {}
-  const frame = (index: number, choice: OpenChoice, ids: readonly number[], meta: object) =>
-    `data: ${JSON.stringify({
-      text: choice.text,
+/** Writes the events of a generation as chunks, in the native format. */
+class GenerateChunks implements StreamEncoder {
+  readonly #source: Source
+  readonly #choices = new Map<number, OpenChoice>()
+  readonly #ends: Extract<GenerationEvent, { type: 'choice_done' }>[] = []
+  #id = ''
+  /** Members of `meta_info` that all chunks have. */
+  #meta: object = {}
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  write(event: GenerationEvent): string {
+    if (event.type === 'started') this.#start(event)
+    if (event.type === 'text') return this.#add(event.choice, event.delta, event)
+    if (event.type !== 'choice_done') return ''
+    this.#ends.push(event)
+    return event.tokenIds || event.logprobs ? this.#add(event.choice, '', event) : ''
+  }
+
+  #start(started: GenerationStarted): void {
+    this.#id = started.id ?? this.#source.requestId
+    this.#meta = {
+      prompt_tokens: started.inputTokens ?? 0,
+      weight_version: started.systemFingerprint ?? 'default',
+      ...promptMeta(started),
+    }
+  }
+
+  /** @param delta empty for tokens without text */
+  #add(index: number, delta: string, facts: TokenFacts): string {
+    const choice = this.#choiceOf(index)
+    const ids = facts.tokenIds ?? []
+    choice.text += delta
+    choice.tokens += ids.length
+    if (ids.length > 0) choice.lastId = ids.slice(-1)
+    return this.#chunk(index, choice, ids, logprobMeta(this.#source.request, facts))
+  }
+
+  #choiceOf(index: number): OpenChoice {
+    const choice = this.#choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
+    this.#choices.set(index, choice)
+    return choice
+  }
+
+  #chunk(index: number, { text, tokens }: OpenChoice, ids: readonly number[], meta: object): string {
+    return `data: ${JSON.stringify({
+      text,
       output_ids: ids,
       meta_info: {
-        id: `${id}-${index}`,
+        id: `${this.#id}-${index}`,
         finish_reason: null,
-        prompt_tokens: promptTokens,
-        completion_tokens: choice.tokens,
+        completion_tokens: tokens,
         cached_tokens: 0,
         reasoning_tokens: 0,
-        weight_version: weights,
-        ...ofPrompt,
+        ...this.#meta,
         ...meta,
       },
       index,
     })}\n\n`
-  /** @param delta empty for tokens without text */
-  const write = (index: number, delta: string, facts: TokenFacts) => {
-    const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
-    const ids = facts.tokenIds ?? []
-    choices.set(index, choice)
-    choice.text += delta
-    choice.tokens += ids.length
-    if (ids.length > 0) choice.lastId = ids.slice(-1)
-    const meta = logprobMeta(request, facts)
-    if (writer?.write(frame(index, choice, ids, meta)) === false) generation.pause()
   }
-  const onEvent = (event: GenerationEvent) => {
-    if (event.type === 'failed') {
-      ctx.fail(event.error)
-      return
-    }
-    if (writer === null) {
-      noteWorker(ctx, event)
-      writer = ctx.sse()
-      writer.onDrain(() => generation.resume())
-    }
-    if (event.type === 'started') {
-      id = event.id ?? ctx.requestId
-      weights = event.systemFingerprint ?? weights
-      promptTokens = event.inputTokens ?? 0
-      if (event.promptLogprobs) ofPrompt = { input_token_logprobs: event.promptLogprobs }
-    } else if (event.type === 'text') write(event.choice, event.delta, event)
-    else if (event.type === 'choice_done') {
-      if (event.tokenIds || event.logprobs) write(event.choice, '', event)
-      ends.push({ index: event.choice, event })
-    } else if (event.type === 'finished') {
-      const last = ends.map(({ index, event: end }) => {
-        const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
-        const tokens = ends.length === 1 ? (event.usage?.outputTokens ?? choice.tokens) : choice.tokens
-        return frame(index, choice, choice.lastId, {
-          finish_reason: reasonOf(end.reason, tokens),
-          completion_tokens: tokens,
-          cached_tokens: event.usage?.cachedTokens ?? 0,
-          reasoning_tokens: event.usage?.reasoningTokens ?? 0,
-          e2e_latency: latency(),
-          ...(end.matchedStop !== null && { matched_stop: end.matchedStop }),
-        })
+
+  end(usage: GenerationUsage | null): string {
+    const last = this.#ends.map(({ choice: index, reason, matchedStop }) => {
+      const choice = this.#choiceOf(index)
+      const tokens = this.#ends.length === 1 ? (usage?.outputTokens ?? choice.tokens) : choice.tokens
+      return this.#chunk(index, choice, choice.lastId, {
+        finish_reason: reasonOf(reason, tokens),
+        completion_tokens: tokens,
+        cached_tokens: usage?.cachedTokens ?? 0,
+        reasoning_tokens: usage?.reasoningTokens ?? 0,
+        e2e_latency: latencyOf(this.#source),
+        ...(matchedStop !== null && { matched_stop: matchedStop }),
       })
-      writer.end(`${last.join('')}${DONE}`)
-    }
+    })
+    return `${last.join('')}${DONE}`
   }
-  const generation: Generation = generations.open(ctx, request, { stream: true, listener: { onEvent } })
 }
 
 // The body as the internal request.
