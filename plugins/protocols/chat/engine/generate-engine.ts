@@ -14,7 +14,6 @@ import {
   type OutputConstraint,
   type PromptLogprob,
   parseBoundedText,
-  type Sampling,
   type TokenLogprob,
 } from '#kernel'
 import {
@@ -27,6 +26,7 @@ import {
   tokenCount,
   WholeAnswerReader,
 } from '#shared'
+import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
 
 export function generateEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
   return {
@@ -90,23 +90,16 @@ function toGenerateBody({ request, model, stream }: EngineAttempt): Buffer {
   )
 }
 
-const SAMPLING_NAMES: readonly (readonly [keyof Sampling, string])[] = [
-  ['temperature', 'temperature'],
-  ['topP', 'top_p'],
-  ['topK', 'top_k'],
-  ['minP', 'min_p'],
-  ['frequencyPenalty', 'frequency_penalty'],
-  ['presencePenalty', 'presence_penalty'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['seed', 'sampling_seed'],
-  ['maxTokens', 'max_new_tokens'],
-  ['minTokens', 'min_new_tokens'],
-  ['stop', 'stop'],
-  ['stopTokenIds', 'stop_token_ids'],
-  ['ignoreEos', 'ignore_eos'],
-  ['skipSpecialTokens', 'skip_special_tokens'],
-  ['includesStop', 'no_stop_trim'],
-]
+/** Settings whose names differ from those of chats. */
+const RENAMED: Readonly<Record<string, string>> = {
+  seed: 'sampling_seed',
+  max_tokens: 'max_new_tokens',
+  min_tokens: 'min_new_tokens',
+}
+
+const SAMPLING_NAMES = [...SHARED_SETTINGS, ...ENGINE_SETTINGS]
+  .filter(([name]) => name !== 'logitBias')
+  .map(([name, wireName]) => [name, RENAMED[wireName] ?? wireName] as const)
 
 function toConstraint(constraint: OutputConstraint | null): Record<string, unknown> {
   switch (constraint?.kind) {

@@ -42,11 +42,6 @@ export function answersOf(
   return answers
 }
 
-/** The result of a call that the user denied, for the model. */
-export function denialText({ reason }: HistoryItem): string {
-  return `The user did not allow this call${typeof reason === 'string' ? `: ${reason}` : ''}`
-}
-
 /** Servers whose tools the history lists. */
 export function listedIn(before: readonly HistoryItem[]): ListedServer[] {
   const listed: ListedServer[] = []
