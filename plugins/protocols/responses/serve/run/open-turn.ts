@@ -38,7 +38,7 @@ export function openTurn(
         approvals,
         listed,
         origins,
-        limits: { maxToolCalls: request.maxToolCalls, atLimit: 'answer' },
+        limits: { maxToolCalls: request.body.max_tool_calls ?? null, atLimit: 'answer' },
         stream,
         accepts,
       },

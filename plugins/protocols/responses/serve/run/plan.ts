@@ -76,7 +76,7 @@ export function makePlan(
   request: CreateRequest,
   options: PlanOptions = {},
 ): Plan | Promise<Plan> {
-  const input = options.input ?? readInputItems(request.input)
+  const input = options.input ?? readInputItems(request.body.input)
   const needsNothing =
     request.previousResponseId === null &&
     request.conversationId === null &&
@@ -135,6 +135,7 @@ function toPlan(
   const request = tools === given.tools ? given : { ...given, tools }
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
+  const { body } = request
   const isCompaction = input.at(-1)?.type === TRIGGER
   const needsNative =
     requireNativeWorkers(parts, request, input) ||
@@ -145,7 +146,7 @@ function toPlan(
     input,
     // An id from the client may belong to another item.
     hasOwnIds:
-      typeof request.input === 'string' || request.input.every(({ id }) => id === undefined || id === null),
+      typeof body.input === 'string' || body.input.every(({ id }) => id === undefined || id === null),
     ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
