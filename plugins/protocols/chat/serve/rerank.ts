@@ -8,10 +8,9 @@ import {
   type RequestContext,
   type RouteDefinition,
   type Static,
-  type Upstream,
   type WorkerResponse,
 } from '#kernel'
-import { type CollectingUpstream, collectResponse } from '#shared'
+import { collectResponse } from '#shared'
 import { chatErrors } from '../errors.ts'
 import { RerankRequest, RerankResponse, V1RerankRequest } from '../wire/embedding.ts'
 import { failures } from './inference-routes.ts'
@@ -35,14 +34,8 @@ interface RerankShape {
   readonly documents?: readonly string[]
 }
 
-/** The part of the host that handlers use. */
-interface RerankHost {
-  readonly upstream: CollectingUpstream & Pick<Upstream, 'clientHeaders'>
-  readonly balance: { canonicalModel(model: string): string }
-}
-
 /** POST /rerank. @throws 400 for a wrong field, and what `collectResponse` throws. */
-function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+function rerank(host: Host, ctx: RequestContext): Promise<void> {
   if (ctx.peek().model === null) throw chatErrors.missing_model.with({ param: 'model' })
   const { rid, top_k: topK, return_documents: returnDocuments, ...asked } = ctx.body(rerankRequest)
   return answer(host, ctx, asked, {
@@ -53,14 +46,14 @@ function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
 }
 
 /** POST /v1/rerank: only query, documents and model are read. */
-function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+function v1Rerank(host: Host, ctx: RequestContext): Promise<void> {
   // As on the other routes, a body that is not an object is rejected as invalid JSON.
   ctx.peek()
   return answer(host, ctx, ctx.body(v1RerankRequest), { id: null, topK: null, returnDocuments: true })
 }
 
 async function answer(
-  { upstream, balance }: RerankHost,
+  { upstream, balance }: Host,
   ctx: RequestContext,
   { query, documents, model: named }: Static<typeof V1RerankRequest>,
   shape: Omit<RerankShape, 'model' | 'documents'>,
