@@ -44,7 +44,6 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
   const functions: ChatTool[] = []
   const gateway: GatewayTool[] = []
   const echo: JsonObject[] = []
-  const types = new Set<string>()
   const names = new Set<string>()
   const standIns = new Map<string, StandIn>()
   const addFunction = (tool: ChatTool, path: string) => {
@@ -56,7 +55,6 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
   const labels = new Set<string>()
   for (const [index, tool] of (tools ?? []).entries()) {
     const path = `tools[${index}]`
-    types.add(tool.type)
     if (isFunction(tool)) {
       const declared = readFunction(tool, path)
       addFunction(toChatTool(declared), path)
@@ -86,7 +84,7 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
       echo.push(tool)
     }
   }
-  return { functions, gateway, echo, standIns, types }
+  return { functions, gateway, echo, standIns }
 }
 
 type Tool = FunctionTool | McpTool | OtherTool
@@ -236,7 +234,7 @@ function readReference(
   const builtIn = builtInType(type)
   const isDeclared =
     builtIn === null
-      ? tools.types.has(type)
+      ? tools.echo.some((tool) => tool.type === type)
       : tools.gateway.some((tool) => tool.kind === 'built_in' && tool.type === builtIn)
   if (!isDeclared) throw responsesErrors.tool_choice_tool_not_found.with(PARAM, shown(type))
   return { reference: builtIn === null ? null : { kind: 'built_in', type: builtIn }, echo: choice }

@@ -26,8 +26,6 @@ export interface DeclaredTools {
   readonly echo: readonly JsonObject[]
   /** Functions among them that stand for a tool of another type, by name. */
   readonly standIns: ReadonlyMap<string, StandIn>
-  /** Types that were declared, for `tool_choice`. */
-  readonly types: ReadonlySet<string>
 }
 
 /** Type of the declaration, and name of its function. */

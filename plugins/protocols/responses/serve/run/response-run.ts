@@ -25,10 +25,8 @@ import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './respo
 export interface RunOptions {
   readonly id: string
   readonly createdAtSec: number
-  /** Takes the frames of the stream; null without one. */
+  /** Takes the frames of the stream; null without one, also at the worker. */
   readonly sink: FrameSink | null
-  /** Whether to request a stream from the worker. */
-  readonly stream: boolean
   /** Of a background response. */
   readonly job?: Job
   /** Called when a worker has begun to respond, with its connection mode. */
@@ -88,8 +86,8 @@ export class ResponseRun {
     this.#start = null
     if (this.#isOver || plan === null) return
     try {
-      const { stream } = this.#options
-      this.#turn = openTurn(this.#parts, this.#ctx, plan, stream, (event) => this.#onEvent(event))
+      const isStream = this.#events !== null
+      this.#turn = openTurn(this.#parts, this.#ctx, plan, isStream, (event) => this.#onEvent(event))
       if (this.#isPaused) this.#turn.pause()
     } catch (error) {
       this.#refused(error as GatewayError)
