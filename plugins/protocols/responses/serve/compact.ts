@@ -1,10 +1,9 @@
 /** POST /v1/responses/compact: replaces a conversation by its user messages and an encrypted summary. */
-import { Generations, type HistoryItem, isObject, type RequestContext, tenantOf } from '#kernel'
+import { type HistoryItem, isObject, type RequestContext, tenantOf } from '#kernel'
 import { newId, newItemId } from '#shared'
-import { responsesErrors } from '../errors.ts'
 import { toWireUsage } from './output/response-encoder.ts'
 import type { Parts } from './parts.ts'
-import { toTask } from './prompt/compaction.ts'
+import { summarise } from './run/auto-compact.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
 import { nowSec, readCreate, requireStore } from './run/serve-create.ts'
 
@@ -27,9 +26,7 @@ export async function compact(parts: Parts, ctx: RequestContext): Promise<void> 
   const { prompt } = plan.generation
   const messages = prompt.kind === 'chat' ? prompt.messages : []
   const said = onlyPast ? messages.slice(0, -1) : messages
-  const answer = await parts.host.use(Generations).collect(ctx, toTask(plan.generation, said))
-  const [choice] = answer.choices
-  if (choice === undefined || choice.text === '') throw responsesErrors.worker_aborted()
+  const { text, usage } = await summarise(parts, ctx, plan.generation, [said])
   const createdAt = nowSec()
   const reply = {
     id: newId('resp'),
@@ -40,10 +37,10 @@ export async function compact(parts: Parts, ctx: RequestContext): Promise<void> 
       {
         id: newItemId('compaction'),
         type: 'compaction',
-        encrypted_content: parts.seal.seal(tenant, { text: choice.text }),
+        encrypted_content: parts.seal.seal(tenant, { text }),
       },
     ],
-    usage: toWireUsage(answer.usage),
+    usage: toWireUsage(usage),
   }
   ctx.json(200, reply, warningHeaders(plan))
 }

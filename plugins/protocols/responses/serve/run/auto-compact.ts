@@ -163,12 +163,12 @@ function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[]
   return chunks
 }
 
-/** Each summary is the first input of the next one. */
-async function summarise(
+/** Each summary is the first input of the next one. @throws worker_aborted (502) */
+export async function summarise(
   { host }: Parts,
   ctx: RequestContext,
   generation: GenerationRequest,
-  chunks: readonly ChatMessage[][],
+  chunks: readonly (readonly ChatMessage[])[],
 ): Promise<{ text: string; usage: GenerationUsage | null }> {
   let text = ''
   let usage: GenerationUsage | null = null
