@@ -55,35 +55,41 @@ function toReplies(
     text: choice.text,
     output_ids: choice.tokenIds ?? [],
     meta_info: {
-      ...metaOf(source.request, choice, usage, choices.length),
-      ...promptMeta(started),
+      prompt_tokens: usage?.inputTokens ?? 0,
+      ...endMeta(choice, choice.tokenIds?.length ?? 0, usage, choices.length === 1),
+      ...logprobMeta(source.request, choice),
+      ...startMeta(started),
       id: started.id ?? source.requestId,
-      weight_version: started.systemFingerprint ?? 'default',
       e2e_latency: latencyOf(source),
     },
   }))
 }
 
-function promptMeta({ promptLogprobs }: GenerationStarted): object {
-  return promptLogprobs ? { input_token_logprobs: promptLogprobs } : {}
+/** Members of `meta_info` that are known at the start. */
+function startMeta({ systemFingerprint, promptLogprobs }: GenerationStarted): object {
+  return {
+    weight_version: systemFingerprint ?? 'default',
+    ...(promptLogprobs && { input_token_logprobs: promptLogprobs }),
+  }
 }
 
-function metaOf(
-  request: GenerationRequest,
-  choice: GeneratedChoice,
+/**
+ * Members of `meta_info` that are known at the end of a choice.
+ * @param tokens of the choice; of a single choice the worker's own count takes precedence
+ */
+function endMeta(
+  { reason, matchedStop }: Pick<GeneratedChoice, 'reason' | 'matchedStop'>,
+  tokens: number,
   usage: GenerationUsage | null,
-  count: number,
-) {
-  const tokens = choice.tokenIds?.length ?? 0
-  const completionTokens = count === 1 ? (usage?.outputTokens ?? tokens) : tokens
+  isSingle: boolean,
+): object {
+  const count = isSingle ? (usage?.outputTokens ?? tokens) : tokens
   return {
-    finish_reason: reasonOf(choice.reason, completionTokens),
-    prompt_tokens: usage?.inputTokens ?? 0,
-    completion_tokens: completionTokens,
+    finish_reason: reason === 'length' ? { type: reason, length: count } : { type: reason },
+    completion_tokens: count,
     cached_tokens: usage?.cachedTokens ?? 0,
     reasoning_tokens: usage?.reasoningTokens ?? 0,
-    ...(choice.matchedStop !== null && { matched_stop: choice.matchedStop }),
-    ...logprobMeta(request, choice),
+    ...(matchedStop !== null && { matched_stop: matchedStop }),
   }
 }
 
@@ -105,10 +111,6 @@ function logprobMeta(
       output_token_ids_logprobs: logprobs.map((one) => one.named ?? []),
     }),
   }
-}
-
-function reasonOf(reason: string, completionTokens: number) {
-  return reason === 'length' ? { type: 'length', length: completionTokens } : { type: reason }
 }
 
 /** A choice while it streams: its events hold the whole text so far, but only new ids. */
@@ -143,11 +145,7 @@ class GenerateChunks implements StreamEncoder {
 
   #start(started: GenerationStarted): void {
     this.#id = started.id ?? this.#source.requestId
-    this.#meta = {
-      prompt_tokens: started.inputTokens ?? 0,
-      weight_version: started.systemFingerprint ?? 'default',
-      ...promptMeta(started),
-    }
+    this.#meta = { prompt_tokens: started.inputTokens ?? 0, ...startMeta(started) }
   }
 
   /** @param delta empty for tokens without text */
@@ -184,16 +182,11 @@ class GenerateChunks implements StreamEncoder {
   }
 
   end(usage: GenerationUsage | null): string {
-    const last = this.#ends.map(({ choice: index, reason, matchedStop }) => {
-      const choice = this.#choiceOf(index)
-      const tokens = this.#ends.length === 1 ? (usage?.outputTokens ?? choice.tokens) : choice.tokens
-      return this.#chunk(index, choice, choice.lastId, {
-        finish_reason: reasonOf(reason, tokens),
-        completion_tokens: tokens,
-        cached_tokens: usage?.cachedTokens ?? 0,
-        reasoning_tokens: usage?.reasoningTokens ?? 0,
+    const last = this.#ends.map((end) => {
+      const choice = this.#choiceOf(end.choice)
+      return this.#chunk(end.choice, choice, choice.lastId, {
+        ...endMeta(end, choice.tokens, usage, this.#ends.length === 1),
         e2e_latency: latencyOf(this.#source),
-        ...(matchedStop !== null && { matched_stop: matchedStop }),
       })
     })
     return `${last.join('')}${DONE}`
