@@ -23,7 +23,7 @@ import type {
   ToolChoice as WireChoice,
   ToolFilter as WireFilter,
 } from '../../wire.ts'
-import { type DeclaredTools, type StandIn, standInsOf } from './stand-ins.ts'
+import { type DeclaredTools, functionTool, type StandIn, standInsOf } from './stand-ins.ts'
 
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/
 
@@ -57,7 +57,7 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
     const path = `tools[${index}]`
     if (isFunction(tool)) {
       const declared = readFunction(tool, path)
-      addFunction(toChatTool(declared), path)
+      addFunction(functionTool(declared.name, declared), path)
       echo.push({ type: tool.type, ...declared })
     } else if (isMcp(tool)) {
       const declared = readMcp(tool, path)
@@ -97,33 +97,14 @@ function isMcp(tool: Tool): tool is McpTool {
   return tool.type === 'mcp'
 }
 
-interface DeclaredFunction {
-  readonly name: string
-  readonly description: string | null
-  readonly parameters: unknown
-  readonly strict: boolean | null
-}
-
-function readFunction(tool: FunctionTool, path: string): DeclaredFunction {
+/** As it is echoed. */
+function readFunction(tool: FunctionTool, path: string) {
   const { name, description, parameters, strict } = tool.function ?? tool
   return {
     name: name || missing(`${path}.name`),
     description: description ?? null,
     parameters: parameters ?? null,
     strict: strict ?? null,
-  }
-}
-
-/** Strictness changes how a worker decodes, so it is sent only if the client set it. */
-function toChatTool({ name, description, parameters, strict }: DeclaredFunction): ChatTool {
-  return {
-    type: 'function',
-    function: {
-      name,
-      ...(description !== null && { description }),
-      parameters: parameters ?? { type: 'object', properties: {} },
-      ...(strict !== null && { strict }),
-    },
   }
 }
 
