@@ -120,7 +120,7 @@ async function compact(parts: Parts, ctx: RequestContext): Promise<void> {
   requireStore(parts, request, null)
   const tenant = tenantOf(ctx)
   const plan = await makePlan(parts, tenant, request)
-  const context = onlyPast ? plan.context.slice(0, -1) : plan.context
+  const context = plan.lasting.context.slice(0, onlyPast ? -1 : undefined)
   const { prompt } = plan.generation
   const messages = prompt.kind === 'chat' ? prompt.messages : []
   const said = onlyPast ? messages.slice(0, -1) : messages

@@ -29,25 +29,30 @@ import {
 import { canServeNatively, type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
 
 export interface Plan extends ModelTurn {
-  readonly tenant: string
   readonly request: CreateRequest
-  /** New input, with items in place of references. */
-  readonly input: readonly HistoryItem[]
-  /** The gateway generated the ids of all input items. */
-  readonly hasOwnIds: boolean
   readonly approvals: readonly ApprovalAnswer[]
   readonly listed: readonly ListedServer[]
-  /** History and new input. */
-  readonly context: readonly HistoryItem[]
   /** The output of the turn is a summary of everything before it. */
   readonly isCompaction: boolean
   /** No model runs for the output. */
   readonly isAnswered: boolean
-  /** The summary of earlier items that this turn begins with; null without one. */
-  readonly compaction: Compaction | null
   /** Only these workers; null for all. */
   readonly accepts: ((worker: WorkerEntry) => boolean) | null
-  /** Of the conversation, until the response has ended. */
+  readonly lasting: LastingPlan
+}
+
+/** The part of a plan that is kept until the response ends. */
+export interface LastingPlan extends Pick<CreateRequest, 'store' | 'previousResponseId' | 'conversationId'> {
+  readonly tenant: string
+  /** New input, with items in place of references. */
+  readonly input: readonly HistoryItem[]
+  /** The gateway generated the ids of all input items. */
+  readonly hasOwnIds: boolean
+  /** History and new input. */
+  readonly context: readonly HistoryItem[]
+  /** The summary of earlier items that this turn begins with; null without one. */
+  readonly compaction: Compaction | null
+  /** Of the conversation. */
   readonly lock: ConversationLock | null
 }
 
@@ -139,22 +144,27 @@ function toPlan(
   const needsNative =
     requireNativeWorkers(parts, request, input) ||
     ((isCompaction || hasForeignSummary(prompt, unsealer)) && canServeNatively(parts, request))
+  const { store, previousResponseId, conversationId } = request
   return {
-    tenant,
     request,
-    input,
-    // An id from the client may belong to another item.
-    hasOwnIds:
-      typeof body.input === 'string' || body.input.every(({ id }) => id === undefined || id === null),
     ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
-    context,
     isCompaction: isCompaction && !needsNative,
     isAnswered: !request.generate,
-    compaction: null,
     accepts: needsNative ? speaksResponses : null,
-    lock,
+    lasting: {
+      tenant,
+      input,
+      // An id from the client may belong to another item.
+      hasOwnIds: typeof body.input === 'string' || body.input.every(({ id }) => id == null),
+      context,
+      compaction: null,
+      lock,
+      store,
+      previousResponseId,
+      conversationId,
+    },
   }
 }
 
@@ -168,9 +178,8 @@ function answersOf(
   known: ReadonlyMap<string, HistoryItem>,
 ): ApprovalAnswer[] {
   const answers: ApprovalAnswer[] = []
-  const answered = new Set<string>()
-  for (const item of before)
-    if (item.type === 'mcp_approval_response') answered.add(String(item.approval_request_id))
+  const earlier = before.filter(({ type }) => type === 'mcp_approval_response')
+  const answered = new Set(earlier.map(({ approval_request_id: id }) => String(id)))
   const ran = new Set(
     input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
   )

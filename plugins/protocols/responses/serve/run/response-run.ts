@@ -19,8 +19,8 @@ import { OutputItems, outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
 import type { Parts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
-import type { Plan } from './plan.ts'
-import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './response-record.ts'
+import type { LastingPlan, Plan } from './plan.ts'
+import { storeEnd, toStorageError } from './response-record.ts'
 
 export interface RunOptions {
   readonly id: string
@@ -72,11 +72,11 @@ export class ResponseRun {
     this.#parts = parts
     this.#ctx = ctx
     this.#start = plan
-    this.#plan = lastingPlan(plan)
+    this.#plan = plan.lasting
     this.#options = options
     this.#events = options.sink === null ? null : new EventEncoder(options.sink)
     this.#encoder = new ResponseEncoder(options, plan.request.echo)
-    this.output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.tenant))
+    this.output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.lasting.tenant))
   }
 
   /** Must be called once. */

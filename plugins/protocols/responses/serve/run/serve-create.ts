@@ -28,7 +28,7 @@ export function serveCreate(
     const writer = stopEarly?.() ?? null
     // The client may have disconnected while the history was read.
     if (ctx.isDone || ctx.isAborted) {
-      void plan.lock?.release()
+      void plan.lasting.lock?.release()
       return
     }
     if (plan.request.stream) streamResponse(parts, ctx, plan, options, writer)
