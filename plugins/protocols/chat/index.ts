@@ -3,7 +3,7 @@ import { Auth, definePlugin, Embeddings, Generations, ModelTargets } from '#kern
 import { chatConfig } from './config.ts'
 import { chatFlags } from './flags.ts'
 import { inferenceRoutes } from './serve/inference-routes.ts'
-import { infoRoutes, modelRoutes, modelsRoute } from './serve/models/info-routes.ts'
+import { infoRoutes, modelRoutes } from './serve/models/info-routes.ts'
 import { rerankRoutes } from './serve/rerank.ts'
 
 export default definePlugin({
@@ -21,7 +21,6 @@ export default definePlugin({
     for (const route of inferenceRoutes(host, config)) host.route(route)
     for (const route of rerankRoutes(host)) host.route(route)
     for (const route of infoRoutes(host)) host.route(route)
-    host.route(modelsRoute(host, config))
     for (const route of modelRoutes(host, config)) host.route(route)
   },
 })

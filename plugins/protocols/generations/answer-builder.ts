@@ -69,11 +69,8 @@ export class AnswerBuilder implements GatheredAnswer {
   ): void {
     switch (event.type) {
       case 'text':
-        choice.text += event.delta
-        choice.addTokens(event)
-        return
       case 'reasoning':
-        choice.reasoning += event.delta
+        choice[event.type] += event.delta
         choice.addTokens(event)
         return
       case 'reasoning_signature':
@@ -103,15 +100,7 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.matchedStop = event.matchedStop
         choice.extraContent = event.extraContent
         return
-      // A whole answer does not hold these.
-      case 'item_started':
-      case 'part_done':
-      case 'item_done':
-      case 'native_started':
-      case 'native_event':
-      case 'native_item':
-      case 'tool_call_done':
-        return
+      // A whole answer does not hold other events.
     }
   }
 

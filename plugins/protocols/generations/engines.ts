@@ -10,13 +10,14 @@ import type {
 
 export class Engines {
   readonly #adapters: EngineAdapter[] = []
-  readonly #balance: Pick<WorkerBalance, 'workersOf'>
+  readonly #balance: Pick<WorkerBalance, 'workers' | 'workersOf'>
   /** Entries are immutable, so a result stays valid; null for none. */
   #byWorker = new WeakMap<WorkerEntry, EngineAdapter | null>()
   /** By canonical model; cleared when the worker table changes. */
   readonly #preparing = new Map<string, readonly EngineAdapter[]>()
+  #workers: readonly WorkerEntry[] | null = null
 
-  constructor(balance: Pick<WorkerBalance, 'workersOf'>) {
+  constructor(balance: Pick<WorkerBalance, 'workers' | 'workersOf'>) {
     this.#balance = balance
   }
 
@@ -47,6 +48,9 @@ export class Engines {
 
   /** Adapters of the model's workers that prepare the prompt before a worker is picked. */
   preparing(model: string): readonly EngineAdapter[] {
+    const { workers } = this.#balance
+    if (workers !== this.#workers) this.#preparing.clear()
+    this.#workers = workers
     let found = this.#preparing.get(model)
     if (found === undefined) {
       const adapters = new Set<EngineAdapter>()
@@ -58,10 +62,6 @@ export class Engines {
       this.#preparing.set(model, found)
     }
     return found
-  }
-
-  onWorkersChanged(): void {
-    this.#preparing.clear()
   }
 }
 

@@ -19,17 +19,13 @@ export interface OpenedGeneration {
   readonly answer: GenerationAnswer | undefined | void
 }
 
-/** Goes on at once unless a hook returns a promise. @throws what a hook throws at once */
+type Opening = Pick<OpeningGeneration, 'model' | 'stream' | 'request'> & { readonly ctx: RelayContext }
+
+/** @returns a promise only if a hook does @throws what a hook throws at once */
 export function askHooks(
-  {
-    ctx,
-    model,
-    stream,
-    request,
-  }: Pick<OpeningGeneration, 'model' | 'stream' | 'request'> & { readonly ctx: RelayContext },
+  { ctx, model, stream, request }: Opening,
   onGeneration: NonNullable<HookSignatures['onGeneration']>,
-  { goOn, failed }: { goOn(opened: OpenedGeneration): void; failed(error: unknown): void },
-): void {
+): OpenedGeneration | Promise<OpenedGeneration> {
   const maps: EventMap[] = []
   const opening: OpeningGeneration = {
     number: ctx.generationCount,
@@ -40,11 +36,13 @@ export function askHooks(
       maps.push(map)
     },
   }
-  const opened = (answer: OpenedGeneration['answer']) =>
-    goOn({ request: withoutOldPrompt(opening.request, request), maps: maps.length > 0 ? maps : null, answer })
+  const opened = (answer: OpenedGeneration['answer']) => ({
+    request: withoutOldPrompt(opening.request, request),
+    maps: maps.length > 0 ? maps : null,
+    answer,
+  })
   const pending = onGeneration(ctx, opening)
-  if (pending instanceof Promise) pending.then(opened).catch(failed)
-  else opened(pending)
+  return pending instanceof Promise ? pending.then(opened) : opened(pending)
 }
 
 /** The client's own form of the prompt would be sent in place of a changed one. */

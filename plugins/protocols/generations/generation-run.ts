@@ -90,12 +90,10 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     try {
       ctx.generationCount++
       const { onGeneration } = ctx.hooks
-      if (onGeneration === null) this.#begin()
-      else
-        askHooks(this, onGeneration, {
-          goOn: (opened) => this.#goOn(opened),
-          failed: (error) => this.#output.failed(error),
-        })
+      const opened = onGeneration === null ? null : askHooks(this, onGeneration)
+      if (opened === null) this.#begin()
+      else if (!(opened instanceof Promise)) this.#goOn(opened)
+      else opened.then((one) => this.#goOn(one)).catch((error: unknown) => this.#output.failed(error))
     } catch (error) {
       process.nextTick(() => this.#output.failed(error))
     }
@@ -159,7 +157,10 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
 
   readonly accepts = (worker: WorkerEntry): boolean => {
     const { accepts } = this.#options
-    if (accepts !== undefined && !accepts(worker)) return false
+    return (accepts === undefined || accepts(worker)) && this.#takes(worker)
+  }
+
+  #takes(worker: WorkerEntry): boolean {
     return this.#passes(worker) || this.#engineOf(worker) !== null
   }
 
@@ -287,8 +288,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     if (this.attempt !== null || model === null) return null
     const { engines, upstream } = this.#parts
     const workers = engines.workersOf(upstream.canonicalModel(model))
-    const takes = (worker: WorkerEntry) => this.#passes(worker) || this.#engineOf(worker) !== null
-    if (workers.length === 0 || workers.some(takes)) return null
+    if (workers.length === 0 || workers.some((worker) => this.#takes(worker))) return null
     return generationErrors.engine_missing(model, [...new Set(workers.flatMap(({ apis }) => apis))])
   }
 

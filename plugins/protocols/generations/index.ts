@@ -1,5 +1,5 @@
 /** Generations: requests in one internal form, answered as events, over the engines of every protocol. */
-import { definePlugin, Generations, Tokenizers, WorkerTableReplica } from '#kernel'
+import { definePlugin, Generations, Tokenizers } from '#kernel'
 import { MESSAGES_HEADERS } from '#shared'
 import { chatEngine, completionsEngine } from '../chat/engine/chat-engine.ts'
 import { generateEngine } from '../chat/engine/generate-engine.ts'
@@ -26,7 +26,6 @@ export default definePlugin({
     const engines = [chatEngine, messagesEngine, responsesEngine, completionsEngine, generateEngine]
     for (const engine of engines) generations.addEngine(engine(config))
     host.provide(Generations, generations)
-    host.replica(WorkerTableReplica).onChange(() => generations.onWorkersChanged())
     // Kept on every route: a chat request may name betas for a worker that speaks the Messages format.
     host.hook('onRequest', () => {}, { scope: 'all', routes: () => false, headers: MESSAGES_HEADERS })
   },

@@ -67,17 +67,13 @@ export class StreamCounter implements UsageEstimator {
     try {
       const prompt = read()
       if (prompt === null || typeof prompt === 'number') return prompt
-      if (!isTexts(prompt)) return (await this.#tokenizers.find(model)?.count(prompt)) ?? null
+      if ('messages' in prompt) return (await this.#tokenizers.find(model)?.count(prompt)) ?? null
       const counts = await Promise.all(prompt.map((text) => this.#countText(model, text)))
       return counts.reduce((sum, count) => sum + count, 0)
     } catch {
       return null
     }
   }
-}
-
-function isTexts(prompt: ChatPrompt | readonly string[]): prompt is readonly string[] {
-  return Array.isArray(prompt)
 }
 
 function promptOfRequest(request: GenerationRequest): Prompt | null {

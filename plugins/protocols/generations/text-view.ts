@@ -98,22 +98,11 @@ export class TextView {
       case 'refusal':
         this.#add(event)
         return
-      case 'reasoning':
-        if (event.isBreak !== true) this.#add(event)
-        else {
-          this.#endText(this.#choice(event.choice))
-          this.#pass(event)
-        }
-        return
       case 'tool_arguments':
         this.#addArguments(event)
         return
       case 'tool_call':
         this.#openCall(event)
-        return
-      case 'tool_call_done':
-        this.#endCall(this.#choice(event.choice), event.index)
-        this.#pass(event)
         return
       case 'native_started':
         this.#endText(this.#choice(event.choice))
@@ -125,29 +114,34 @@ export class TextView {
       case 'native_item':
         this.#items.end(event)
         return
+      case 'annotation':
+        this.#items.addSource(event)
+        return
+      case 'reasoning':
+        if (event.isBreak !== true) {
+          this.#add(event)
+          return
+        }
+        this.#endText(this.#choice(event.choice))
+        break
       case 'reasoning_signature':
       case 'item_started':
       case 'part_done':
       case 'item_done':
         this.#endText(this.#choice(event.choice))
-        this.#pass(event)
-        return
+        break
+      case 'tool_call_done':
+        this.#endCall(this.#choice(event.choice), event.index)
+        break
       case 'choice_done':
         this.#endChoice(event.choice)
-        this.#pass(event)
-        return
+        break
       case 'finished':
         for (const choice of this.#choices.keys()) this.#endChoice(choice)
-        this.#pass(event)
-        return
-      case 'annotation':
-        this.#items.addSource(event)
-        return
+        break
       // Held-back text of a failed answer is dropped.
-      case 'started':
-      case 'failed':
-        this.#pass(event)
     }
+    this.#pass(event)
   }
 
   /** No events follow. */

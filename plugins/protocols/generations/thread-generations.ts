@@ -39,10 +39,6 @@ export class ThreadGenerations implements Generations {
     this.#parts.engines.add(adapter)
   }
 
-  onWorkersChanged(): void {
-    this.#parts.engines.onWorkersChanged()
-  }
-
   open(ctx: RelayContext, request: GenerationRequest, options: GenerateOptions): Generation {
     const run = new GenerationRun(ctx, request, options, this.#parts)
     run.start()

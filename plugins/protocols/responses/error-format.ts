@@ -95,7 +95,7 @@ export function responsesErrorFormat(
   return {
     name: 'ResponsesError',
     schema: errorSchema,
-    status: (error) => toClientError(error).status,
+    status: statusOf,
     body: toBody,
     lastEvents: (error, request) => (lastFrames(request, error) ?? loneError(error)) + DONE,
   }
@@ -117,7 +117,7 @@ export function socketErrorFormat(
   return {
     name: 'ResponsesSocketError',
     schema: Type.Object({ type: Type.Literal('error'), status: Type.Integer() }) as TSchema,
-    status: (error) => toClientError(error).status,
+    status: statusOf,
     body,
     lastEvents: (error, request) => lastFrames(request, error) ?? `data: ${JSON.stringify(body(error))}\n\n`,
   }

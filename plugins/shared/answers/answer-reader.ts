@@ -2,12 +2,15 @@ import {
   type EngineReader,
   type EngineSink,
   EventSplitter,
+  type GatewayError,
   type HeaderList,
   isPlainEventStream,
+  type JsonObject,
   nextEventEnd,
+  type WorkerMessage,
 } from '#kernel'
 import { readEvent } from '../formats/sse-event.ts'
-import { answerErrors } from './answer-errors.ts'
+import { answerErrors, errorOfEvent, readStreamEvent } from './answer-errors.ts'
 
 /** The beginning of a body, up to a limit. */
 export class BodyExcerpt {
@@ -158,4 +161,50 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 function withoutByteOrderMark(bytes: Buffer): Buffer {
   const { length } = BYTE_ORDER_MARK
   return bytes.subarray(0, length).equals(BYTE_ORDER_MARK) ? bytes.subarray(length) : bytes
+}
+
+/** One answer in a format whose events and bodies are JSON. */
+export interface JsonAnswer {
+  /** Processes an event that reports no error. @returns true if the answer has finished or failed */
+  addEvent(event: JsonObject): boolean
+  /** Processes a complete body. @throws for a body that cannot be read */
+  addWhole(text: string): void
+  /** The client's error for one that an event reports. */
+  toError(error: WorkerMessage): GatewayError
+  /** Processes `[DONE]`, which is ignored by default. @returns as `addEvent` */
+  addDone?(): boolean
+  /** The stream has ended without a final event: by default the answer is truncated. */
+  endStream?(): void
+}
+
+const DONE = '[DONE]'
+
+class JsonEventReader extends EventAnswerReader {
+  readonly #answer: JsonAnswer
+
+  constructor(answer: JsonAnswer, sink: EngineSink, maxEventBytes: number) {
+    super(sink, maxEventBytes)
+    this.#answer = answer
+  }
+
+  protected override take(data: string, name: string | null): boolean {
+    if (data === DONE) return this.#answer.addDone?.() ?? false
+    const event = readStreamEvent(data, name)
+    const error = errorOfEvent(event, name)
+    if (error === null) return this.#answer.addEvent(event)
+    this.sink.fail(this.#answer.toError(error))
+    return true
+  }
+
+  protected override ended(): void {
+    this.#answer.endStream?.()
+  }
+}
+
+/** @param maxBytes of a complete body, or of one event of a stream */
+export function jsonAnswerReader(answer: JsonAnswer, sink: EngineSink, maxBytes: number): EngineReader {
+  return new AnswerReader(
+    () => new JsonEventReader(answer, sink, maxBytes),
+    () => new WholeAnswerReader(sink, maxBytes, (text) => answer.addWhole(text)),
+  )
 }

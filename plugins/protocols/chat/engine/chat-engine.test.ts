@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
-import { WholeAnswerReader } from '#shared'
+import { jsonAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { ChatStreamReader, readAnswer } from './chat-engine.ts'
+import { ChatAnswer } from './chat-engine.ts'
 
 const attempt = {
   model: 'm',
@@ -31,7 +31,8 @@ function sink() {
 
 function readStream(bytes: Buffer, cuts: readonly number[], of = attempt) {
   const out = sink()
-  const reader = new ChatStreamReader(of, out, 1 << 20)
+  const reader = jsonAnswerReader(new ChatAnswer(of, out), out, 1 << 20)
+  reader.onStart(['content-type', 'text/event-stream'])
   let from = 0
   for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
     if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
@@ -298,7 +299,8 @@ test('events do not depend on the chunks and their split', () => {
 
 test('a non-streamed response gives the same content as a stream', () => {
   const out = sink()
-  const reader = new WholeAnswerReader(out, 1 << 20, (text) => readAnswer(attempt, out, text))
+  const reader = jsonAnswerReader(new ChatAnswer(attempt, out), out, 1 << 20)
+  reader.onStart([])
   const body = {
     id: 'c1',
     created: 7,
@@ -408,7 +410,7 @@ describe("stop sequences beyond the vendor's limit", () => {
     const whole = (provider: string, kind?: string) => {
       const out = sink()
       const answer = { choices: [{ index: 0, message: { content: 'one END two' }, finish_reason: 'length' }] }
-      readAnswer(stopping([...FOUR, 'END'], provider, kind), out, JSON.stringify(answer))
+      new ChatAnswer(stopping([...FOUR, 'END'], provider, kind), out).addWhole(JSON.stringify(answer))
       return [textOf(out.events), endOf(out.events)]
     }
     expect(whole('openai')).toEqual(['one ', [['stop', 'END']]])

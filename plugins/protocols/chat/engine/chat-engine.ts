@@ -4,20 +4,21 @@ import {
   type EngineAdapter,
   type EngineAttempt,
   type EngineSink,
+  type GatewayError,
   type GenerationUsage,
   isObject,
+  type JsonObject,
+  type WorkerMessage,
 } from '#kernel'
 import {
   type AnswerLimits,
-  AnswerReader,
-  EventAnswerReader,
   errorOfEvent,
+  type JsonAnswer,
+  jsonAnswerReader,
   readAnswerObject,
-  readStreamEvent,
   streamFailure,
   tokenCount,
   type Unchecked,
-  WholeAnswerReader,
 } from '#shared'
 import type { UncheckedChoice, UncheckedResponse } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
@@ -51,11 +52,7 @@ export function chatEngine({ maxAnswerBytes, systemMessages }: ChatEngineSetting
           }
         : { method: 'POST', path: '/v1/completions', body: toCompletionBody(attempt) }
     },
-    read: (attempt, sink) =>
-      new AnswerReader(
-        () => new ChatStreamReader(attempt, sink, maxAnswerBytes),
-        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => readAnswer(attempt, sink, text)),
-      ),
+    read: (attempt, sink) => jsonAnswerReader(new ChatAnswer(attempt, sink), sink, maxAnswerBytes),
   }
 }
 
@@ -71,63 +68,8 @@ export function completionsEngine(settings: ChatEngineSettings): EngineAdapter {
   }
 }
 
-const DONE = '[DONE]'
-
-/** Reads a streamed answer: each server-sent event holds one chunk. */
-export class ChatStreamReader extends EventAnswerReader {
-  readonly #answer: AnswerEvents
-
-  constructor(attempt: EngineAttempt, sink: EngineSink, maxEventBytes: number) {
-    super(sink, maxEventBytes)
-    this.#answer = new AnswerEvents(attempt, sink)
-  }
-
-  protected override take(data: string, name: string | null): boolean {
-    if (data === DONE) return this.#finish()
-    const chunk = readStreamEvent(data, name)
-    const error = errorOfEvent(chunk, name)
-    if (error === null) {
-      this.#answer.add(chunk)
-      return this.#answer.isCutHere && this.#stopHere()
-    }
-    this.sink.fail(streamFailure(error.text))
-    return true
-  }
-
-  #stopHere(): true {
-    this.#answer.finish()
-    this.sink.stop()
-    return true
-  }
-
-  /** Some workers write `[DONE]` after an answer that was cut off: its choices have no finish reason then. */
-  #finish(): boolean {
-    if (this.#answer.hasEnded) this.#answer.finish()
-    else this.sink.fail(chatEngineErrors.worker_stream_unfinished())
-    return true
-  }
-
-  /** Without `[DONE]` the answer is complete if its choices have ended. */
-  protected override ended(): void {
-    if (this.#answer.hasEnded) this.#answer.finish()
-  }
-}
-
-/** Reads an answer that comes as one JSON body. @throws as `readAnswerObject` */
-export function readAnswer(attempt: EngineAttempt, sink: EngineSink, text: string): void {
-  const answer = readAnswerObject(text)
-  const error = errorOfEvent(answer, null)
-  if (error !== null) {
-    sink.fail(streamFailure(error.text))
-    return
-  }
-  const events = new AnswerEvents(attempt, sink)
-  events.add(answer)
-  events.finish()
-}
-
-/** Turns the chunks of an answer into the events of a generation. */
-class AnswerEvents {
+/** Turns the chunks of an answer, or the whole answer, into the events of a generation. */
+export class ChatAnswer implements JsonAnswer {
   readonly #attempt: EngineAttempt
   readonly #sink: EngineSink
   readonly #stops: readonly string[]
@@ -142,20 +84,55 @@ class AnswerEvents {
   }
 
   /** True if every choice that began has a finish reason. */
-  get hasEnded(): boolean {
+  get #hasEnded(): boolean {
     if (this.#choices.size === 0) return false
     for (const choice of this.#choices.values()) if (!choice.hasEnded) return false
     return true
   }
 
   /** True if every choice has ended, at least one at a stop string that the worker does not know. */
-  get isCutHere(): boolean {
-    if (this.#stops.length === 0 || !this.hasEnded) return false
+  get #isCutHere(): boolean {
+    if (this.#stops.length === 0 || !this.#hasEnded) return false
     for (const choice of this.#choices.values()) if (choice.isCutHere) return true
     return false
   }
 
-  add(answer: UncheckedResponse): void {
+  addEvent(chunk: JsonObject): boolean {
+    this.#add(chunk)
+    if (!this.#isCutHere) return false
+    this.#finish()
+    this.#sink.stop()
+    return true
+  }
+
+  /** Some workers write `[DONE]` after an answer that was cut off: its choices have no finish reason then. */
+  addDone(): boolean {
+    if (this.#hasEnded) this.#finish()
+    else this.#sink.fail(chatEngineErrors.worker_stream_unfinished())
+    return true
+  }
+
+  /** Without `[DONE]` the answer is complete if its choices have ended. */
+  endStream(): void {
+    if (this.#hasEnded) this.#finish()
+  }
+
+  /** @throws as `readAnswerObject` */
+  addWhole(text: string): void {
+    const answer = readAnswerObject(text)
+    const error = errorOfEvent(answer, null)
+    if (error !== null) this.#sink.fail(this.toError(error))
+    else {
+      this.#add(answer)
+      this.#finish()
+    }
+  }
+
+  toError({ text }: WorkerMessage): GatewayError {
+    return streamFailure(text)
+  }
+
+  #add(answer: UncheckedResponse): void {
     const usage = readUsage(answer.usage)
     if (usage !== null) this.#usage = usage
     if (!this.#hasStarted) this.#start(answer)
@@ -169,7 +146,7 @@ class AnswerEvents {
     }
   }
 
-  finish(): void {
+  #finish(): void {
     for (const choice of this.#choices.values()) choice.end(null, null)
     this.#sink.emit({ type: 'finished', usage: this.#usage })
   }

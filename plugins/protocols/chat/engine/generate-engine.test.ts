@@ -24,13 +24,13 @@ function read(pieces: readonly string[], isWhole: boolean): GenerationEvent[] {
   })
   pieces.forEach((piece, at) => {
     const count = at + 1
-    answer.add({
+    answer.addEvent({
       text: isWhole ? pieces.slice(0, count).join('') : piece,
       output_ids: [at],
       meta_info: { prompt_tokens: 3, completion_tokens: count, finish_reason: isLast(at) },
     })
   })
-  answer.finish()
+  answer.addDone()
   return events
 
   function isLast(at: number) {

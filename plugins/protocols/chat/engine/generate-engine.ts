@@ -8,25 +8,25 @@ import {
   type EngineAttempt,
   type EngineSink,
   type FinishReason,
+  type GatewayError,
   type IdLogprob,
   isObject,
   type JsonObject,
   type OutputConstraint,
   type PromptLogprob,
   parseBoundedText,
-  type Sampling,
   type TokenLogprob,
+  type WorkerMessage,
 } from '#kernel'
 import {
   type AnswerLimits,
-  AnswerReader,
-  EventAnswerReader,
   errorOfEvent,
-  readStreamEvent,
+  type JsonAnswer,
+  jsonAnswerReader,
   streamFailure,
   tokenCount,
-  WholeAnswerReader,
 } from '#shared'
+import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
 
 export function generateEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
   return {
@@ -36,35 +36,7 @@ export function generateEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter 
     accepts: (worker) => worker.apis.includes('generate'),
     promptKinds: ['text', 'tokens'],
     requestFor: (attempt) => ({ method: 'POST', path: '/generate', body: toGenerateBody(attempt) }),
-    read: (attempt, sink) => {
-      const answer = new GenerateAnswer(attempt, sink)
-      return new AnswerReader(
-        () => new GenerateStreamReader(answer, sink, maxAnswerBytes),
-        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => answer.readWhole(parseBoundedText(text))),
-      )
-    },
-  }
-}
-
-class GenerateStreamReader extends EventAnswerReader {
-  readonly #answer: GenerateAnswer
-
-  constructor(answer: GenerateAnswer, ...base: ConstructorParameters<typeof EventAnswerReader>) {
-    super(...base)
-    this.#answer = answer
-  }
-
-  /** A stream without `[DONE]` was cut off. */
-  protected override take(data: string, name: string | null): boolean {
-    if (data === '[DONE]') {
-      this.#answer.finish()
-      return true
-    }
-    const event = readStreamEvent(data, name)
-    const error = errorOfEvent(event, name)
-    if (error === null) return !this.#answer.add(event)
-    this.sink.fail(streamFailure(error.text))
-    return true
+    read: (attempt, sink) => jsonAnswerReader(new GenerateAnswer(attempt, sink), sink, maxAnswerBytes),
   }
 }
 
@@ -90,23 +62,16 @@ function toGenerateBody({ request, model, stream }: EngineAttempt): Buffer {
   )
 }
 
-const SAMPLING_NAMES: readonly (readonly [keyof Sampling, string])[] = [
-  ['temperature', 'temperature'],
-  ['topP', 'top_p'],
-  ['topK', 'top_k'],
-  ['minP', 'min_p'],
-  ['frequencyPenalty', 'frequency_penalty'],
-  ['presencePenalty', 'presence_penalty'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['seed', 'sampling_seed'],
-  ['maxTokens', 'max_new_tokens'],
-  ['minTokens', 'min_new_tokens'],
-  ['stop', 'stop'],
-  ['stopTokenIds', 'stop_token_ids'],
-  ['ignoreEos', 'ignore_eos'],
-  ['skipSpecialTokens', 'skip_special_tokens'],
-  ['includesStop', 'no_stop_trim'],
-]
+/** Settings whose names differ from those of chats. */
+const RENAMED: Readonly<Record<string, string>> = {
+  seed: 'sampling_seed',
+  max_tokens: 'max_new_tokens',
+  min_tokens: 'min_new_tokens',
+}
+
+const SAMPLING_NAMES = [...SHARED_SETTINGS, ...ENGINE_SETTINGS]
+  .filter(([name]) => name !== 'logitBias')
+  .map(([name, wireName]) => [name, RENAMED[wireName] ?? wireName] as const)
 
 function toConstraint(constraint: OutputConstraint | null): Record<string, unknown> {
   switch (constraint?.kind) {
@@ -136,7 +101,7 @@ interface OpenChoice {
  * Turns answers into the events of a generation. Each event of a stream has the whole text of its choice so far, or only the new
  * text if the engine was started so; ids and log probabilities likewise.
  */
-export class GenerateAnswer {
+export class GenerateAnswer implements JsonAnswer {
   readonly #attempt: EngineAttempt
   readonly #sink: EngineSink
   readonly #choices = new Map<number, OpenChoice>()
@@ -149,27 +114,32 @@ export class GenerateAnswer {
     this.#sink = sink
   }
 
-  /** @param answer of one choice, or a list with one of each */
-  readWhole(answer: unknown): void {
+  /** @param text of one choice, or of a list with one of each */
+  addWhole(text: string): void {
+    const answer = parseBoundedText(text)
     const choices: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
     for (const [index, choice] of choices.entries()) {
       if (!isObject(choice)) throw new TypeError('the answer holds no JSON object')
       const error = errorOfEvent(choice, null)
-      if (error !== null) this.#sink.fail(streamFailure(error.text))
-      if (error !== null || !this.add({ ...choice, index })) return
+      if (error !== null) this.#sink.fail(this.toError(error))
+      if (error !== null || this.addEvent({ ...choice, index })) return
     }
-    this.finish()
+    this.addDone()
   }
 
-  /** @returns false if the engine has aborted: the answer has failed */
-  add({ text, output_ids: ids, meta_info: info, index: given }: JsonObject): boolean {
+  toError({ text }: WorkerMessage): GatewayError {
+    return streamFailure(text)
+  }
+
+  /** @returns true if the engine has aborted: the answer has failed */
+  addEvent({ text, output_ids: ids, meta_info: info, index: given }: JsonObject): boolean {
     const meta = isObject(info) ? info : {}
     const index = typeof given === 'number' ? given : 0
     // Others were not requested, and no client expects them.
-    if (!Number.isInteger(index) || index < 0 || index >= this.#attempt.request.choices) return true
+    if (!Number.isInteger(index) || index < 0 || index >= this.#attempt.request.choices) return false
     if (!this.#hasStarted) this.#start(meta)
     const choice = this.#choiceOf(index)
-    if (choice.hasEnded) return true
+    if (choice.hasEnded) return false
     this.#promptTokens = tokenCount(meta.prompt_tokens, this.#promptTokens)
     this.#cachedTokens = tokenCount(meta.cached_tokens, this.#cachedTokens)
     const count = tokenCount(meta.completion_tokens, choice.tokens)
@@ -178,7 +148,7 @@ export class GenerateAnswer {
     const delta = addText(choice, text)
     const end = reasonOf(meta.finish_reason)
     // Tokens without text, such as part of a character, are those of the next text.
-    if (delta === '' && end === null) return true
+    if (delta === '' && end === null) return false
     choice.tokens = count
     const facts = {
       tokenIds: newest(tokenIds, fresh),
@@ -186,10 +156,10 @@ export class GenerateAnswer {
     }
     if (end?.reason === 'abort') {
       this.#sink.fail(streamFailure(end.message))
-      return false
+      return true
     }
     if (delta !== '') this.#sink.emit({ type: 'text', choice: index, delta, ...facts })
-    if (end === null) return true
+    if (end === null) return false
     choice.hasEnded = true
     this.#sink.emit({
       type: 'choice_done',
@@ -198,17 +168,17 @@ export class GenerateAnswer {
       matchedStop: end.matched ?? stopOf(meta.matched_stop),
       ...(delta === '' && facts),
     })
-    return true
+    return false
   }
 
-  /** An answer whose choices have not all ended was cut off. */
-  finish(): void {
+  /** An answer whose choices have not all ended was cut off, as one whose stream has no `[DONE]`. */
+  addDone(): boolean {
     let outputTokens = 0
     for (const { tokens, hasEnded } of this.#choices.values()) {
-      if (!hasEnded) return
+      if (!hasEnded) return true
       outputTokens += tokens
     }
-    if (this.#choices.size === 0) return
+    if (this.#choices.size === 0) return true
     this.#sink.emit({
       type: 'finished',
       usage: {
@@ -219,6 +189,7 @@ export class GenerateAnswer {
         reasoningTokens: 0,
       },
     })
+    return true
   }
 
   #start({ id, prompt_tokens, weight_version: weights, input_token_logprobs: ofPrompt }: JsonObject): void {

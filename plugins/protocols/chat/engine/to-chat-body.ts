@@ -18,7 +18,8 @@ import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
 type Json = Record<string, unknown>
 
 /** @param mergesSystem engines get one system message; vendors accept several */
-export function toChatBody({ request, model, worker, stream }: EngineAttempt, mergesSystem = true): Buffer {
+export function toChatBody(attempt: EngineAttempt, mergesSystem = true): Buffer {
+  const { request, model, worker } = attempt
   const { prompt } = request
   const given = prompt.kind === 'chat' ? prompt.messages : []
   const messages = mergesSystem && !worker.isExternal ? withStrictRoles(given) : given
@@ -34,7 +35,6 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt, me
     if (request.parallelToolCalls !== undefined) body.parallel_tool_calls = request.parallelToolCalls
   }
   Object.assign(body, toChatSampling(request, isToOpenAi), toConstraint(request.constraint))
-  if (request.choices !== 1) body.n = request.choices
   if (request.topLogprobs !== null) {
     body.logprobs = true
     if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
@@ -46,8 +46,14 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt, me
     body.add_generation_prompt = false
   }
   if (request.wantsTokenIds === true && !isToOpenAi) body.return_token_ids = true
-  if (request.user !== undefined) body.user = request.user
   if (request.cacheKey !== undefined) body.prompt_cache_key = request.cacheKey
+  return finished(body, attempt)
+}
+
+/** Adds what chat and completions have in common. */
+function finished(body: Json, { request, worker, stream }: EngineAttempt): Buffer {
+  if (request.choices !== 1) body.n = request.choices
+  if (request.user !== undefined) body.user = request.user
   if (stream) {
     body.stream = true
     body.stream_options = { include_usage: true }
@@ -195,7 +201,8 @@ function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEn
 }
 
 /** @throws unsupported_by_worker (400) */
-export function toCompletionBody({ request, model, worker, stream }: EngineAttempt): Buffer {
+export function toCompletionBody(attempt: EngineAttempt): Buffer {
+  const { request, model, worker } = attempt
   if (request.logprobsOf !== undefined) {
     const param = 'token_ids_logprob'
     throw answerErrors.unsupported_by_worker.with({ param }, 'log probabilities of named tokens')
@@ -207,15 +214,8 @@ export function toCompletionBody({ request, model, worker, stream }: EngineAttem
     ...toSampling(request, isOpenAi(worker)),
     ...toConstraint(request.constraint),
   }
-  if (request.choices !== 1) body.n = request.choices
   if (request.topLogprobs !== null) body.logprobs = request.topLogprobs
-  if (request.user !== undefined) body.user = request.user
-  if (stream) {
-    body.stream = true
-    body.stream_options = { include_usage: true }
-  }
-  addCarried(body, request, worker)
-  return Buffer.from(JSON.stringify(body))
+  return finished(body, attempt)
 }
 
 /** Stop strings that OpenAI takes; the gateway searches for the others. */

@@ -2,9 +2,10 @@
 import type { GenerationEvent, GenerationUsage, NativeObject, TokenLogprob } from '#kernel'
 import { type ChatResponseChoice, toChatAnnotation } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
+import type { StreamEncoder } from './serve-prompts.ts'
 import { DONE } from './stream-end.ts'
 
-export class ChatChunks {
+export class ChatChunks implements StreamEncoder {
   readonly #requestId: string
   readonly #includesUsage: boolean
   /** A chunk up to its choices. */
@@ -13,7 +14,6 @@ export class ChatChunks {
   /** What surrounds the text in a chunk that holds only text of the first choice. */
   #textHead = ''
   #textTail = ''
-  #usage: GenerationUsage | null = null
   /** Choices whose role has been sent. */
   readonly #begun = new Set<number>()
 
@@ -23,7 +23,6 @@ export class ChatChunks {
     this.#includesUsage = includesUsage
   }
 
-  /** @returns whole server-sent events, possibly none. Errors (`failed`) are written by the error format. */
   write(event: GenerationEvent): string {
     switch (event.type) {
       case 'started': {
@@ -67,9 +66,6 @@ export class ChatChunks {
         const { logprobs, ids } = tokenFields(event)
         return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{${extraContent(event).slice(1)}},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
       }
-      case 'finished':
-        this.#usage = event.usage
-        return this.#end()
       default:
         return ''
     }
@@ -87,10 +83,9 @@ export class ChatChunks {
     return `${this.#head}{"index":${choice},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}${this.#tail}`
   }
 
-  #end(): string {
+  end(usage: GenerationUsage | null): string {
     if (!this.#includesUsage) return DONE
-    const usage = this.#usage === null ? 'null' : JSON.stringify(toWireUsage(this.#usage))
-    return `${this.#head}],"usage":${usage}}\n\n${DONE}`
+    return `${this.#head}],"usage":${JSON.stringify(usage && toWireUsage(usage))}}\n\n${DONE}`
   }
 }
 

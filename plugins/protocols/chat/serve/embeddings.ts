@@ -4,30 +4,26 @@ import { tryParseJson } from '#shared'
 import { chatErrors } from '../errors.ts'
 import type { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
 
-/** Never throws: failures become the client's reply. */
+/** @throws embedding_dimensions_unsupported, empty_input, invalid_input (400) */
 export async function serveEmbedding(
   embeddings: EmbeddingService,
   ctx: RequestContext,
   body: EmbeddingRequest,
 ): Promise<void> {
-  try {
-    const { model, encoding_format: format } = body
-    if (body.dimensions != null) throw chatErrors.embedding_dimensions_unsupported()
-    const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(body.input) })
-    if (ctx.isDone) return
-    ctx.json(200, {
-      object: 'list',
-      data: vectors.map(({ values }, index) => ({
-        object: 'embedding',
-        index,
-        embedding: format === 'base64' ? toBase64(values) : values,
-      })),
-      model,
-      usage: usageOf(vectors),
-    })
-  } catch (error) {
-    ctx.fail(error)
-  }
+  const { model, encoding_format: format } = body
+  if (body.dimensions != null) throw chatErrors.embedding_dimensions_unsupported()
+  const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(body.input) })
+  if (ctx.isDone) return
+  ctx.json(200, {
+    object: 'list',
+    data: vectors.map(({ values }, index) => ({
+      object: 'embedding',
+      index,
+      embedding: format === 'base64' ? toBase64(values) : values,
+    })),
+    model,
+    usage: usageOf(vectors),
+  })
 }
 
 /** Little-endian 32-bit floats. */
@@ -70,26 +66,22 @@ function toIds(list: readonly unknown[]): Uint32Array {
   return Uint32Array.from(list as readonly number[])
 }
 
-/** Never throws: failures become the client's reply. */
+/** @throws empty_input, invalid_input (400), classification_empty (500) */
 export async function serveClassify(
   embeddings: EmbeddingService,
   ctx: RequestContext,
   { model, input }: ClassifyRequest,
 ): Promise<void> {
-  try {
-    const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(input) })
-    if (ctx.isDone) return
-    ctx.json(200, {
-      id: ctx.requestId,
-      object: 'list',
-      created: Math.floor(Date.now() / 1000),
-      model,
-      data: vectors.map(toClass),
-      usage: usageOf(vectors),
-    })
-  } catch (error) {
-    ctx.fail(error)
-  }
+  const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(input) })
+  if (ctx.isDone) return
+  ctx.json(200, {
+    id: ctx.requestId,
+    object: 'list',
+    created: Math.floor(Date.now() / 1000),
+    model,
+    data: vectors.map(toClass),
+    usage: usageOf(vectors),
+  })
 }
 
 function toClass({ values, worker }: EmbeddingVector, index: number) {

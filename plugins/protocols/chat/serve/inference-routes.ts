@@ -7,6 +7,7 @@ import {
   type Host,
   type RequestContext,
   type RouteDefinition,
+  type StreamCompletionCheck,
   type TSchema,
   Type,
   type UsageReport,
@@ -28,6 +29,12 @@ import { serveCompletion } from './serve-completion.ts'
 import { serveGenerate } from './serve-generate.ts'
 import { checkStreamCompletion, inferenceErrorFormat } from './stream-end.ts'
 
+interface ServeParts {
+  readonly host: Host
+  readonly config: ChatConfig
+  readonly generations: Generations
+}
+
 interface InferenceRow {
   readonly path: string
   /** Label in metrics. */
@@ -40,6 +47,9 @@ interface InferenceRow {
   readonly body: TSchema
   /** Checks the rules between the members of a valid body. */
   readonly checkRules?: (request: never) => void
+  readonly checkCompletion?: () => StreamCompletionCheck
+  /** Answers by a generation or an embedding. @param model to generate for */
+  readonly serve: (parts: ServeParts, ctx: RequestContext, model: string) => void | Promise<void>
   readonly reply: TSchema
   readonly streams: boolean
 }
@@ -67,6 +77,12 @@ const rows: readonly InferenceRow[] = [
     summary: 'Complete a chat',
     body: ChatRequest,
     checkRules: checkChatRules,
+    checkCompletion: checkStreamCompletion,
+    serve: (parts, ctx, model) =>
+      serveChat(parts.generations, ctx, ctx.bodyJson() as ChatRequest, {
+        mayRelay: mayRelayChat(parts, ctx, model),
+        opensAfterMs: parts.config.streamOpensAfterMs,
+      }),
     reply: ChatResponse,
     streams: true,
   },
@@ -78,6 +94,8 @@ const rows: readonly InferenceRow[] = [
     summary: 'Complete a text',
     body: CompletionRequest,
     checkRules: checkCompletionRules,
+    checkCompletion: checkStreamCompletion,
+    serve: ({ generations }, ctx) => serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest),
     reply: CompletionResponse,
     streams: true,
   },
@@ -89,6 +107,8 @@ const rows: readonly InferenceRow[] = [
     summary: 'Generate in the native format of the engine',
     body: GenerateRequest,
     checkRules: checkGenerateRules,
+    serve: ({ generations }, ctx, model) =>
+      serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model),
     reply: Type.Union([GenerationResponse, Type.Array(GenerationResponse)]),
     streams: true,
   },
@@ -99,6 +119,7 @@ const rows: readonly InferenceRow[] = [
     usage: 'always',
     summary: 'Embed texts',
     body: EmbeddingRequest,
+    serve: ({ host }, ctx) => serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as EmbeddingRequest),
     reply: EmbeddingResponse,
     streams: false,
   },
@@ -109,44 +130,25 @@ const rows: readonly InferenceRow[] = [
     usage: 'always',
     summary: 'Classify texts',
     body: ClassifyRequest,
+    serve: ({ host }, ctx) => serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as ClassifyRequest),
     reply: ClassifyResponse,
     streams: false,
   },
 ]
 
 export function inferenceRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
-  return rows.map((row) => {
-    const check = config.validate === 'full' ? makeCheck(row) : null
-    return toRoute(row, handlerOf(host, row, check, config))
-  })
+  const parts = { host, config, generations: host.use(Generations) }
+  return rows.map((row) => toRoute(row, handlerOf(row, parts)))
 }
 
-/** @param model to generate for */
-type Serve = (ctx: RequestContext, model: string) => void | Promise<void>
-
-function serveOf(host: Host, endpoint: InferenceRow['endpoint'], config: ChatConfig): Serve {
-  const generations = host.use(Generations)
-  const { balance } = host
-  const opensAfterMs = config.streamOpensAfterMs
-  switch (endpoint) {
-    case 'chat':
-      return (ctx, model) => {
-        const workers = balance.workersOf(balance.canonicalModel(model))
-        const mayRelay =
-          config.chat === 'relay' &&
-          !generations.mustGenerate(ctx) &&
-          workers.some(({ apis }) => apis.includes(endpoint))
-        serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, { mayRelay, opensAfterMs })
-      }
-    case 'completions':
-      return (ctx) => serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest)
-    case 'generate':
-      return (ctx, model) => serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model)
-    case 'embeddings':
-      return (ctx) => serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as EmbeddingRequest)
-    case 'classify':
-      return (ctx) => serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as ClassifyRequest)
-  }
+/** Whether workers that take chats may get the bytes of one that must be generated for other workers of the model. */
+function mayRelayChat(
+  { host, config, generations }: ServeParts,
+  ctx: RequestContext,
+  model: string,
+): boolean {
+  if (config.chat !== 'relay' || generations.mustGenerate(ctx)) return false
+  return host.balance.workersOf(host.balance.canonicalModel(model)).some(({ apis }) => apis.includes('chat'))
 }
 
 /** @throws embeddings_unsupported (501) */
@@ -157,43 +159,25 @@ function embeddingsOf(host: Host): EmbeddingService {
 }
 
 /** Bytes are relayed if every worker of the model takes them; otherwise the body is checked and generated for. */
-function handlerOf(
-  host: Host,
-  row: InferenceRow,
-  check: FullCheck | null,
-  config: ChatConfig,
-): RouteDefinition['handler'] {
-  const { endpoint } = row
+function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handler'] {
+  const { path, endpoint, streams, usage, checkCompletion } = row
+  const { host, config, generations } = parts
   const needsModel = endpoint !== 'generate'
-  const generations = host.use(Generations)
-  const relay = relayHandler(host, row, check)
-  const serve = serveOf(host, endpoint, config)
   const neverRelays = endpoint === 'chat' && config.chat === 'normalize'
-  let fullCheck = check
-  return (ctx) => {
-    const { model } = ctx.peek()
-    const isUnnamed = model === null || model === '' || (!needsModel && model === 'unknown')
-    if (isUnnamed && needsModel) return relay(ctx)
-    const named = neverRelays
-      ? model
-      : generations.modelToGenerate(isUnnamed ? null : model, endpoint, row.streams ? ctx : undefined)
-    if (named === null) return relay(ctx)
-    fullCheck ??= makeCheck(row)
-    fullCheck(ctx)
-    return serve(ctx, named)
-  }
-}
-
-function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
-  const { path, endpoint, streams, usage } = row
-  const needsModel = endpoint !== 'generate'
-  const checkCompletion =
-    endpoint === 'chat' || endpoint === 'completions' ? checkStreamCompletion : undefined
+  const checksAll = config.validate === 'full'
+  let check = checksAll ? makeCheck(row) : null
   return (ctx) => {
     const { model, stream } = ctx.peek()
-    if (needsModel && (model === null || model === ''))
-      throw chatErrors.missing_model.with({ param: 'model' })
-    if (check !== null) check(ctx)
+    const isUnnamed = model === null || model === '' || (!needsModel && model === 'unknown')
+    if (isUnnamed && needsModel) throw chatErrors.missing_model.with({ param: 'model' })
+    const named = neverRelays
+      ? model
+      : generations.modelToGenerate(isUnnamed ? null : model, endpoint, streams ? ctx : undefined)
+    if (named !== null || checksAll) {
+      check ??= makeCheck(row)
+      check(ctx)
+    }
+    if (named !== null) return row.serve(parts, ctx, named)
     host.upstream.relay(ctx, {
       model: model === '' ? null : model,
       stream: streams && stream,

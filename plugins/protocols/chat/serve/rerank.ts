@@ -8,10 +8,9 @@ import {
   type RequestContext,
   type RouteDefinition,
   type Static,
-  type Upstream,
   type WorkerResponse,
 } from '#kernel'
-import { type CollectingUpstream, collectResponse } from '#shared'
+import { collectResponse } from '#shared'
 import { chatErrors } from '../errors.ts'
 import { RerankRequest, RerankResponse, V1RerankRequest } from '../wire/embedding.ts'
 import { failures } from './inference-routes.ts'
@@ -35,55 +34,39 @@ interface RerankShape {
   readonly documents?: readonly string[]
 }
 
-/** The part of the host that handlers use. */
-interface RerankHost {
-  readonly upstream: CollectingUpstream & Pick<Upstream, 'clientHeaders'>
-  readonly balance: { canonicalModel(model: string): string }
-}
-
 /** POST /rerank. @throws 400 for a wrong field, and what `collectResponse` throws. */
-async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+function rerank(host: Host, ctx: RequestContext): Promise<void> {
   if (ctx.peek().model === null) throw chatErrors.missing_model.with({ param: 'model' })
-  const request = ctx.body(rerankRequest)
-  checkQuery(request.query)
-  await answer(host, ctx, request.model, {
-    model: host.balance.canonicalModel(request.model),
-    id: request.rid ?? null,
-    topK: request.top_k ?? null,
-    returnDocuments: request.return_documents ?? true,
-    documents: request.documents,
+  const { rid, top_k: topK, return_documents: returnDocuments, ...asked } = ctx.body(rerankRequest)
+  return answer(host, ctx, asked, {
+    id: rid ?? null,
+    topK: topK ?? null,
+    returnDocuments: returnDocuments ?? true,
   })
 }
 
 /** POST /v1/rerank: only query, documents and model are read. */
-async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+function v1Rerank(host: Host, ctx: RequestContext): Promise<void> {
   // As on the other routes, a body that is not an object is rejected as invalid JSON.
   ctx.peek()
-  const request = ctx.body(v1RerankRequest)
-  checkQuery(request.query)
-  const model = request.model == null || request.model === '' ? null : request.model
-  await answer(host, ctx, model, {
-    model: model === null ? null : host.balance.canonicalModel(model),
-    id: null,
-    topK: null,
-    returnDocuments: true,
-    documents: request.documents,
-  })
-}
-
-function checkQuery(query: string): void {
-  if (query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
+  return answer(host, ctx, ctx.body(v1RerankRequest), { id: null, topK: null, returnDocuments: true })
 }
 
 async function answer(
-  host: RerankHost,
+  { upstream, balance }: Host,
   ctx: RequestContext,
-  model: string | null,
-  shape: RerankShape,
+  { query, documents, model: named }: Static<typeof V1RerankRequest>,
+  shape: Omit<RerankShape, 'model' | 'documents'>,
 ): Promise<void> {
-  const reply = await collectResponse(host.upstream, ctx, { model, stream: false, path: WORKER_PATH })
-  if (reply.status >= 200 && reply.status <= 299) ctx.json(200, buildRerankResponse(reply, shape, Date.now()))
-  else ctx.send(reply.status, null, reply.body, host.upstream.clientHeaders(reply.headers))
+  if (query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
+  const model = named || null
+  const reply = await collectResponse(upstream, ctx, { model, stream: false, path: WORKER_PATH })
+  if (reply.status < 200 || reply.status > 299) {
+    ctx.send(reply.status, null, reply.body, upstream.clientHeaders(reply.headers))
+    return
+  }
+  const canonical = model === null ? null : balance.canonicalModel(model)
+  ctx.json(200, buildRerankResponse(reply, { ...shape, model: canonical, documents }, Date.now()))
 }
 
 /**

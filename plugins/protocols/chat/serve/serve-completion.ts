@@ -1,6 +1,8 @@
 /** Text completions over workers that do not take them. */
 import type {
+  GeneratedAnswer,
   GeneratedChoice,
+  GenerationEvent,
   GenerationRequest,
   GenerationStarted,
   Generations,
@@ -10,9 +12,9 @@ import type {
 } from '#kernel'
 import type { CompletionRequest } from '../wire/completion.ts'
 import { toWireUsage } from './chat-chunks.ts'
-import { PromptRuns } from './prompt-runs.ts'
+import { type StreamEncoder, servePrompts } from './serve-prompts.ts'
 import { toConstraint, toSampling } from './settings.ts'
-import { DONE, noteWorker } from './stream-end.ts'
+import { DONE } from './stream-end.ts'
 
 /** @param body checked @throws invalid_json_schema (400) */
 export function serveCompletion(
@@ -20,8 +22,12 @@ export function serveCompletion(
   ctx: RequestContext,
   body: CompletionRequest,
 ): void {
-  if (body.stream === true) streamCompletion(generations, ctx, body)
-  else answerCompletion(generations, ctx, body)
+  const { requestId } = ctx
+  servePrompts(generations, ctx, {
+    requests: fromCompletionBody(body),
+    encoder: body.stream === true ? new CompletionChunks(body, requestId) : null,
+    toBody: (answers, usage) => toResponse(answers, usage, body, requestId),
+  })
 }
 
 function promptsOf({ prompt }: CompletionRequest): readonly string[] {
@@ -52,24 +58,19 @@ function fromCompletionBody(body: CompletionRequest): GenerationRequest[] {
   }))
 }
 
-function answerCompletion(generations: Generations, ctx: RequestContext, body: CompletionRequest): void {
-  const requests = fromCompletionBody(body)
-  const builders = requests.map(() => generations.gather())
+function toResponse(
+  answers: readonly GeneratedAnswer[],
+  usage: GenerationUsage | null,
+  body: CompletionRequest,
+  requestId: string,
+): object {
   const prompts = promptsOf(body)
-  new PromptRuns(generations, ctx, {
-    stream: false,
-    requests,
-    onEvent: (prompt, event) => builders[prompt].add(event),
-    onDone(usage) {
-      const answers = builders.map((builder) => builder.answer())
-      const choices = answers.flatMap((answer, prompt) =>
-        bestOf(answer.choices, body).map((choice, place, all) =>
-          toWireChoice(choice, prompt * all.length + place, prompts[prompt], body),
-        ),
-      )
-      ctx.json(200, { ...headOf(answers[0].started, ctx), choices, usage: usage && toWireUsage(usage) })
-    },
-  }).start()
+  const choices = answers.flatMap((answer, prompt) =>
+    bestOf(answer.choices, body).map((choice, place, all) =>
+      toWireChoice(choice, prompt * all.length + place, prompts[prompt], body),
+    ),
+  )
+  return { ...headOf(answers[0].started, requestId), choices, usage: usage && toWireUsage(usage) }
 }
 
 /** The most likely choices of `best_of`. */
@@ -112,65 +113,63 @@ function toWireLogprobs(logprobs: readonly TokenLogprob[], offset: number) {
   }
 }
 
-function headOf({ id, createdAtSec, model }: GenerationStarted, ctx: RequestContext) {
-  return { id: id ?? ctx.requestId, object: 'text_completion', created: createdAtSec, model }
+function headOf({ id, createdAtSec, model }: GenerationStarted, requestId: string) {
+  return { id: id ?? requestId, object: 'text_completion', created: createdAtSec, model }
 }
 
-function streamCompletion(generations: Generations, ctx: RequestContext, body: CompletionRequest): void {
-  const requests = fromCompletionBody(body)
-  const prompts = promptsOf(body)
-  const perPrompt = body.n ?? 1
+/** Writes the events of the prompts as chunks of one stream. */
+class CompletionChunks implements StreamEncoder {
+  readonly #body: CompletionRequest
+  readonly #requestId: string
+  readonly #prompts: readonly string[]
+  /** A chunk up to its choices. */
+  #head = ''
   /** Characters of each choice so far; a choice that has none has not begun. */
-  const lengths = new Map<number, number>()
-  let writer: ReturnType<RequestContext['sse']> | null = null
-  let head = ''
-  const open = (started: GenerationStarted) => {
-    if (writer !== null) return
-    head = JSON.stringify(headOf(started, ctx)).slice(0, -1)
-    noteWorker(ctx, started)
-    writer = ctx.sse()
-    writer.onDrain(() => runs.resume())
-  }
-  const write = (choice: object) => {
-    const isTaken = writer?.write(`data: ${head},"choices":[${JSON.stringify(choice)}]}\n\n`)
-    if (isTaken === false) runs.pause()
-  }
-  const runs = new PromptRuns(generations, ctx, {
-    stream: true,
-    requests,
-    onEvent(prompt, event) {
-      if (event.type === 'started') open(event)
-      if (event.type !== 'text' && event.type !== 'choice_done') return
-      const index = prompt * perPrompt + event.choice
-      if (!lengths.has(index)) {
-        lengths.set(index, 0)
-        if (body.echo === true && prompts[prompt] !== '') {
-          lengths.set(index, prompts[prompt].length)
-          write({ text: prompts[prompt], index, logprobs: null, finish_reason: null })
-        }
-      }
-      const length = lengths.get(index) ?? 0
-      const wantsLogprobs = body.logprobs != null && event.logprobs
-      const logprobs = wantsLogprobs ? toWireLogprobs(event.logprobs ?? [], length) : null
-      const ids = event.tokenIds ? { token_ids: event.tokenIds } : {}
-      if (event.type === 'choice_done') {
-        if (body.suffix) write({ text: body.suffix, index, logprobs: null, finish_reason: null })
-        const reason = event.reason === 'tool_calls' ? 'stop' : event.reason
-        const stop = event.matchedStop === null ? {} : { matched_stop: event.matchedStop }
-        write({ text: '', index, logprobs, finish_reason: reason, ...stop, ...ids })
-        return
-      }
-      lengths.set(index, length + event.delta.length)
-      write({ text: event.delta, index, logprobs, finish_reason: null, ...ids })
-    },
-    onDone(usage) {
-      writer?.end(`${usageEvent(head, usage, body)}${DONE}`)
-    },
-  })
-  runs.start()
-}
+  readonly #lengths = new Map<number, number>()
 
-function usageEvent(head: string, usage: GenerationUsage | null, body: CompletionRequest): string {
-  if (body.stream_options?.include_usage !== true || usage === null) return ''
-  return `data: ${head},"choices":[],"usage":${JSON.stringify(toWireUsage(usage))}}\n\n`
+  constructor(body: CompletionRequest, requestId: string) {
+    this.#body = body
+    this.#requestId = requestId
+    this.#prompts = promptsOf(body)
+  }
+
+  write(event: GenerationEvent, prompt: number): string {
+    if (event.type === 'started' && this.#head === '')
+      this.#head = `data: ${JSON.stringify(headOf(event, this.#requestId)).slice(0, -1)},"choices":[`
+    if (event.type !== 'text' && event.type !== 'choice_done') return ''
+    const { n, logprobs: wanted, suffix } = this.#body
+    const index = prompt * (n ?? 1) + event.choice
+    const echo = this.#lengths.has(index) ? '' : this.#begin(index, prompt)
+    const length = this.#lengths.get(index) ?? 0
+    const logprobs = wanted != null && event.logprobs ? toWireLogprobs(event.logprobs, length) : null
+    const ids = event.tokenIds ? { token_ids: event.tokenIds } : {}
+    if (event.type === 'text') {
+      this.#lengths.set(index, length + event.delta.length)
+      return echo + this.#chunk({ text: event.delta, index, logprobs, finish_reason: null, ...ids })
+    }
+    const rest = suffix ? this.#plain(suffix, index) : ''
+    const reason = event.reason === 'tool_calls' ? 'stop' : event.reason
+    const stop = event.matchedStop === null ? {} : { matched_stop: event.matchedStop }
+    return echo + rest + this.#chunk({ text: '', index, logprobs, finish_reason: reason, ...stop, ...ids })
+  }
+
+  /** @returns the prompt, if the client wants it in front of each choice */
+  #begin(index: number, prompt: number): string {
+    const text = this.#body.echo === true ? this.#prompts[prompt] : ''
+    this.#lengths.set(index, text.length)
+    return text === '' ? '' : this.#plain(text, index)
+  }
+
+  #plain(text: string, index: number): string {
+    return this.#chunk({ text, index, logprobs: null, finish_reason: null })
+  }
+
+  #chunk(choice: object): string {
+    return `${this.#head}${JSON.stringify(choice)}]}\n\n`
+  }
+
+  end(usage: GenerationUsage | null): string {
+    if (this.#body.stream_options?.include_usage !== true || usage === null) return DONE
+    return `${this.#head}],"usage":${JSON.stringify(toWireUsage(usage))}}\n\n${DONE}`
+  }
 }

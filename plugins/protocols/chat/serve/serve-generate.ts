@@ -1,9 +1,10 @@
 /** Native generation over workers that do not take the format over HTTP. */
 import type {
+  GeneratedAnswer,
   GeneratedChoice,
-  Generation,
   GenerationEvent,
   GenerationRequest,
+  GenerationStarted,
   Generations,
   GenerationUsage,
   Prompt,
@@ -11,8 +12,9 @@ import type {
 } from '#kernel'
 import { chatErrors } from '../errors.ts'
 import type { GenerateRequest } from '../wire/completion.ts'
+import { type StreamEncoder, servePrompts } from './serve-prompts.ts'
 import { toConstraint, toSampling } from './settings.ts'
-import { DONE, noteWorker } from './stream-end.ts'
+import { DONE } from './stream-end.ts'
 
 /** @param model of any worker if the client names none @throws resolve_input_failed (400) */
 export function serveGenerate(
@@ -21,56 +23,73 @@ export function serveGenerate(
   body: GenerateRequest,
   model: string | null,
 ): void {
-  const request = fromGenerateBody(body, model)
-  const startedAtMs = performance.now()
-  const latency = () => (performance.now() - startedAtMs) / 1000
-  if (body.stream === true) {
-    streamGenerate(generations, ctx, request, latency)
-    return
+  const source: Source = {
+    request: fromGenerateBody(body, model),
+    requestId: ctx.requestId,
+    startedAtMs: performance.now(),
   }
-  const builder = generations.gather()
-  const onEvent = (event: GenerationEvent) => {
-    if (event.type === 'failed') {
-      ctx.fail(event.error)
-      return
-    }
-    builder.add(event)
-    if (event.type !== 'finished') return
-    const { choices, usage, started } = builder.answer()
-    const id = started.id ?? ctx.requestId
-    const weights = started.systemFingerprint ?? 'default'
-    const replies = choices.map((choice) => ({
-      text: choice.text,
-      output_ids: choice.tokenIds ?? [],
-      meta_info: {
-        ...metaOf(request, choice, usage, choices.length),
-        ...(started.promptLogprobs && { input_token_logprobs: started.promptLogprobs }),
-        id,
-        weight_version: weights,
-        e2e_latency: latency(),
-      },
-    }))
-    ctx.json(200, replies)
-  }
-  generations.open(ctx, request, { stream: false, listener: { onEvent } })
+  servePrompts(generations, ctx, {
+    requests: [source.request],
+    encoder: body.stream === true ? new GenerateChunks(source) : null,
+    toBody: ([answer], usage) => toReplies(source, answer, usage),
+  })
 }
 
-function metaOf(
-  request: GenerationRequest,
-  choice: GeneratedChoice,
+interface Source {
+  readonly request: GenerationRequest
+  readonly requestId: string
+  readonly startedAtMs: number
+}
+
+/** Seconds since the request began. */
+function latencyOf({ startedAtMs }: Source): number {
+  return (performance.now() - startedAtMs) / 1000
+}
+
+function toReplies(
+  source: Source,
+  { started, choices }: GeneratedAnswer,
   usage: GenerationUsage | null,
-  count: number,
-) {
-  const tokens = choice.tokenIds?.length ?? 0
-  const completionTokens = count === 1 ? (usage?.outputTokens ?? tokens) : tokens
+): object[] {
+  return choices.map((choice) => ({
+    text: choice.text,
+    output_ids: choice.tokenIds ?? [],
+    meta_info: {
+      prompt_tokens: usage?.inputTokens ?? 0,
+      ...endMeta(choice, choice.tokenIds?.length ?? 0, usage, choices.length === 1),
+      ...logprobMeta(source.request, choice),
+      ...startMeta(started),
+      id: started.id ?? source.requestId,
+      e2e_latency: latencyOf(source),
+    },
+  }))
+}
+
+/** Members of `meta_info` that are known at the start. */
+function startMeta({ systemFingerprint, promptLogprobs }: GenerationStarted): object {
   return {
-    finish_reason: reasonOf(choice.reason, completionTokens),
-    prompt_tokens: usage?.inputTokens ?? 0,
-    completion_tokens: completionTokens,
+    weight_version: systemFingerprint ?? 'default',
+    ...(promptLogprobs && { input_token_logprobs: promptLogprobs }),
+  }
+}
+
+/**
+ * Members of `meta_info` that are known at the end of a choice.
+ * @param tokens of the choice; of a single choice the worker's own count takes precedence
+ */
+function endMeta(
+  { reason, matchedStop }: Pick<GeneratedChoice, 'reason' | 'matchedStop'>,
+  tokens: number,
+  usage: GenerationUsage | null,
+  isSingle: boolean,
+): object {
+  const count = isSingle ? (usage?.outputTokens ?? tokens) : tokens
+  return {
+    finish_reason: reason === 'length' ? { type: reason, length: count } : { type: reason },
+    completion_tokens: count,
     cached_tokens: usage?.cachedTokens ?? 0,
     reasoning_tokens: usage?.reasoningTokens ?? 0,
-    ...(choice.matchedStop !== null && { matched_stop: choice.matchedStop }),
-    ...logprobMeta(request, choice),
+    ...(matchedStop !== null && { matched_stop: matchedStop }),
   }
 }
 
@@ -94,10 +113,6 @@ function logprobMeta(
   }
 }
 
-function reasonOf(reason: string, completionTokens: number) {
-  return reason === 'length' ? { type: 'length', length: completionTokens } : { type: reason }
-}
-
 /** A choice while it streams: its events hold the whole text so far, but only new ids. */
 interface OpenChoice {
   text: string
@@ -107,83 +122,75 @@ interface OpenChoice {
 
 type TokenFacts = Pick<Extract<GenerationEvent, { type: 'text' }>, 'tokenIds' | 'logprobs'>
 
-function streamGenerate(
-  generations: Generations,
-  ctx: RequestContext,
-  request: GenerationRequest,
-  latency: () => number,
-): void {
-  const choices = new Map<number, OpenChoice>()
-  const ends: { index: number; event: Extract<GenerationEvent, { type: 'choice_done' }> }[] = []
-  let writer: ReturnType<RequestContext['sse']> | null = null
-  let id = ''
-  let weights = 'default'
-  let promptTokens = 0
-  let ofPrompt: object = {}
-  const frame = (index: number, choice: OpenChoice, ids: readonly number[], meta: object) =>
-    `data: ${JSON.stringify({
-      text: choice.text,
+/** Writes the events of a generation as chunks, in the native format. */
+class GenerateChunks implements StreamEncoder {
+  readonly #source: Source
+  readonly #choices = new Map<number, OpenChoice>()
+  readonly #ends: Extract<GenerationEvent, { type: 'choice_done' }>[] = []
+  #id = ''
+  /** Members of `meta_info` that all chunks have. */
+  #meta: object = {}
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  write(event: GenerationEvent): string {
+    if (event.type === 'started') this.#start(event)
+    if (event.type === 'text') return this.#add(event.choice, event.delta, event)
+    if (event.type !== 'choice_done') return ''
+    this.#ends.push(event)
+    return event.tokenIds || event.logprobs ? this.#add(event.choice, '', event) : ''
+  }
+
+  #start(started: GenerationStarted): void {
+    this.#id = started.id ?? this.#source.requestId
+    this.#meta = { prompt_tokens: started.inputTokens ?? 0, ...startMeta(started) }
+  }
+
+  /** @param delta empty for tokens without text */
+  #add(index: number, delta: string, facts: TokenFacts): string {
+    const choice = this.#choiceOf(index)
+    const ids = facts.tokenIds ?? []
+    choice.text += delta
+    choice.tokens += ids.length
+    if (ids.length > 0) choice.lastId = ids.slice(-1)
+    return this.#chunk(index, choice, ids, logprobMeta(this.#source.request, facts))
+  }
+
+  #choiceOf(index: number): OpenChoice {
+    const choice = this.#choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
+    this.#choices.set(index, choice)
+    return choice
+  }
+
+  #chunk(index: number, { text, tokens }: OpenChoice, ids: readonly number[], meta: object): string {
+    return `data: ${JSON.stringify({
+      text,
       output_ids: ids,
       meta_info: {
-        id: `${id}-${index}`,
+        id: `${this.#id}-${index}`,
         finish_reason: null,
-        prompt_tokens: promptTokens,
-        completion_tokens: choice.tokens,
+        completion_tokens: tokens,
         cached_tokens: 0,
         reasoning_tokens: 0,
-        weight_version: weights,
-        ...ofPrompt,
+        ...this.#meta,
         ...meta,
       },
       index,
     })}\n\n`
-  /** @param delta empty for tokens without text */
-  const write = (index: number, delta: string, facts: TokenFacts) => {
-    const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
-    const ids = facts.tokenIds ?? []
-    choices.set(index, choice)
-    choice.text += delta
-    choice.tokens += ids.length
-    if (ids.length > 0) choice.lastId = ids.slice(-1)
-    const meta = logprobMeta(request, facts)
-    if (writer?.write(frame(index, choice, ids, meta)) === false) generation.pause()
   }
-  const onEvent = (event: GenerationEvent) => {
-    if (event.type === 'failed') {
-      ctx.fail(event.error)
-      return
-    }
-    if (writer === null) {
-      noteWorker(ctx, event)
-      writer = ctx.sse()
-      writer.onDrain(() => generation.resume())
-    }
-    if (event.type === 'started') {
-      id = event.id ?? ctx.requestId
-      weights = event.systemFingerprint ?? weights
-      promptTokens = event.inputTokens ?? 0
-      if (event.promptLogprobs) ofPrompt = { input_token_logprobs: event.promptLogprobs }
-    } else if (event.type === 'text') write(event.choice, event.delta, event)
-    else if (event.type === 'choice_done') {
-      if (event.tokenIds || event.logprobs) write(event.choice, '', event)
-      ends.push({ index: event.choice, event })
-    } else if (event.type === 'finished') {
-      const last = ends.map(({ index, event: end }) => {
-        const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
-        const tokens = ends.length === 1 ? (event.usage?.outputTokens ?? choice.tokens) : choice.tokens
-        return frame(index, choice, choice.lastId, {
-          finish_reason: reasonOf(end.reason, tokens),
-          completion_tokens: tokens,
-          cached_tokens: event.usage?.cachedTokens ?? 0,
-          reasoning_tokens: event.usage?.reasoningTokens ?? 0,
-          e2e_latency: latency(),
-          ...(end.matchedStop !== null && { matched_stop: end.matchedStop }),
-        })
+
+  end(usage: GenerationUsage | null): string {
+    const last = this.#ends.map((end) => {
+      const choice = this.#choiceOf(end.choice)
+      return this.#chunk(end.choice, choice, choice.lastId, {
+        ...endMeta(end, choice.tokens, usage, this.#ends.length === 1),
+        e2e_latency: latencyOf(this.#source),
       })
-      writer.end(`${last.join('')}${DONE}`)
-    }
+    })
+    return `${last.join('')}${DONE}`
   }
-  const generation: Generation = generations.open(ctx, request, { stream: true, listener: { onEvent } })
 }
 
 // The body as the internal request.

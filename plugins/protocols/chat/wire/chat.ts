@@ -1,7 +1,7 @@
 /** Bodies of chat completions, for the routes and for the engine adapter. Unknown fields are allowed: the worker may know them. */
 import { isObject, type Static, Type } from '#kernel'
 import { nullable, nullableStringOrList, stringOrList, type Unchecked, unionBy } from '#shared'
-import { commonFields, engineFields, list, Range, U32, Usage } from './fields.ts'
+import { commonFields, list, Range, U32, Usage } from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
 
@@ -130,7 +130,6 @@ const ResponseFormat = unionBy(
 
 export const ChatRequest = Type.Object({
   ...commonFields,
-  ...engineFields,
   messages: Type.Array(ChatMessage, { minItems: 1 }),
   max_completion_tokens: nullable(U32(1)),
   max_tokens: nullable(U32(1), 'Older name of max_completion_tokens; forwarded as it came.'),

@@ -1,11 +1,10 @@
 /** Payloads of text completions, and of native generation. */
 import { type Static, Type } from '#kernel'
 import { nullable, nullableStringOrList, stringOrList } from '#shared'
-import { commonFields, engineFields, Probability, Range, TopK, U32, Usage } from './fields.ts'
+import { commonFields, samplingFields, U32, Usage } from './fields.ts'
 
 export const CompletionRequest = Type.Object({
   ...commonFields,
-  ...engineFields,
   prompt: stringOrList({ items: Type.String() }),
   max_tokens: nullable(U32()),
   n: nullable(Type.Integer({ minimum: 1, maximum: 128 })),
@@ -34,22 +33,10 @@ const SamplingParams = Type.Object({
   temperature: nullable(Type.Number({ minimum: 0 })),
   max_new_tokens: nullable(U32()),
   min_new_tokens: nullable(U32()),
-  top_p: nullable(Probability),
-  top_k: nullable(TopK),
-  min_p: nullable(Range(0, 1)),
-  frequency_penalty: nullable(Range(-2, 2)),
-  presence_penalty: nullable(Range(-2, 2)),
-  repetition_penalty: nullable(Range(0, 2)),
+  ...samplingFields,
   stop: nullableStringOrList({ items: Type.String() }),
-  stop_token_ids: nullable(Type.Array(U32())),
-  ignore_eos: nullable(Type.Boolean()),
-  skip_special_tokens: nullable(Type.Boolean()),
-  no_stop_trim: nullable(Type.Boolean()),
   json_schema: nullable(Type.String()),
-  regex: nullable(Type.String()),
-  ebnf: nullable(Type.String()),
   n: nullable(U32()),
-  sampling_seed: nullable(Type.Integer({ minimum: 0 })),
 })
 
 export const GenerateRequest = Type.Object({

@@ -11,10 +11,10 @@ export const U32 = (minimum = 0) => Type.Integer({ minimum, maximum: 4_294_967_2
 export const Range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum })
 
 /** Above 0, at most 1. */
-export const Probability = Type.Number({ exclusiveMinimum: 0, maximum: 1 })
+const Probability = Type.Number({ exclusiveMinimum: 0, maximum: 1 })
 
 /** -1 switches it off; 0 is refused. */
-export const TopK = Type.Unsafe<number>({ type: 'integer', if: { const: -1 }, else: { minimum: 1 } })
+const TopK = Type.Unsafe<number>({ type: 'integer', if: { const: -1 }, else: { minimum: 1 } })
 
 /** A string or up to four, none empty; null means absent. */
 export const Stop = nullableStringOrList({ items: Type.String({ minLength: 1 }), maxItems: 4, minLength: 1 })
@@ -25,40 +25,43 @@ export const StreamOptions = Type.Object({
   include_obfuscation: nullable(Type.Boolean()),
 })
 
-export const commonFields = {
-  model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
-  temperature: nullable(Range(0, 2)),
+/** Of chats, completions and native generation. */
+export const samplingFields = {
   top_p: nullable(Probability),
-  frequency_penalty: nullable(Range(-2, 2)),
-  presence_penalty: nullable(Range(-2, 2)),
-  stop: Stop,
-  stream: nullable(Type.Boolean(), 'Answer as server-sent events. Null means false.'),
-  stream_options: nullable(StreamOptions, 'Only with stream.'),
-  seed: nullable(Type.Integer()),
-  user: nullable(Type.String()),
-  logit_bias: nullable(Type.Record(Type.String(), Type.Number())),
-}
-
-export const engineFields = {
   top_k: nullable(TopK, '-1 switches it off.'),
   min_p: nullable(Range(0, 1)),
-  min_tokens: nullable(U32()),
+  frequency_penalty: nullable(Range(-2, 2)),
+  presence_penalty: nullable(Range(-2, 2)),
   repetition_penalty: nullable(Range(0, 2)),
   regex: nullable(Type.String(), 'At most one of regex, ebnf and a JSON format.'),
   ebnf: nullable(Type.String()),
   stop_token_ids: nullable(Type.Array(U32())),
   no_stop_trim: nullable(Type.Boolean()),
   ignore_eos: nullable(Type.Boolean()),
+  skip_special_tokens: nullable(Type.Boolean()),
+  sampling_seed: nullable(Type.Integer({ minimum: 0 })),
+}
+
+/** Of chats and completions. */
+export const commonFields = {
+  model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
+  temperature: nullable(Range(0, 2)),
+  stop: Stop,
+  stream: nullable(Type.Boolean(), 'Answer as server-sent events. Null means false.'),
+  stream_options: nullable(StreamOptions, 'Only with stream.'),
+  seed: nullable(Type.Integer()),
+  user: nullable(Type.String()),
+  logit_bias: nullable(Type.Record(Type.String(), Type.Number())),
+  ...samplingFields,
+  min_tokens: nullable(U32()),
   continue_final_message: nullable(Type.Boolean()),
   return_hidden_states: nullable(Type.Boolean()),
-  skip_special_tokens: nullable(Type.Boolean()),
   separate_reasoning: nullable(Type.Boolean()),
   stream_reasoning: nullable(Type.Boolean()),
   lora_path: nullable(Type.String()),
   rid: nullable(Type.String()),
   session_params: nullable(Type.Record(Type.String(), Type.Unknown())),
   chat_template_kwargs: nullable(Type.Record(Type.String(), Type.Unknown())),
-  sampling_seed: nullable(Type.Integer({ minimum: 0 })),
 }
 
 type SettingNames = readonly (readonly [name: keyof Sampling, wireName: string])[]

@@ -11,7 +11,7 @@ import {
 } from '#kernel'
 import { streamFailure, tokenCount, type Unchecked } from '#shared'
 import type { MessageResponse, WireUsage } from '../wire.ts'
-import { NativeBlocks } from './native-blocks.ts'
+import { NativeBlock } from './native-block.ts'
 
 /** Name of the adapter. */
 export const ENGINE = 'messages'
@@ -32,21 +32,25 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map([
 /** Kinds of blocks that have events; others are passed on as native items. */
 const KNOWN_KINDS: ReadonlySet<unknown> = new Set(['text', 'thinking', 'tool_use'])
 
-interface OpenCall {
-  readonly index: number
+interface OpenBlock {
+  /** Index of its call; null for other blocks. */
+  call: number | null
   hasInput: boolean
+  /** For a native request, whose next round sends it back; null for other requests. */
+  readonly native: NativeBlock | null
+  /** Number of its native item; null for a block that has other events. */
+  readonly number: number | null
 }
 
 export class MessageAnswer {
   readonly #attempt: EngineAttempt
   readonly #sink: EngineSink
   readonly #usage = new AnswerUsage()
-  /** Open calls by the index of their block. */
-  readonly #calls = new Map<unknown, OpenCall>()
-  /** The answer's blocks, for a native request whose next round sends them back; null for other requests. */
-  readonly #native: NativeBlocks | null
-  /** Numbers of open blocks of other kinds, by the index of the block. */
-  readonly #natives = new Map<unknown, number>()
+  /** Open blocks, by their index. */
+  readonly #open = new Map<unknown, OpenBlock>()
+  readonly #isNative: boolean
+  /** Complete blocks of a native request. */
+  readonly #content: NativeObject[] = []
   #hasStarted = false
   #callCount = 0
   #nativeCount = 0
@@ -60,7 +64,7 @@ export class MessageAnswer {
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
     this.#sink = sink
-    this.#native = attempt.request.native?.engine === ENGINE ? new NativeBlocks() : null
+    this.#isNative = attempt.request.native?.engine === ENGINE
   }
 
   /** Called for the first event of any kind, since some answers lack `message_start`. */
@@ -76,7 +80,7 @@ export class MessageAnswer {
       createdAtSec: Math.floor(Date.now() / 1000),
       inputTokens: this.#usage.inputTokens,
       systemFingerprint: null,
-      ...(this.#native !== null && { hasNativeTools: true }),
+      ...(this.#isNative && { hasNativeTools: true }),
       worker: this.#attempt.worker,
     })
   }
@@ -85,13 +89,14 @@ export class MessageAnswer {
   openBlock(index: unknown, block: unknown): void {
     if (!isObject(block)) return
     if (!this.#hasStarted) this.start(null)
-    this.#native?.open(index, block)
     this.#signature = ''
-    if (this.#native !== null && !KNOWN_KINDS.has(block.type)) {
-      const number = this.#nativeCount++
-      this.#natives.set(index, number)
+    const isItem = this.#isNative && !KNOWN_KINDS.has(block.type)
+    const number = isItem ? this.#nativeCount++ : null
+    const native = this.#isNative ? new NativeBlock(block) : null
+    const open: OpenBlock = { call: null, hasInput: false, native, number }
+    this.#open.set(index, open)
+    if (number !== null)
       this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item: block })
-    }
     if (isObject(block.extra_content) && (block.type === 'text' || block.type === 'thinking'))
       this.#extraContent = block.extra_content
     if (block.type === 'text') {
@@ -100,31 +105,30 @@ export class MessageAnswer {
     } else if (block.type === 'thinking') {
       this.#thinking(block.thinking)
       if (isText(block.signature)) this.#signature = block.signature
-    } else if (block.type === 'tool_use') this.#openCall(index, block)
+    } else if (block.type === 'tool_use') this.#openCall(open, block)
   }
 
-  #openCall(number: unknown, block: Record<string, unknown>): void {
+  #openCall(open: OpenBlock, block: Record<string, unknown>): void {
     const { type: _, id, name, input, extra_content: extraContent, ...members } = block
     if (typeof id !== 'string' || id === '' || typeof name !== 'string') return
-    const call: OpenCall = { index: this.#callCount++, hasInput: false }
-    this.#calls.set(number, call)
-    const own = this.#native === null ? {} : { members }
+    open.call = this.#callCount++
     this.#sink.emit({
       type: 'tool_call',
       choice: CHOICE,
-      index: call.index,
+      index: open.call,
       id,
       name,
-      ...own,
+      ...(this.#isNative && { members }),
       ...(isObject(extraContent) && { extraContent }),
     })
-    if (isObject(input) && Object.keys(input).length > 0) this.#input(number, JSON.stringify(input))
+    if (isObject(input) && Object.keys(input).length > 0) this.#input(open, JSON.stringify(input))
   }
 
   addDelta(index: unknown, delta: unknown): void {
     if (!isObject(delta)) return
     if (!this.#hasStarted) this.start(null)
-    this.#native?.add(index, delta)
+    const open = this.#open.get(index)
+    open?.native?.add(delta)
     switch (delta.type) {
       case 'text_delta':
         this.#text(delta.text)
@@ -139,7 +143,7 @@ export class MessageAnswer {
         this.#citation(delta.citation)
         return
       case 'input_json_delta':
-        this.#input(index, delta.partial_json)
+        if (open !== undefined) this.#input(open, delta.partial_json)
     }
   }
 
@@ -153,7 +157,7 @@ export class MessageAnswer {
 
   /** Other formats have no citations of this shape. */
   #citation(annotation: unknown): void {
-    if (this.#native !== null && isObject(annotation))
+    if (this.#isNative && isObject(annotation))
       this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
   }
 
@@ -163,27 +167,26 @@ export class MessageAnswer {
     if (signature !== '') this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature })
   }
 
-  #input(number: unknown, text: unknown): void {
-    const call = this.#calls.get(number)
-    if (call === undefined || !isText(text)) return
-    call.hasInput = true
-    this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: call.index, delta: text })
+  #input(open: OpenBlock, text: unknown): void {
+    if (open.call === null || !isText(text)) return
+    open.hasInput = true
+    this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: open.call, delta: text })
   }
 
   closeBlock(index: unknown): void {
     this.#sign()
-    const item = this.#native?.close(index)
-    const number = this.#natives.get(index)
-    if (item !== undefined && number !== undefined) {
-      this.#natives.delete(index)
+    const open = this.#open.get(index)
+    if (open === undefined) return
+    this.#open.delete(index)
+    const { call, native, number } = open
+    const item = native?.complete()
+    if (item !== undefined) this.#content.push(item)
+    if (item !== undefined && number !== null)
       this.#sink.emit({ type: 'native_item', choice: CHOICE, number, engine: ENGINE, item })
-    }
-    const call = this.#calls.get(index)
-    if (call === undefined) return
+    if (call === null) return
     // Other formats write out an empty input.
-    if (!call.hasInput) this.#input(index, '{}')
-    this.#calls.delete(index)
-    this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: call.index })
+    if (!open.hasInput) this.#input(open, '{}')
+    this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: call })
   }
 
   /** @param usage counts so far */
@@ -197,7 +200,6 @@ export class MessageAnswer {
   finish(): void {
     if (!this.#hasStarted) this.start(null)
     const reason = this.#reason
-    const content = this.#native?.content
     const matchedStop = typeof this.#stopSequence === 'string' ? this.#stopSequence : null
     this.#sink.emit({
       type: 'choice_done',
@@ -205,12 +207,21 @@ export class MessageAnswer {
       reason: toReason(reason, this.#callCount > 0),
       matchedStop,
       ...(this.#extraContent !== undefined && { extraContent: this.#extraContent }),
-      ...(content !== undefined && {
-        native: { engine: ENGINE, content, reason: typeof reason === 'string' ? reason : null },
+      ...(this.#isNative && {
+        native: {
+          engine: ENGINE,
+          content: this.#content.filter(isKept),
+          reason: typeof reason === 'string' ? reason : null,
+        },
       }),
     })
     this.#sink.emit({ type: 'finished', usage: this.#usage.toUsage() })
   }
+}
+
+/** False for an empty text, which services refuse, unless it holds data of the worker. */
+function isKept({ type, text, extra_content: data }: NativeObject): boolean {
+  return type !== 'text' || text !== '' || data != null
 }
 
 function toReason(reason: unknown, hasCalls: boolean): FinishReason {

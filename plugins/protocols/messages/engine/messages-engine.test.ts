@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
-import { WholeAnswerReader } from '#shared'
+import { jsonAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { MessageStreamReader, readMessage } from './messages-engine.ts'
+import { MessageJson } from './messages-engine.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
 /** An attempt for a request in the Messages format. */
@@ -28,7 +28,8 @@ const sse = (events: readonly { type: string }[]) =>
 
 function readStream(bytes: Buffer, cuts: readonly number[] = [], of = attempt) {
   const out = sink()
-  const reader = new MessageStreamReader(of, out, 1 << 20)
+  const reader = jsonAnswerReader(new MessageJson(of, out), out, 1 << 20)
+  reader.onStart(['content-type', 'text/event-stream'])
   let from = 0
   for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
     if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
@@ -163,9 +164,7 @@ const PIECES = sse([
 
 test('a native request also gets blocks in the Messages format, for any split of the bytes', () => {
   const whole = sink()
-  readMessage(
-    nativeAttempt,
-    whole,
+  new MessageJson(nativeAttempt, whole).addWhole(
     JSON.stringify({ content: [...BLOCKS, { type: 'text', text: '' }], stop_reason: 'tool_use' }),
   )
   const endOf = (events: readonly GenerationEvent[]) => events.find(({ type }) => type === 'choice_done')
@@ -216,14 +215,16 @@ test('an error event fails with its HTTP status; a truncated stream does not fin
 
 test('an endless event fails at the size limit', () => {
   const out = sink()
-  const reader = new MessageStreamReader(attempt, out, 1024)
+  const reader = jsonAnswerReader(new MessageJson(attempt, out), out, 1024)
+  reader.onStart(['content-type', 'text/event-stream'])
   reader.onData(Buffer.from(`data: {"x":"${'y'.repeat(2_000)}`))
   expect(out.failures.map(({ code }) => code)).toEqual(['worker_answer_too_long'])
 })
 
 test('a non-streamed message gives the events of a short stream', () => {
   const out = sink()
-  const reader = new WholeAnswerReader(out, 1 << 20, (text) => readMessage(attempt, out, text))
+  const reader = jsonAnswerReader(new MessageJson(attempt, out), out, 1 << 20)
+  reader.onStart([])
   const content = [
     { type: 'thinking', thinking: 'hm', signature: 's' },
     { type: 'text', text: 'a' },

@@ -1,14 +1,12 @@
 /** The engine adapter of HTTP workers that speak the Messages format, and the readers of their answers. @hot */
-import type { EngineAdapter, EngineAttempt, EngineSink } from '#kernel'
+import type { EngineAdapter, EngineAttempt, EngineSink, JsonObject } from '#kernel'
 import {
   type AnswerLimits,
-  AnswerReader,
-  EventAnswerReader,
   errorOfEvent,
+  type JsonAnswer,
+  jsonAnswerReader,
   messagesHeaders,
   readAnswerObject,
-  readStreamEvent,
-  WholeAnswerReader,
 } from '#shared'
 import { ENGINE, MessageAnswer, toStreamError } from './message-answer.ts'
 import { toMessagesBody } from './to-messages-body.ts'
@@ -32,31 +30,23 @@ export function messagesEngine({ maxAnswerBytes, defaultMaxTokens }: MessagesEng
       headers: messagesHeaders(attempt.ctx),
       body: toMessagesBody(attempt, defaultMaxTokens),
     }),
-    read: (attempt, sink) =>
-      new AnswerReader(
-        () => new MessageStreamReader(attempt, sink, maxAnswerBytes),
-        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => readMessage(attempt, sink, text)),
-      ),
+    read: (attempt, sink) => jsonAnswerReader(new MessageJson(attempt, sink), sink, maxAnswerBytes),
   }
 }
 
-/** Reads a streamed message: the data of each server-sent event states its type. */
-export class MessageStreamReader extends EventAnswerReader {
+/** The JSON of a message, streamed or whole: the data of each event states its type. */
+export class MessageJson implements JsonAnswer {
+  readonly toError = toStreamError
+  readonly #sink: EngineSink
   readonly #answer: MessageAnswer
 
-  constructor(attempt: EngineAttempt, sink: EngineSink, maxEventBytes: number) {
-    super(sink, maxEventBytes)
+  constructor(attempt: EngineAttempt, sink: EngineSink) {
+    this.#sink = sink
     this.#answer = new MessageAnswer(attempt, sink)
   }
 
   /** A stream without `message_stop` was cut off. */
-  protected override take(text: string, name: string | null): boolean {
-    const data = readStreamEvent(text, name)
-    const error = errorOfEvent(data, name)
-    if (error !== null) {
-      this.sink.fail(toStreamError(error))
-      return true
-    }
+  addEvent(data: JsonObject): boolean {
     const answer = this.#answer
     switch (data.type) {
       case 'content_block_delta':
@@ -80,23 +70,23 @@ export class MessageStreamReader extends EventAnswerReader {
     }
     return false
   }
-}
 
-/** Reads a message that comes as one JSON body. @throws as `readAnswerObject` */
-export function readMessage(attempt: EngineAttempt, sink: EngineSink, text: string): void {
-  const message = readAnswerObject(text)
-  const error = errorOfEvent(message, null)
-  if (error !== null) {
-    sink.fail(toStreamError(error))
-    return
-  }
-  const answer = new MessageAnswer(attempt, sink)
-  answer.start(message)
-  if (Array.isArray(message.content))
-    for (const [index, block] of message.content.entries()) {
-      answer.openBlock(index, block)
-      answer.closeBlock(index)
+  /** @throws as `readAnswerObject` */
+  addWhole(text: string): void {
+    const message = readAnswerObject(text)
+    const error = errorOfEvent(message, null)
+    if (error !== null) {
+      this.#sink.fail(toStreamError(error))
+      return
     }
-  answer.addEnd(message, message.usage)
-  answer.finish()
+    const answer = this.#answer
+    answer.start(message)
+    if (Array.isArray(message.content))
+      for (const [index, block] of message.content.entries()) {
+        answer.openBlock(index, block)
+        answer.closeBlock(index)
+      }
+    answer.addEnd(message, message.usage)
+    answer.finish()
+  }
 }

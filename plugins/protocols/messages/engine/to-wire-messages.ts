@@ -40,7 +40,8 @@ function toTurn({ role, contents }: OpenTurn): WireMessage {
   return { role, content: contents.length === 1 ? contents[0] : contents.flatMap(toBlocks) }
 }
 
-function toBlocks(content: string | WireBlock[]): WireBlock[] {
+/** An empty text has no block. */
+export function toBlocks(content: string | WireBlock[]): WireBlock[] {
   if (typeof content !== 'string') return content
   return content === '' ? [] : [{ type: 'text', text: content }]
 }

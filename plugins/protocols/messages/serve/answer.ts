@@ -127,7 +127,7 @@ function answerWhole<Event extends GenerationEvent | ToolLoopEvent>(
     }
     const usage =
       event.usage === null
-        ? estimatedUsage(estimatePromptTokens(request), sink.characters)
+        ? estimatedUsage(estimatePromptTokens(request), blocks.characters)
         : toUsage(event.usage)
     ctx.json(200, toMessage(wanted.model, sink.blocks, stop, usage), wanted.headers)
   }
@@ -206,8 +206,8 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
 
   #finish(reported: GenerationUsage | null): void {
     const stop = toStop(this.#blocks, this.#source.request.sampling.stop ?? [])
-    const { characters } = this.#stream.events
-    const usage = reported === null ? estimatedUsage(this.#inputTokens, characters) : toUsage(reported)
+    const usage =
+      reported === null ? estimatedUsage(this.#inputTokens, this.#blocks.characters) : toUsage(reported)
     if (stop === null) this.#stream.fail(messagesErrors.generation_aborted())
     else this.#stream.end(stop, usage)
   }

@@ -20,17 +20,17 @@ export type MessageBlock = {
   [Kind in WireResponseBlock['type']]: Writable<Extract<WireResponseBlock, { type: Kind }>>
 }[WireResponseBlock['type']]
 
+export type DeltaKind = 'text' | 'thinking' | 'input'
+
 /** Receives blocks. `close` ends the one that was opened last. */
 export interface BlockSink {
   open(index: number, block: MessageBlock): void
   /** A complete block in the worker's format. */
   native(index: number, block: NativeObject): void
-  thinking(index: number, delta: string): void
-  text(index: number, delta: string): void
+  /** @param kind of the delta; `input` is of a call */
+  delta(index: number, kind: DeltaKind, delta: string): void
   /** A source of the text so far, in the worker's format. */
   citation(index: number, citation: unknown): void
-  /** Of a call. */
-  input(index: number, delta: string): void
   /** @param signature of a thinking block, empty if the worker gave none; null for other blocks */
   close(index: number, signature: string | null): void
 }
@@ -81,6 +81,8 @@ export abstract class Blocks<Event> {
   /** The operator's limit ended the turn before the model did, or the worker paused while its own tools run. */
   isPaused = false
   protected readonly options: BlockOptions
+  /** Of all deltas, for estimates of the usage. */
+  characters = 0
   readonly #sink: BlockSink
   /** In order of their start; the first is being written. */
   #queue: Block[] = []
@@ -157,12 +159,17 @@ export abstract class Blocks<Event> {
     const text = block.waiting
     block.waiting = ''
     if (kind === 'text') {
-      if (text !== '') this.#sink.text(this.#count, text)
+      if (text !== '') this.#delta(kind, text)
       if (block.citations.length === 0) return
       for (const citation of block.citations.splice(0)) this.#sink.citation(this.#count, citation)
     } else if (text === '') return
-    else if (kind !== 'thinking') this.#sink.input(this.#count, text)
-    else if (this.options.thinking === 'text') this.#sink.thinking(this.#count, text)
+    else if (kind !== 'thinking') this.#delta('input', text)
+    else if (this.options.thinking === 'text') this.#delta(kind, text)
+  }
+
+  #delta(kind: DeltaKind, text: string): void {
+    this.characters += text.length
+    this.#sink.delta(this.#count, kind, text)
   }
 
   #whole(block: MessageBlock): void {

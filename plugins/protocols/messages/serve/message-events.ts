@@ -1,14 +1,19 @@
 /** The blocks of an answer as the events of a stream. */
 import type { NativeObject } from '#kernel'
 import type { WireUsage } from '../wire.ts'
-import type { BlockSink } from './blocks.ts'
+import type { BlockSink, DeltaKind } from './blocks.ts'
 import { makeMessageId, type Stop } from './message.ts'
 
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
+/** Members of a delta up to its text. */
+const DELTAS: Readonly<Record<DeltaKind, string>> = {
+  text: '"type":"text_delta","text"',
+  thinking: '"type":"thinking_delta","thinking"',
+  input: '"type":"input_json_delta","partial_json"',
+}
+
 export class MessageEvents implements BlockSink {
-  /** Of all texts, for estimates of the usage. */
-  characters = 0
   #out = ''
 
   /** The events since the last call. */
@@ -40,7 +45,7 @@ export class MessageEvents implements BlockSink {
     const { input } = block
     const hasInput = typeof input === 'object' && input !== null
     this.open(index, hasInput ? { ...block, input: {} } : block)
-    if (hasInput) this.input(index, JSON.stringify(input))
+    if (hasInput) this.delta(index, 'input', JSON.stringify(input))
     this.close(index, null)
   }
 
@@ -48,21 +53,8 @@ export class MessageEvents implements BlockSink {
     this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"citations_delta","citation":${JSON.stringify(citation)}}}\n\n`
   }
 
-  thinking(index: number, delta: string): void {
-    this.#delta(index, 'thinking_delta', 'thinking', delta)
-  }
-
-  text(index: number, delta: string): void {
-    this.#delta(index, 'text_delta', 'text', delta)
-  }
-
-  input(index: number, delta: string): void {
-    this.#delta(index, 'input_json_delta', 'partial_json', delta)
-  }
-
-  #delta(index: number, type: string, member: string, delta: string): void {
-    this.characters += delta.length
-    this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${type}","${member}":${JSON.stringify(delta)}}}\n\n`
+  delta(index: number, kind: DeltaKind, delta: string): void {
+    this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{${DELTAS[kind]}:${JSON.stringify(delta)}}}\n\n`
   }
 
   close(index: number, signature: string | null): void {

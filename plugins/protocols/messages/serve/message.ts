@@ -3,12 +3,10 @@ import { randomBytes } from 'node:crypto'
 import type { GenerationUsage, NativeObject } from '#kernel'
 import { parseCallArguments } from '#shared'
 import type { MessageResponse, WireResponseBlock, WireUsage } from '../wire.ts'
-import type { BlockSink, Blocks, MessageBlock } from './blocks.ts'
+import type { BlockSink, Blocks, DeltaKind, MessageBlock } from './blocks.ts'
 
 export class WholeBlocks implements BlockSink {
   readonly blocks: MessageBlock[] = []
-  /** Of all texts, for estimates of the usage. */
-  characters = 0
   #input = ''
 
   open(_index: number, block: MessageBlock): void {
@@ -28,21 +26,11 @@ export class WholeBlocks implements BlockSink {
     this.blocks.push(block as unknown as MessageBlock)
   }
 
-  thinking(_index: number, delta: string): void {
+  delta(_index: number, kind: DeltaKind, delta: string): void {
     const block = this.blocks.at(-1)
-    if (block?.type === 'thinking') block.thinking += delta
-    this.characters += delta.length
-  }
-
-  text(_index: number, delta: string): void {
-    const block = this.blocks.at(-1)
-    if (block?.type === 'text') block.text += delta
-    this.characters += delta.length
-  }
-
-  input(_index: number, delta: string): void {
-    this.#input += delta
-    this.characters += delta.length
+    if (kind === 'input') this.#input += delta
+    else if (block?.type === 'thinking') block.thinking += delta
+    else if (block?.type === 'text') block.text += delta
   }
 
   close(_index: number, signature: string | null): void {

@@ -3,6 +3,7 @@
  * that only they understand. Calls that the gateway ran appear as calls of the client.
  */
 import type { GenerationRequest, NativeRequest } from '#kernel'
+import { toBlocks } from '../engine/to-wire-messages.ts'
 import type { MessagesRequest, WireBlock, WireMessage } from '../wire.ts'
 
 /** Members that are written for each worker, or that concern the gateway only. */
@@ -58,7 +59,7 @@ function withPlainCalls(messages: readonly WireMessage[]): WireMessage[] {
   let results: WireBlock[] = []
   for (const message of messages) {
     if (message.role === 'user') {
-      const content = results.length === 0 ? message.content : results.concat(toBlocks(message))
+      const content = results.length === 0 ? message.content : results.concat(toBlocks(message.content))
       plain.push({ ...message, content })
       results = []
     } else {
@@ -100,9 +101,4 @@ function toPlainCall(block: WireBlock): WireBlock {
   if (block.type !== 'mcp_tool_use') return block
   const { server_name: _server, ...call } = block
   return { ...call, type: 'tool_use' }
-}
-
-function toBlocks({ content }: WireMessage): WireBlock[] {
-  if (typeof content !== 'string') return content
-  return content === '' ? [] : [{ type: 'text', text: content }]
 }

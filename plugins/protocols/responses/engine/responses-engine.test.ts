@@ -2,10 +2,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
-import { readAnswerObject, WholeAnswerReader } from '#shared'
+import { jsonAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { ResponseAnswer } from './response-answer.ts'
-import { ResponseStreamReader } from './responses-engine.ts'
+import { ResponseJson } from './responses-engine.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
 
@@ -29,7 +28,8 @@ const sse = (events: readonly { type: string }[]) =>
 
 function readStream(bytes: Buffer, cuts: readonly number[] = []) {
   const out = sink()
-  const reader = new ResponseStreamReader(attempt, out, 1 << 20)
+  const reader = jsonAnswerReader(new ResponseJson(attempt, out), out, 1 << 20)
+  reader.onStart(['content-type', 'text/event-stream'])
   let from = 0
   for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
     if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
@@ -134,9 +134,8 @@ test('events do not depend on the split of the bytes', () => {
 
 test('a non-streamed response, and items without deltas, give the events of their deltas', () => {
   const out = sink()
-  const reader = new WholeAnswerReader(out, 1 << 20, (text) =>
-    new ResponseAnswer(attempt, out).finish(readAnswerObject(text)),
-  )
+  const reader = jsonAnswerReader(new ResponseJson(attempt, out), out, 1 << 20)
+  reader.onStart([])
   reader.onData(Buffer.from(JSON.stringify(ended)))
   reader.onEnd()
   const short = readStream(
@@ -192,7 +191,8 @@ test('errors have their HTTP status; a truncated stream does not finish', () => 
 
 test('an endless event fails at the size limit', () => {
   const out = sink()
-  const reader = new ResponseStreamReader(attempt, out, 1024)
+  const reader = jsonAnswerReader(new ResponseJson(attempt, out), out, 1024)
+  reader.onStart(['content-type', 'text/event-stream'])
   reader.onData(Buffer.from(`data: {"x":"${'y'.repeat(2_000)}`))
   expect(out.failures.map(({ code }) => code)).toEqual(['worker_answer_too_long'])
 })

@@ -7,15 +7,7 @@ import {
   type JsonObject,
   workerMessage,
 } from '#kernel'
-import {
-  type AnswerLimits,
-  AnswerReader,
-  EventAnswerReader,
-  errorOfEvent,
-  readAnswerObject,
-  readStreamEvent,
-  WholeAnswerReader,
-} from '#shared'
+import { type AnswerLimits, type JsonAnswer, jsonAnswerReader, readAnswerObject } from '#shared'
 import { toAnswerError } from './answer-values.ts'
 import { ENGINE, ResponseAnswer } from './response-answer.ts'
 import { toResponsesBody } from './to-responses-body.ts'
@@ -39,37 +31,28 @@ export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSe
       path: '/v1/responses',
       body: toResponsesBody(attempt, sentTypes),
     }),
-    read: (attempt, sink) =>
-      new AnswerReader(
-        () => new ResponseStreamReader(attempt, sink, maxAnswerBytes),
-        () =>
-          new WholeAnswerReader(sink, maxAnswerBytes, (text) =>
-            new ResponseAnswer(attempt, sink).finish(readAnswerObject(text)),
-          ),
-      ),
+    read: (attempt, sink) => jsonAnswerReader(new ResponseJson(attempt, sink), sink, maxAnswerBytes),
   }
 }
 
-const DONE = '[DONE]'
-
-/** Reads a streamed response. */
-export class ResponseStreamReader extends EventAnswerReader {
+/** The JSON of a response, streamed or whole. */
+export class ResponseJson implements JsonAnswer {
+  readonly toError = toAnswerError
+  readonly #sink: EngineSink
   readonly #answer: ResponseAnswer
 
-  constructor(attempt: EngineAttempt, sink: EngineSink, maxEventBytes: number) {
-    super(sink, maxEventBytes)
+  constructor(attempt: EngineAttempt, sink: EngineSink) {
+    this.#sink = sink
     this.#answer = new ResponseAnswer(attempt, sink)
   }
 
+  /** @throws as `readAnswerObject` */
+  addWhole(text: string): void {
+    this.#answer.finish(readAnswerObject(text))
+  }
+
   /** A stream without a final event was cut. */
-  protected override take(text: string, name: string | null): boolean {
-    if (text === DONE) return false
-    const data = readStreamEvent(text, name)
-    const error = errorOfEvent(data, name)
-    if (error !== null) {
-      this.sink.fail(toAnswerError(error))
-      return true
-    }
+  addEvent(data: JsonObject): boolean {
     const answer = this.#answer
     const { output_index: index = answer.indexOf(data.item_id), delta } = data
     if (answer.isNative(index) && data.type !== 'response.output_item.done') {
@@ -117,7 +100,7 @@ export class ResponseStreamReader extends EventAnswerReader {
         return true
       // Some services put the error beside the response.
       case 'response.failed':
-        this.sink.fail(toAnswerError(workerMessage(data.response) ?? workerMessage(data.error)))
+        this.#sink.fail(toAnswerError(workerMessage(data.response) ?? workerMessage(data.error)))
         return true
       default:
         if (!REPEATED.has(data.type)) answer.event(index, data)

@@ -1,21 +1,24 @@
 /** Routes of the responses API that take a create request. */
 import {
   type ErrorFormat,
+  type HistoryItem,
+  isObject,
   type JsonObject,
   type RequestContext,
   type RouteDefinition,
   Type,
   tenantOf,
 } from '#kernel'
-import { countPromptTokens } from '#shared'
+import { countPromptTokens, newId, newItemId } from '#shared'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CompactBody, CompactedResponse, CreateBody, ResponseObject } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'
-import { compact } from './compact.ts'
+import { toWireUsage } from './output/response-encoder.ts'
 import type { Parts } from './parts.ts'
+import { summarise } from './run/auto-compact.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
-import { readCreate, serveCreate } from './run/serve-create.ts'
+import { nowSec, readCreate, requireStore, serveCreate } from './run/serve-create.ts'
 
 const PATH = '/v1/responses'
 
@@ -100,4 +103,45 @@ async function inputTokens(parts: Parts, ctx: RequestContext): Promise<void> {
   if (counted === null)
     throw responsesErrors.input_tokens_not_supported.with({ param: 'model' }, request.model)
   ctx.json(200, { object: 'response.input_tokens', input_tokens: await counted }, warningHeaders(plan))
+}
+
+/** Replaces a conversation by its user messages and an encrypted summary. */
+async function compact(parts: Parts, ctx: RequestContext): Promise<void> {
+  const body = ctx.bodyJson()
+  const onlyPast =
+    isObject(body) && (body.input ?? null) === null && typeof body.previous_response_id === 'string'
+  const request = readCreate(parts, body, {
+    // Without new input the history alone is compacted; the placeholder is not sent to the model.
+    ...(onlyPast && { input: '-' }),
+    stream: false,
+    background: false,
+    store: false,
+  })
+  requireStore(parts, request, null)
+  const tenant = tenantOf(ctx)
+  const plan = await makePlan(parts, tenant, request)
+  const context = plan.lasting.context.slice(0, onlyPast ? -1 : undefined)
+  const { prompt } = plan.generation
+  const messages = prompt.kind === 'chat' ? prompt.messages : []
+  const said = onlyPast ? messages.slice(0, -1) : messages
+  const { text, usage } = await summarise(parts, ctx, plan.generation, [said])
+  const reply = {
+    id: newId('resp'),
+    object: 'response.compaction',
+    created_at: nowSec(),
+    output: [
+      ...context.filter(isFromUser),
+      {
+        id: newItemId('compaction'),
+        type: 'compaction',
+        encrypted_content: parts.seal.seal(tenant, { text }),
+      },
+    ],
+    usage: toWireUsage(usage),
+  }
+  ctx.json(200, reply, warningHeaders(plan))
+}
+
+function isFromUser({ type, role }: HistoryItem): boolean {
+  return type === 'message' && role === 'user'
 }

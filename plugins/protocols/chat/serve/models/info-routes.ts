@@ -19,7 +19,12 @@ import { withModelInfo, withServerInfo } from './worker-info.ts'
 const TAG = 'Models'
 const MAX_SHOWN_ID = 200
 
-const LISTED = { access: 'public', errors: apiErrorFormat, headers: ['authorization', 'x-api-key'] } as const
+const LISTED = {
+  method: 'GET',
+  access: 'public',
+  errors: apiErrorFormat,
+  headers: ['authorization', 'x-api-key'],
+} as const
 
 function listed(host: Host, config: ChatConfig, ctx: RequestContext): Promise<readonly ModelEntry[]> {
   return listModels(ctx, {
@@ -40,53 +45,49 @@ function ownerOf(host: Host, ctx: RequestContext): Identity | null {
   return auth?.ownerOf(credentials) ?? null
 }
 
-export function modelsRoute(host: Host, config: ChatConfig): RouteDefinition {
-  return {
-    ...LISTED,
-    method: 'GET',
-    path: '/v1/models',
-    async handler(ctx) {
-      const owner = ownerOf(host, ctx)
-      const models = await listed(host, config, ctx)
-      ctx.json(200, { object: 'list', data: models.filter(({ id }) => mayUseModel(owner, id)) })
-    },
-    docs: {
-      summary: 'List the served models, with a restricted key those that it may use',
-      tag: TAG,
-      responses: {
-        200: { description: 'Models of all registered workers.', schema: ModelList },
-        503: { description: 'No worker lists a model.' },
-      },
-    },
-  }
-}
-
-/** Ids may contain a slash, which some clients do not encode. */
+/** The list, and one model of it. Ids may contain a slash, which some clients do not encode. */
 export function modelRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
-  return ['/v1/models/:model', '/v1/models/:owner/:model'].map((path) => ({
-    ...LISTED,
-    method: 'GET',
-    path,
-    async handler(ctx) {
-      const owner = ctx.param('owner')
-      const id = owner === '' ? ctx.param('model') : `${owner}/${ctx.param('model')}`
-      const canonical = host.balance.canonicalModel(id)
-      const models = await listed(host, config, ctx)
-      const found = models.find((model) => model.id === id) ?? models.find((model) => model.id === canonical)
-      if (found === undefined || !mayUseModel(ownerOf(host, ctx), id))
-        throw chatErrors.model_not_found.with({ param: 'model' }, id.slice(0, MAX_SHOWN_ID))
-      ctx.json(200, found)
-    },
-    docs: {
-      summary: 'Show one model',
-      tag: TAG,
-      responses: {
-        200: { description: 'The model.', schema: ModelEntry },
-        404: { description: 'No worker lists the model.' },
-        503: { description: 'No worker lists a model.' },
+  const none = { 503: { description: 'No worker lists a model.' } }
+  const showModel = async (ctx: RequestContext) => {
+    const owner = ctx.param('owner')
+    const id = owner === '' ? ctx.param('model') : `${owner}/${ctx.param('model')}`
+    const canonical = host.balance.canonicalModel(id)
+    const models = await listed(host, config, ctx)
+    const found = models.find((model) => model.id === id) ?? models.find((model) => model.id === canonical)
+    if (found === undefined || !mayUseModel(ownerOf(host, ctx), id))
+      throw chatErrors.model_not_found.with({ param: 'model' }, id.slice(0, MAX_SHOWN_ID))
+    ctx.json(200, found)
+  }
+  return [
+    {
+      ...LISTED,
+      path: '/v1/models',
+      async handler(ctx) {
+        const owner = ownerOf(host, ctx)
+        const models = await listed(host, config, ctx)
+        ctx.json(200, { object: 'list', data: models.filter(({ id }) => mayUseModel(owner, id)) })
+      },
+      docs: {
+        summary: 'List the served models, with a restricted key those that it may use',
+        tag: TAG,
+        responses: { 200: { description: 'Models of all registered workers.', schema: ModelList }, ...none },
       },
     },
-  }))
+    ...['/v1/models/:model', '/v1/models/:owner/:model'].map((path) => ({
+      ...LISTED,
+      path,
+      handler: showModel,
+      docs: {
+        summary: 'Show one model',
+        tag: TAG,
+        responses: {
+          200: { description: 'The model.', schema: ModelEntry },
+          404: { description: 'No worker lists the model.' },
+          ...none,
+        },
+      },
+    })),
+  ]
 }
 
 /** Answered by the first ready worker, regardless of the policy. */

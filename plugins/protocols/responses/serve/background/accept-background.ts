@@ -39,7 +39,7 @@ export async function acceptBackground(
     createdAtSec,
     status: 'queued',
     reply: JSON.parse(members) as JsonObject,
-    input: plan.input,
+    input: plan.lasting.input,
     output: [],
     previousResponseId: request.previousResponseId,
     conversationId: request.conversationId,

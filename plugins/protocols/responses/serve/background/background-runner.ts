@@ -1,5 +1,6 @@
 /** Runs background responses: those of its own thread at once, and those that other threads or gateways left. */
 import type { Job } from '#kernel'
+import { CoalescedWork, RepeatedWork } from '#shared'
 import type { StoredParts } from '../parts.ts'
 import { leaveJob, retryUntilStopped } from './job-ends.ts'
 import { RunningResponse } from './running-response.ts'
@@ -16,28 +17,29 @@ export class BackgroundRunner {
   /** Of those, how many each tenant has. */
   readonly #perTenant = new Map<string, number>()
   #round = 0
-  #timer: NodeJS.Timeout | null = null
-  #isClaiming = false
-  #claimAgain = false
+  readonly #claims = new CoalescedWork(() => this.#claim())
+  readonly #polls: RepeatedWork
   readonly #stopped = new AbortController()
 
   constructor(parts: StoredParts) {
     this.#parts = parts
+    this.#polls = new RepeatedWork(async () => {
+      this.#look()
+      return parts.config.background.pollMs
+    })
   }
 
   start(): void {
     this.#parts.jobs.subscribe(JOBS_KEY, () => this.poke())
-    this.#timer = setInterval(() => this.#look(), this.#parts.config.background.pollMs)
-    this.#timer.unref()
-    this.#look()
+    void this.#polls.start()
     // Only gateways that share a store can end responses of each other.
-    if (this.#parts.history.isShared) this.#lookForEnds()
+    if (this.#parts.history.isShared) void new RepeatedWork(() => this.#lookForEnds(), END_LOOK_MS).start()
   }
 
   /** Claims no more jobs; running ones may finish within the grace period. */
   stop(): void {
     this.#stopped.abort()
-    if (this.#timer !== null) clearInterval(this.#timer)
+    void this.#polls.stop()
   }
 
   /** A job of a tenant waits. Other threads and gateways are notified if this thread cannot run it. */
@@ -51,8 +53,7 @@ export class BackgroundRunner {
 
   /** Claims waiting jobs. */
   poke(): void {
-    if (this.#isClaiming) this.#claimAgain = true
-    else void this.#claim()
+    void this.#claims.run()
   }
 
   #look(): void {
@@ -62,24 +63,18 @@ export class BackgroundRunner {
   }
 
   async #claim(): Promise<void> {
-    this.#isClaiming = true
     try {
-      do {
-        this.#claimAgain = false
-        const { maxRunning, maxRunningPerTenant } = this.#parts.config.background
-        const free = maxRunning - this.#running.size
-        // Until the workers are known, jobs would fail for lack of one.
-        if (free <= 0 || this.#stopped.signal.aborted || this.#parts.host.readinessReason() !== null) return
-        const jobs = await this.#parts.history.queue.claim(
-          free,
-          (tenant) => maxRunningPerTenant - (this.#perTenant.get(tenant) ?? 0),
-        )
-        for (const job of jobs) this.#begin(job)
-      } while (this.#claimAgain)
+      const { maxRunning, maxRunningPerTenant } = this.#parts.config.background
+      const free = maxRunning - this.#running.size
+      // Until the workers are known, jobs would fail for lack of one.
+      if (free <= 0 || this.#stopped.signal.aborted || this.#parts.host.readinessReason() !== null) return
+      const jobs = await this.#parts.history.queue.claim(
+        free,
+        (tenant) => maxRunningPerTenant - (this.#perTenant.get(tenant) ?? 0),
+      )
+      for (const job of jobs) this.#begin(job)
     } catch (err) {
       this.#parts.host.log.warn({ err }, 'queued background responses could not be read')
-    } finally {
-      this.#isClaiming = false
     }
   }
 
@@ -132,15 +127,10 @@ export class BackgroundRunner {
     else this.poke()
   }
 
-  /** At ends that another gateway has set, one after another. */
-  #lookForEnds(): void {
-    const look = async () => {
-      for (const running of this.#running) {
-        // Repeated in the next round if the store is unavailable.
-        await running.endIfEnded().catch(() => undefined)
-      }
-      if (!this.#stopped.signal.aborted || this.#running.size > 0) this.#lookForEnds()
-    }
-    setTimeout(look, END_LOOK_MS).unref()
+  /** At ends that another gateway has set, one after another. @returns the pause until the next round, milliseconds */
+  async #lookForEnds(): Promise<number | null> {
+    // Repeated in the next round if the store is unavailable.
+    for (const running of this.#running) await running.endIfEnded().catch(() => undefined)
+    return this.#stopped.signal.aborted && this.#running.size === 0 ? null : END_LOOK_MS
   }
 }

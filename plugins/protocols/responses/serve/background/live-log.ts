@@ -1,4 +1,5 @@
 /** Writes the frames of a background response into its log, in batches, and notifies its followers. */
+import { CoalescedWork } from '#shared'
 import type { StoredParts } from '../parts.ts'
 import { liveKey } from './signals.ts'
 
@@ -9,7 +10,7 @@ export class LiveLog {
   readonly #key: string
   #waiting: string[] = []
   #firstWaiting = 0
-  #writing: Promise<void> | null = null
+  readonly #writes = new CoalescedWork(() => this.#write())
 
   constructor(parts: StoredParts, tenant: string, id: string) {
     this.#parts = parts
@@ -21,12 +22,12 @@ export class LiveLog {
   readonly take = (frame: string, number: number): void => {
     if (this.#waiting.length === 0) this.#firstWaiting = number
     this.#waiting.push(frame)
-    this.#writing ??= this.#write()
+    void this.#writes.run()
   }
 
   /** Resolves when all frames so far are stored, or have failed. */
-  async flush(): Promise<void> {
-    while (this.#writing !== null) await this.#writing
+  flush(): Promise<void> {
+    return this.#writes.run()
   }
 
   /** After the last frame. */
@@ -49,8 +50,6 @@ export class LiveLog {
     } catch (err) {
       this.#waiting = []
       host.log.warn({ err, response_id: this.#id }, 'events of background response not stored')
-    } finally {
-      this.#writing = null
     }
   }
 }

@@ -145,7 +145,6 @@ export class RunningResponse {
       id,
       createdAtSec,
       sink: log.take,
-      stream: true,
       job: this.job,
       // Cancellation depends on the connection mode, so it is stored while the response runs.
       onWorker: (connectionMode) => {

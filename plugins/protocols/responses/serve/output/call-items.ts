@@ -1,5 +1,5 @@
 /** Output items of the model: calls of what the client declared, which is a function or a tool that a function stands for. */
-import type { HistoryItem, NativeObject, ToolLoopEvent } from '#kernel'
+import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { parseCallArguments } from '#shared'
 import { type StandIn, toInput } from '../read/stand-ins.ts'
 import type { EventEncoder } from './event-encoder.ts'
@@ -23,8 +23,6 @@ export class CallItem extends OpenItem {
     | { readonly kind: 'function'; readonly namespace: null; readonly name: string }
   readonly #isFunction: boolean
   #arguments = ''
-  /** Of functions only. */
-  #members: NativeObject | undefined
 
   constructor(
     { index, callId, name, members }: EventOf<'function_started'>,
@@ -32,11 +30,10 @@ export class CallItem extends OpenItem {
     { standIns }: OutputOptions,
   ) {
     const standsFor = standIns.get(name) ?? { kind: 'function', namespace: null, name }
-    super(index, TYPE_OF_KIND[standsFor.kind], events)
+    super(index, TYPE_OF_KIND[standsFor.kind], events, members)
     this.#standsFor = standsFor
     this.#isFunction = this.encoder.type === 'function_call'
     this.#callId = callId
-    this.#members = members
   }
 
   begin(): void {
@@ -44,16 +41,16 @@ export class CallItem extends OpenItem {
   }
 
   override add(event: ToolLoopEvent): void {
-    if (event.type === 'native_event' && this.#isFunction) this.encoder.native(event.event)
+    if (this.#isFunction) super.add(event)
     if (event.type !== 'function_arguments') return
     this.#arguments += event.delta
     if (this.#isFunction) this.encoder.argumentsDelta(event.delta)
   }
 
   end(event: ToolLoopEvent): HistoryItem {
-    const { arguments: args, isCut, members } = event as EventOf<'function_done'>
-    this.#members = members ?? this.#members
-    const item = this.#value(isCut ? 'incomplete' : 'completed', args)
+    const done = event as EventOf<'function_done'>
+    const { arguments: args } = done
+    const item = this.#value(this.statusAt(done), args)
     if (this.#isFunction) this.encoder.argumentsDone(args, String(item.name))
     else if (item.type === CUSTOM_CALL) this.encoder.wholeMember('input', item.input)
     return this.done(item)
@@ -71,7 +68,7 @@ export class CallItem extends OpenItem {
     if (call.kind === 'search')
       return { ...head, execution: 'client', call_id: this.#callId, arguments: parseCallArguments(args) }
     return {
-      ...(this.#isFunction && this.#members),
+      ...(this.#isFunction && this.members),
       ...head,
       call_id: this.#callId,
       ...(call.namespace !== null && { namespace: call.namespace }),

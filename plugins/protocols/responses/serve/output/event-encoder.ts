@@ -75,6 +75,13 @@ export class EventEncoder {
   }
 }
 
+/** @returns the frames that `send` sends @param first number of the first one */
+export function framesOf(first: number, send: (events: EventEncoder) => void): string {
+  const frames: string[] = []
+  send(new EventEncoder((frame) => frames.push(frame), first))
+  return frames.join('')
+}
+
 /** What the deltas of one item's part have in common, around the number and the value. */
 interface DeltaFrame {
   readonly head: string

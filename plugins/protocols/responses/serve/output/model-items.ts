@@ -30,16 +30,14 @@ export class MessageItem extends OpenItem {
   readonly #hasLogprobs: boolean
   readonly #parts: Part[] = []
   #part: OpenPart | null = null
-  #members: NativeObject
 
   constructor(
-    { index, members = {} }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
+    { index, members }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
     events: EventEncoder | null,
     { hasLogprobs }: OutputOptions,
   ) {
-    super(index, 'message', events)
+    super(index, 'message', events, members)
     this.#hasLogprobs = hasLogprobs
-    this.#members = members
   }
 
   begin(): void {
@@ -57,7 +55,7 @@ export class MessageItem extends OpenItem {
       annotations.push(event.annotation)
       encoder.annotation(annotations.length - 1, event.annotation)
     } else if (event.type === 'part_done') this.#endPart(event.part)
-    else if (event.type === 'native_event') this.encoder.native(event.event)
+    else super.add(event)
   }
 
   /** @param part as the worker has it */
@@ -76,9 +74,7 @@ export class MessageItem extends OpenItem {
   end(event: ToolLoopEvent): HistoryItem {
     if (this.#part === null && this.#parts.length === 0) this.#open('output_text')
     this.#closePart()
-    const { isCut, members } = event as EventOf<'item_done'>
-    this.#members = members ?? this.#members
-    return this.done(this.#value(isCut ? 'incomplete' : 'completed', this.#parts))
+    return this.done(this.#value(this.statusAt(event as EventOf<'item_done'>), this.#parts))
   }
 
   incomplete(): HistoryItem {
@@ -116,7 +112,7 @@ export class MessageItem extends OpenItem {
   }
 
   #value(status: string, content: readonly Part[]): HistoryItem {
-    return { ...this.#members, id: this.encoder.id, type: 'message', status, role: 'assistant', content }
+    return { ...this.members, id: this.encoder.id, type: 'message', status, role: 'assistant', content }
   }
 }
 
@@ -138,25 +134,23 @@ export class ReasoningItem extends OpenItem {
   readonly #parts: { readonly type: ReasoningKind; readonly text: string }[] = []
   #part: { readonly kind: ReasoningKind; readonly encoder: PartEncoder; text: string } | null = null
   #signature: string | undefined
-  #members: NativeObject
 
   constructor(
-    { index, members = {} }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
+    { index, members }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
     events: EventEncoder | null,
     options: OutputOptions,
   ) {
-    super(index, 'reasoning', events)
+    super(index, 'reasoning', events, members)
     this.#options = options
-    this.#members = members
   }
 
   begin(): void {
     const { id } = this.encoder
-    this.encoder.added({ ...this.#members, id, type: 'reasoning', status: 'in_progress', summary: [] })
+    this.encoder.added({ ...this.members, id, type: 'reasoning', status: 'in_progress', summary: [] })
   }
 
   override add(event: ToolLoopEvent): void {
-    if (event.type === 'native_event') this.encoder.native(event.event)
+    super.add(event)
     if (event.type === 'reasoning_signature') this.#signature = (this.#signature ?? '') + event.signature
     if (event.type !== 'reasoning') return
     if (event.isBreak === true) this.#endPart()
@@ -187,9 +181,7 @@ export class ReasoningItem extends OpenItem {
 
   end(event: ToolLoopEvent): HistoryItem {
     this.#endPart()
-    const { isCut, members } = event as EventOf<'item_done'>
-    this.#members = members ?? this.#members
-    return this.done(this.#value(isCut ? 'incomplete' : 'completed'))
+    return this.done(this.#value(this.statusAt(event as EventOf<'item_done'>)))
   }
 
   incomplete(): HistoryItem {
@@ -208,7 +200,7 @@ export class ReasoningItem extends OpenItem {
     const summary = this.#partsOf('summary_text')
     const text = (content.length > 0 ? content : summary).map((part) => part.text).join('\n\n')
     return {
-      ...this.#members,
+      ...this.members,
       id: this.encoder.id,
       type: 'reasoning',
       status,

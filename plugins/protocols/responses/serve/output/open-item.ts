@@ -25,20 +25,31 @@ export type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent,
 /** An output item that has not ended. */
 export abstract class OpenItem {
   protected readonly encoder: ItemEncoder
+  /** Members that the worker added to the format. */
+  protected members: NativeObject | undefined
 
   /** @param events null without a stream */
-  constructor(index: number, type: string, events: EventEncoder | null) {
+  constructor(index: number, type: string, events: EventEncoder | null, members?: NativeObject) {
     this.encoder = new ItemEncoder(index, { id: newItemId(type), type }, events)
+    this.members = members
   }
 
   abstract begin(): void
 
-  add(_event: ToolLoopEvent): void {}
+  add(event: ToolLoopEvent): void {
+    if (event.type === 'native_event') this.encoder.native(event.event)
+  }
 
   abstract end(event: ToolLoopEvent): HistoryItem
 
   /** The incomplete item, for a response that ended early. */
   abstract incomplete(): HistoryItem
+
+  /** Takes the members of the end. @returns the status of the item */
+  protected statusAt({ isCut, members }: EventOf<'item_done' | 'function_done'>): string {
+    this.members = members ?? this.members
+    return isCut ? 'incomplete' : 'completed'
+  }
 
   /** Sends the end of the item. */
   protected done(item: HistoryItem): HistoryItem {
@@ -72,9 +83,8 @@ export class NativeItem extends OpenItem {
   }
 
   override add(event: ToolLoopEvent): void {
-    if (event.type !== 'native_event') return
-    this.#hasEvents = true
-    this.encoder.native(event.event)
+    super.add(event)
+    this.#hasEvents ||= event.type === 'native_event'
   }
 
   end(event: ToolLoopEvent): HistoryItem {

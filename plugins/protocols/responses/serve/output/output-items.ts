@@ -9,7 +9,7 @@ import type { CreateRequest } from '../read/read-request.ts'
 import { CallItem } from './call-items.ts'
 import type { EventEncoder } from './event-encoder.ts'
 import { MessageItem, ReasoningItem } from './model-items.ts'
-import { NativeItem, type OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
+import { type EventOf, NativeItem, type OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
 import { approvalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
 export function outputOptions(
@@ -53,19 +53,6 @@ export class OutputItems {
   /** @param event any but `started`, `finished` and `failed` */
   add(event: ToolLoopEvent): void {
     switch (event.type) {
-      case 'text':
-      case 'reasoning':
-      case 'refusal':
-      case 'annotation':
-      case 'reasoning_signature':
-      case 'part_done':
-      case 'native_event':
-      case 'function_arguments':
-      case 'call_arguments':
-      case 'call_arguments_done':
-      case 'call_running':
-        this.#open.get(event.index)?.add(event)
-        return
       case 'item_started':
         this.#begin(
           event.index,
@@ -106,7 +93,10 @@ export class OutputItems {
         this.#end(event.index, event)
         return
       case 'hidden_call':
-        if (event.tool.kind === 'mcp') this.#hide(event, event.tool.label, event.tool.name)
+        this.#hide(event)
+        return
+      default:
+        if ('index' in event) this.#open.get(event.index)?.add(event)
     }
   }
 
@@ -159,16 +149,17 @@ export class OutputItems {
     this.#onDone?.()
   }
 
-  #hide(event: Extract<ToolLoopEvent, { type: 'hidden_call' }>, label: string, name: string): void {
+  #hide({ tool, arguments: args, modelText }: EventOf<'hidden_call'>): void {
+    if (tool.kind !== 'mcp') return
     this.#hidden.push({
       before: this.#count,
       item: {
         id: newItemId('mcp_call'),
         type: '_hidden_call',
-        server_label: label,
-        name,
-        arguments: event.arguments,
-        _modelText: event.modelText,
+        server_label: tool.label,
+        name: tool.name,
+        arguments: args,
+        _modelText: modelText,
       },
     })
   }

@@ -1,7 +1,7 @@
 /** Encodes the events of a stored response again, from its items: the same each time, so that numbers stay valid. */
 import type { HistoryItem, ResponseRecord } from '#kernel'
 import { toClientItems } from '#shared'
-import { EventEncoder, ItemEncoder, type Part, type PartKind } from './event-encoder.ts'
+import { EventEncoder, framesOf, ItemEncoder, type Part, type PartKind } from './event-encoder.ts'
 import { storedResponse } from './response-encoder.ts'
 
 interface NumberedFrame {
@@ -22,12 +22,7 @@ export function replayFrames(record: ResponseRecord): readonly NumberedFrame[] {
 
 /** The frame that ends the stream of a response that has ended. */
 export function terminalFrame(record: ResponseRecord, number: number): string {
-  let text = ''
-  const take = (frame: string) => {
-    text = frame
-  }
-  sendEnd(new EventEncoder(take, number), record)
-  return text
+  return framesOf(number, (events) => sendEnd(events, record))
 }
 
 function sendEnd(events: EventEncoder, record: ResponseRecord): void {
@@ -57,17 +52,18 @@ function replayItem(events: EventEncoder, index: number, item: HistoryItem): voi
   encoder.done(item)
 }
 
+/** Members of items that have just begun; undefined for those that are absent then. */
+const BEGUN: ReadonlyMap<string, object> = new Map([
+  ['message', { content: [] }],
+  ['reasoning', { content: undefined, encrypted_content: undefined, summary: [] }],
+  ['function_call', { arguments: '' }],
+  ['custom_tool_call', { input: '' }],
+  ['mcp_call', { arguments: '', output: '', error: null }],
+  ['mcp_list_tools', { tools: [] }],
+])
+
 function asBegun(item: HistoryItem): object {
-  const begun = item.status === undefined ? item : { ...item, status: 'in_progress' }
-  if (item.type === 'message') return { ...begun, content: [] }
-  if (item.type === 'reasoning') {
-    const { content: _, encrypted_content: __, ...rest } = begun
-    return { ...rest, summary: [] }
-  }
-  if (item.type === 'function_call') return { ...begun, arguments: '' }
-  if (item.type === 'custom_tool_call') return { ...begun, input: '' }
-  if (item.type === 'mcp_call') return { ...begun, arguments: '', output: '', error: null }
-  return item.type === 'mcp_list_tools' ? { ...begun, tools: [] } : begun
+  return { ...item, ...(item.status !== undefined && { status: 'in_progress' }), ...BEGUN.get(item.type) }
 }
 
 function replayArguments(encoder: ItemEncoder, item: HistoryItem, name?: string): void {

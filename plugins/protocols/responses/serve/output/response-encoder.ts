@@ -10,7 +10,7 @@ import type {
 import { toClientItems } from '#shared'
 import { errorEventMembers, toResponseError } from '../../error-format.ts'
 import { responsesErrors } from '../../errors.ts'
-import { EventEncoder } from './event-encoder.ts'
+import { type EventEncoder, framesOf } from './event-encoder.ts'
 
 /** How a response ended. */
 export interface ResponseEnd {
@@ -68,17 +68,8 @@ export class ResponseEncoder {
 
   /** Frames that end the stream if the request failed outside of the response. @param first number of the first one */
   lastFrames(first: number, error: GatewayError, output: readonly HistoryItem[]): string {
-    let text = ''
-    const take = (frame: string) => {
-      text += frame
-    }
-    this.sendFailure(
-      new EventEncoder(take, first),
-      this.members('failed', { error, usage: null }),
-      error,
-      output,
-    )
-    return text
+    const members = this.members('failed', { error, usage: null })
+    return framesOf(first, (events) => this.sendFailure(events, members, error, output))
   }
 }
 

@@ -13,7 +13,7 @@ seal.useKeys([Buffer.from('k'.repeat(32))])
 const unsealer = { open: (sealed: string) => seal.open('t', sealed) }
 
 const itemsOf = (input: string | readonly unknown[]) =>
-  readInputItems(readCreateRequest({ model: 'm', input }).input) as HistoryItem[]
+  readInputItems(readCreateRequest({ model: 'm', input }).body.input) as HistoryItem[]
 
 function messagesOf(input: string | readonly unknown[], instructions: string | null = null) {
   return toMessages(instructions, itemsOf(input), unsealer).messages

@@ -1,13 +1,13 @@
 /**
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  */
-import type { BuiltInType, CalledTool, ChatMessage, ContentPart, HistoryItem } from '#kernel'
+import type { CalledTool, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
-import { denialText } from '../run/approvals.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import { findSummary, isForeignSummary, summaryMessage } from './compaction.ts'
+import { type GatewayCall, GatewayCalls } from './gateway-calls.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 
 /** Of an item. */
@@ -46,7 +46,7 @@ class MessageBuilder {
   readonly #usedIds = new Set<string>()
   #turn: AssistantTurn | null = null
   #droppedReasoning = 0
-  readonly #requests = new Map<string, HistoryItem>()
+  readonly #calls = new GatewayCalls()
 
   constructor(unsealer: Unsealer, isNative: boolean) {
     this.#unsealer = unsealer
@@ -59,6 +59,8 @@ class MessageBuilder {
   }
 
   addItem(item: HistoryItem): void {
+    const call = this.#calls.read(item)
+    if (call !== null) this.#addRun(call)
     switch (item.type) {
       case 'message':
         this.#addMessage(item)
@@ -89,25 +91,6 @@ class MessageBuilder {
       case SEARCH_OUTPUT:
         if (typeof item.call_id === 'string')
           this.#addOutput(item, JSON.stringify({ tools: namesFound(item) }))
-        return
-      case 'mcp_call':
-      case '_hidden_call':
-        this.#addRun(item, { kind: 'mcp', label: String(item.server_label), name: String(item.name) })
-        return
-      case 'web_search_call':
-        this.#addBuiltIn(item, 'web_search')
-        return
-      case 'code_interpreter_call':
-        this.#addBuiltIn(item, 'code_interpreter')
-        return
-      case 'file_search_call':
-        this.#addBuiltIn(item, 'file_search')
-        return
-      case 'mcp_approval_request':
-        this.#requests.set(item.id, item)
-        return
-      case 'mcp_approval_response':
-        this.#addDenied(item)
         return
       case 'compaction': {
         const summary = findSummary(item, this.#unsealer)
@@ -176,30 +159,10 @@ class MessageBuilder {
     if (!isAdded) throw responsesErrors.orphan_tool_output.with({ param: 'input' }, callId)
   }
 
-  #addRun(item: HistoryItem, origin: CalledTool): void {
-    const said = item._modelText ?? (item.output || errorText(item.error))
-    const id = this.#assistant().addCall(item.id, String(item.name), String(item.arguments))
+  #addRun({ id: itemId, origin, name, arguments: args, result }: GatewayCall): void {
+    const id = this.#assistant().addCall(itemId, name, args)
     this.#origins.set(id, origin)
-    this.#turn?.addResult(item.id, String(said), [])
-  }
-
-  /** Adds a denied call; an allowed one follows as a call that was run. */
-  #addDenied(answer: HistoryItem): void {
-    const request = this.#requests.get(String(answer.approval_request_id))
-    if (request === undefined || answer.approve === true) return
-    const { id, server_label, name, arguments: args } = request
-    this.#addRun(
-      { id, type: 'mcp_call', name, arguments: args, error: denialText(answer) },
-      { kind: 'mcp', label: String(server_label), name: String(name) },
-    )
-  }
-
-  /** Omits calls whose result was not stored. */
-  #addBuiltIn(item: HistoryItem, type: BuiltInType): void {
-    if (typeof item._modelText !== 'string') return
-    const id = this.#assistant().addCall(item.id, type, String(item._arguments ?? '{}'))
-    this.#origins.set(id, { kind: 'built_in', type })
-    this.#turn?.addResult(item.id, item._modelText, [])
+    this.#turn?.addResult(itemId, result, [])
   }
 
   #endTurn(): void {
@@ -222,11 +185,6 @@ function picturesOf(parts: readonly Part[]): readonly ContentPart[] {
   return content.map((part) =>
     part.type === 'image_url' ? { ...part, unseen: imageNote(part.image_url.url) } : part,
   )
-}
-
-function errorText(error: unknown): string {
-  if (error === undefined || error === null) return ''
-  return typeof error === 'string' ? error : JSON.stringify(error)
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Completes the items of a request's input with ids and parts, and checks rules that the schema cannot express. */
-import type { HistoryItem } from '#kernel'
+import type { HistoryItem, JsonObject } from '#kernel'
 import {
   type InputItem,
   type ItemOf,
@@ -7,6 +7,7 @@ import {
   NATIVE_ITEM_TYPES,
   newItemId,
   type TextPart,
+  withoutPrivate,
 } from '#shared'
 import { missing, responsesErrors, wrongValue } from '../../errors.ts'
 import type { CreateBody } from '../../wire.ts'
@@ -75,61 +76,51 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
           typeof item.output === 'string' ? item.output : toParts(item.output, 'user', `${path}.output`),
         status: item.status ?? 'completed',
       }
-    case 'mcp_list_tools':
-      return { ...head(item), server_label: item.server_label, tools: item.tools ?? [] }
-    case 'mcp_call':
-      return {
-        ...head(item),
-        server_label: item.server_label,
-        name: item.name,
-        arguments: item.arguments ?? '',
-        output: item.output ?? '',
-        status: item.status ?? 'completed',
-        ...given('error', item.error),
-        ...given('approval_request_id', item.approval_request_id),
-      }
-    case 'mcp_approval_request':
-      return {
-        ...head(item),
-        server_label: item.server_label,
-        name: item.name,
-        arguments: item.arguments ?? '',
-      }
-    case 'mcp_approval_response':
-      return {
-        ...head(item),
-        approval_request_id: item.approval_request_id,
-        approve: item.approve,
-        ...given('reason', item.reason),
-      }
-    // Results of built-in calls are stored by the gateway that ran them; the client's copy is kept unchanged.
-    case 'web_search_call':
-      return { ...head(item), status: item.status ?? 'completed', ...given('action', item.action) }
-    case 'code_interpreter_call':
-      return {
-        ...head(item),
-        status: item.status ?? 'completed',
-        ...given('action', item.action),
-        code: item.code ?? null,
-        container_id: item.container_id ?? '',
-        outputs: item.outputs ?? null,
-      }
-    case 'file_search_call':
-      return {
-        ...head(item),
-        status: item.status ?? 'completed',
-        ...given('action', item.action),
-        queries: item.queries ?? [],
-        results: item.results ?? null,
-      }
     case 'compaction':
       return {
         ...head(item),
         encrypted_content: item.encrypted_content || missing(`${path}.encrypted_content`),
       }
-    default:
-      return { ...withoutOwn(item), ...head(item) }
+    default: {
+      const members = MEMBERS[item.type]
+      return members === undefined
+        ? { ...withoutPrivate(item as HistoryItem), ...head(item) }
+        : { ...head(item), ...withDefaults(item, members) }
+    }
   }
+}
+
+/**
+ * Members of the items of tools, each with its value if it is absent; undefined omits it. Results of built-in calls are stored
+ * by the gateway that ran them; the client's copy is kept unchanged.
+ */
+const MEMBERS: Readonly<Record<string, JsonObject | undefined>> = {
+  mcp_list_tools: { server_label: '', tools: [] },
+  mcp_call: {
+    server_label: '',
+    name: '',
+    arguments: '',
+    output: '',
+    status: 'completed',
+    error: undefined,
+    approval_request_id: undefined,
+  },
+  mcp_approval_request: { server_label: '', name: '', arguments: '' },
+  mcp_approval_response: { approval_request_id: '', approve: false, reason: undefined },
+  web_search_call: { status: 'completed', action: undefined },
+  code_interpreter_call: {
+    status: 'completed',
+    action: undefined,
+    code: null,
+    container_id: '',
+    outputs: null,
+  },
+  file_search_call: { status: 'completed', action: undefined, queries: [], results: null },
+}
+
+function withDefaults(item: JsonObject, members: JsonObject): JsonObject {
+  const all = Object.entries(members).map(([name, otherwise]) => [name, item[name] ?? otherwise] as const)
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined))
 }
 
 function head(item: { readonly id?: string | null; readonly type: string }): { id: string; type: string } {
@@ -138,18 +129,13 @@ function head(item: { readonly id?: string | null; readonly type: string }): { i
 
 /** All members, with those that only a worker knows; absent for null. */
 function stated(item: InputItem): HistoryItem {
-  const members = Object.entries(withoutOwn(item)).filter(([, value]) => value !== null)
+  const members = Object.entries(withoutPrivate(item as HistoryItem)).filter(([, value]) => value !== null)
   return { ...Object.fromEntries(members), ...head(item) }
 }
 
 /** The member, unless it is absent or null. */
 function given(name: string, value: unknown): object {
   return value === undefined || value === null ? {} : { [name]: value }
-}
-
-/** Members that begin with an underscore are the gateway's. */
-function withoutOwn(item: object): object {
-  return Object.fromEntries(Object.entries(item).filter(([name]) => !name.startsWith('_')))
 }
 
 function toTextParts(parts: readonly TextPart[], type: string): readonly Part[] {

@@ -11,8 +11,6 @@ const MAX_INPUT_TEXT = 10_485_760
 
 export interface CreateRequest {
   readonly model: string
-  readonly input: CreateBody['input']
-  readonly instructions: string | null
   readonly stream: boolean
   readonly store: boolean
   readonly background: boolean
@@ -22,16 +20,10 @@ export interface CreateRequest {
   readonly conversationId: string | null
   readonly tools: DeclaredTools
   readonly toolChoice: RequestedChoice
-  readonly parallelToolCalls: boolean | undefined
-  readonly maxToolCalls: number | null
   readonly sampling: Sampling
   readonly constraint: OutputConstraint | null
-  readonly effort: string | undefined
   readonly summary: string | undefined
   readonly include: ReadonlySet<Include>
-  readonly topLogprobs: number | undefined
-  readonly user: string | undefined
-  readonly cacheKey: string | undefined
   /** Tokens of a prompt above which it is compacted; null for no such limit. */
   readonly compactThreshold: number | null
   /** A prompt that is too long for the model is compacted rather than rejected. */
@@ -49,23 +41,16 @@ export interface CreateRequest {
 export function readCreateRequest(json: unknown, members: JsonObject = {}): CreateRequest {
   const body = createBody.parse(isObject(json) ? withTypes({ ...json, ...members }) : json) as CreateBody &
     JsonObject
-  const { model } = body
-  const instructions = body.instructions ?? null
+  const { model, reasoning } = body
   const sampling = toSampling(body)
   const tools = readTools(body)
   const toolChoice = readToolChoice(body, tools)
-  const effort = body.reasoning?.effort ?? undefined
-  const summary = body.reasoning?.summary ?? body.reasoning?.generate_summary ?? undefined
+  const summary = reasoning?.summary ?? reasoning?.generate_summary ?? undefined
   const { constraint, echo: text } = readText(body)
-  const topLogprobs = body.top_logprobs ?? undefined
-  const maxToolCalls = body.max_tool_calls ?? null
-  const parallelToolCalls = body.parallel_tool_calls ?? undefined
   const stream = body.stream ?? false
   const store = body.store ?? true
   const background = body.background ?? false
   const truncation = body.truncation ?? 'disabled'
-  const user = body.user ?? undefined
-  const cacheKey = body.prompt_cache_key ?? undefined
   if ((body.prompt ?? null) !== null)
     throw responsesErrors.unsupported_parameter.with({ param: 'prompt' }, 'prompt')
   const { previousResponseId, conversationId } = readPast(body)
@@ -75,8 +60,6 @@ export function readCreateRequest(json: unknown, members: JsonObject = {}): Crea
   checkInput(body.input)
   return {
     model,
-    input: body.input,
-    instructions,
     stream,
     store,
     background,
@@ -85,43 +68,37 @@ export function readCreateRequest(json: unknown, members: JsonObject = {}): Crea
     conversationId,
     tools,
     toolChoice,
-    parallelToolCalls,
-    maxToolCalls,
     sampling,
     constraint,
-    effort,
     summary,
     include: readInclude(body.include ?? []),
-    topLogprobs,
-    user,
-    cacheKey,
     compactThreshold: smallestThreshold(body),
     truncates: truncation === 'auto',
     body,
     echo: {
       background,
-      instructions,
+      instructions: body.instructions ?? null,
       max_output_tokens: sampling.maxTokens ?? null,
-      max_tool_calls: maxToolCalls,
+      max_tool_calls: body.max_tool_calls ?? null,
       model,
       previous_response_id: previousResponseId,
       ...(conversationId !== null && { conversation: { id: conversationId } }),
-      parallel_tool_calls: parallelToolCalls ?? true,
-      reasoning: { effort: effort ?? null, summary: summary ?? null },
+      parallel_tool_calls: body.parallel_tool_calls ?? true,
+      reasoning: { effort: reasoning?.effort ?? null, summary: summary ?? null },
       store,
       temperature: sampling.temperature ?? 1,
       top_p: sampling.topP ?? 1,
       presence_penalty: sampling.presencePenalty ?? 0,
       frequency_penalty: sampling.frequencyPenalty ?? 0,
-      top_logprobs: topLogprobs ?? 0,
+      top_logprobs: body.top_logprobs ?? 0,
       text,
       tool_choice: toolChoice.echo,
       tools: tools.echo,
       truncation,
-      user: user ?? null,
+      user: body.user ?? null,
       service_tier: 'default',
       safety_identifier: body.safety_identifier ?? null,
-      prompt_cache_key: cacheKey ?? null,
+      prompt_cache_key: body.prompt_cache_key ?? null,
       metadata: body.metadata ?? {},
       ...(sampling.topK !== undefined && { top_k: sampling.topK }),
       ...(sampling.minP !== undefined && { min_p: sampling.minP }),

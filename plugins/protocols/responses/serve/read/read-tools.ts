@@ -23,7 +23,7 @@ import type {
   ToolChoice as WireChoice,
   ToolFilter as WireFilter,
 } from '../../wire.ts'
-import { type DeclaredTools, type StandIn, standInsOf } from './stand-ins.ts'
+import { type DeclaredTools, functionTool, type StandIn, standInsOf } from './stand-ins.ts'
 
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/
 
@@ -44,7 +44,6 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
   const functions: ChatTool[] = []
   const gateway: GatewayTool[] = []
   const echo: JsonObject[] = []
-  const types = new Set<string>()
   const names = new Set<string>()
   const standIns = new Map<string, StandIn>()
   const addFunction = (tool: ChatTool, path: string) => {
@@ -56,10 +55,9 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
   const labels = new Set<string>()
   for (const [index, tool] of (tools ?? []).entries()) {
     const path = `tools[${index}]`
-    types.add(tool.type)
     if (isFunction(tool)) {
       const declared = readFunction(tool, path)
-      addFunction(toChatTool(declared), path)
+      addFunction(functionTool(declared.name, declared), path)
       echo.push({ type: tool.type, ...declared })
     } else if (isMcp(tool)) {
       const declared = readMcp(tool, path)
@@ -86,7 +84,7 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
       echo.push(tool)
     }
   }
-  return { functions, gateway, echo, standIns, types }
+  return { functions, gateway, echo, standIns }
 }
 
 type Tool = FunctionTool | McpTool | OtherTool
@@ -99,33 +97,14 @@ function isMcp(tool: Tool): tool is McpTool {
   return tool.type === 'mcp'
 }
 
-interface DeclaredFunction {
-  readonly name: string
-  readonly description: string | null
-  readonly parameters: unknown
-  readonly strict: boolean | null
-}
-
-function readFunction(tool: FunctionTool, path: string): DeclaredFunction {
+/** As it is echoed. */
+function readFunction(tool: FunctionTool, path: string) {
   const { name, description, parameters, strict } = tool.function ?? tool
   return {
     name: name || missing(`${path}.name`),
     description: description ?? null,
     parameters: parameters ?? null,
     strict: strict ?? null,
-  }
-}
-
-/** Strictness changes how a worker decodes, so it is sent only if the client set it. */
-function toChatTool({ name, description, parameters, strict }: DeclaredFunction): ChatTool {
-  return {
-    type: 'function',
-    function: {
-      name,
-      ...(description !== null && { description }),
-      parameters: parameters ?? { type: 'object', properties: {} },
-      ...(strict !== null && { strict }),
-    },
   }
 }
 
@@ -236,7 +215,7 @@ function readReference(
   const builtIn = builtInType(type)
   const isDeclared =
     builtIn === null
-      ? tools.types.has(type)
+      ? tools.echo.some((tool) => tool.type === type)
       : tools.gateway.some((tool) => tool.kind === 'built_in' && tool.type === builtIn)
   if (!isDeclared) throw responsesErrors.tool_choice_tool_not_found.with(PARAM, shown(type))
   return { reference: builtIn === null ? null : { kind: 'built_in', type: builtIn }, echo: choice }

@@ -26,8 +26,6 @@ export interface DeclaredTools {
   readonly echo: readonly JsonObject[]
   /** Functions among them that stand for a tool of another type, by name. */
   readonly standIns: ReadonlyMap<string, StandIn>
-  /** Types that were declared, for `tool_choice`. */
-  readonly types: ReadonlySet<string>
 }
 
 /** Type of the declaration, and name of its function. */
@@ -56,10 +54,14 @@ export function standInsOf(tool: JsonObject, path: string): readonly StandInFunc
 }
 
 /** The function that stands for a tool with parameters. */
-function standInTool(name: string, { description, parameters, strict }: JsonObject): ChatTool {
+function standInTool(name: string, tool: JsonObject): ChatTool {
+  return { ...functionTool(name, tool), isStandIn: true }
+}
+
+/** Strictness changes how a worker decodes, so it is sent only if the client set it. */
+export function functionTool(name: string, { description, parameters, strict }: JsonObject): ChatTool {
   return {
     type: 'function',
-    isStandIn: true,
     function: {
       name,
       ...(typeof description === 'string' && { description }),

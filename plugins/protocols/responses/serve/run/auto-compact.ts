@@ -13,7 +13,7 @@ import {
   type ToolLoopEvent,
 } from '#kernel'
 import { addUsage, countPromptTokens, estimateMessageTokens, estimatePromptTokens, newItemId } from '#shared'
-import { responsesErrors } from '../../errors.ts'
+import { responsesErrors, wrongValue } from '../../errors.ts'
 import type { Parts } from '../parts.ts'
 import { hasForeignSummary, toTask, withoutCovered } from '../prompt/compaction.ts'
 import { toMessages } from '../prompt/to-messages.ts'
@@ -39,7 +39,7 @@ export function compacted(parts: Parts, ctx: RequestContext, plan: Plan): Plan |
       ? compactAll(parts, ctx, plan, context)
       : compactAbove(parts, ctx, plan, { limit, context })
   return ready.catch((error: unknown) => {
-    void plan.lock?.release()
+    void plan.lasting.lock?.release()
     throw error
   })
 }
@@ -69,11 +69,12 @@ async function compactAbove(
   plan: Plan,
   { limit, context }: { limit: number; context: number | null },
 ): Promise<Plan> {
-  const { tenant, request, generation } = plan
+  const { request, generation, lasting } = plan
+  const { tenant } = lasting
   const tokens = (await countPromptTokens(parts, generation)) ?? estimatePromptTokens(generation)
   if (tokens <= limit) return plan
   const unsealer = unsealerOf(parts, tenant)
-  const items = withoutCovered(plan.context, unsealer)
+  const items = withoutCovered(lasting.context, unsealer)
   if (hasForeignSummary(items, unsealer)) return plan
   const cut = items.findLastIndex(({ type, role }) => type === 'message' && role === 'user')
   const head = items.slice(0, Math.max(0, cut))
@@ -87,7 +88,7 @@ async function compactAbove(
   const compaction = await makeCompaction(parts, ctx, plan, chunks, last)
   const turn = toTurn(parts, tenant, request, [compaction.item, ...items.slice(cut)])
   const { droppedReasoning } = plan
-  return { ...plan, ...turn, droppedReasoning, compaction }
+  return { ...plan, ...turn, droppedReasoning, lasting: { ...lasting, compaction } }
 }
 
 /** The summary is all of the output. */
@@ -99,25 +100,20 @@ async function compactAll(
 ): Promise<Plan> {
   const { prompt } = plan.generation
   const messages = prompt.kind === 'chat' ? prompt.messages : []
-  const last = plan.context.at(-2)
+  const last = plan.lasting.context.at(-2)
   if (last === undefined || messages.length === 0)
-    throw responsesErrors.invalid_value.with(
-      { param: 'input' },
-      'input',
-      'must have items before its trigger',
-    )
+    return wrongValue('input', 'must have items before its trigger')
   const chunks = toChunks(messages, (context ?? Number.POSITIVE_INFINITY) * CHUNK_SHARE)
-  if (chunks.length > MAX_CHUNKS)
-    throw responsesErrors.invalid_value.with({ param: 'input' }, 'input', 'is too long for a compaction')
+  if (chunks.length > MAX_CHUNKS) wrongValue('input', 'is too long for a compaction')
   const compaction = await makeCompaction(parts, ctx, plan, chunks, last)
-  return { ...plan, isAnswered: true, compaction }
+  return { ...plan, isAnswered: true, lasting: { ...plan.lasting, compaction } }
 }
 
 /** @param last the last item that the summary covers */
 async function makeCompaction(
   parts: Parts,
   ctx: RequestContext,
-  { tenant, generation }: Plan,
+  { generation, lasting }: Plan,
   chunks: readonly ChatMessage[][],
   last: HistoryItem,
 ): Promise<Compaction> {
@@ -125,7 +121,7 @@ async function makeCompaction(
   const item: HistoryItem = {
     id: newItemId('compaction'),
     type: 'compaction',
-    encrypted_content: parts.seal.seal(tenant, { text, covers: last.id }),
+    encrypted_content: parts.seal.seal(lasting.tenant, { text, covers: last.id }),
     _summary: text,
     _covers: last.id,
   }
@@ -163,12 +159,12 @@ function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[]
   return chunks
 }
 
-/** Each summary is the first input of the next one. */
-async function summarise(
+/** Each summary is the first input of the next one. @throws worker_aborted (502) */
+export async function summarise(
   { host }: Parts,
   ctx: RequestContext,
   generation: GenerationRequest,
-  chunks: readonly ChatMessage[][],
+  chunks: readonly (readonly ChatMessage[])[],
 ): Promise<{ text: string; usage: GenerationUsage | null }> {
   let text = ''
   let usage: GenerationUsage | null = null

@@ -24,7 +24,7 @@ export function toTurn(
 ): ModelTurn {
   const unsealer = unsealerOf(parts, tenant)
   const isNative = canServeNatively(parts, request)
-  const { messages, ...about } = toMessages(request.instructions, items, unsealer, isNative)
+  const { messages, ...about } = toMessages(request.body.instructions ?? null, items, unsealer, isNative)
   const generation = toGeneration(request, messages)
   if (!isNative) return { ...about, generation }
   const native = nativeRequest({
@@ -80,7 +80,9 @@ export function requireNativeWorkers(
 }
 
 function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]): GenerationRequest {
-  const { tools, toolChoice, effort, include, topLogprobs, parallelToolCalls, user, cacheKey } = request
+  const { tools, toolChoice, include, body } = request
+  const { top_logprobs: topLogprobs, parallel_tool_calls: parallelToolCalls } = body
+  const effort = body.reasoning?.effort ?? null
   const choice = toPlainChoice(toolChoice.choice, tools.functions.length)
   // Few chat workers support allowed tools, so they get only those.
   const functions =
@@ -95,12 +97,12 @@ function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]):
     toolChoice: choice?.mode === 'allowed' ? { mode: choice.isRequired ? 'required' : 'auto' } : choice,
     constraint: request.constraint,
     sampling: request.sampling,
-    reasoning: effort === undefined ? null : effort === 'none' ? { isEnabled: false } : { effort },
+    reasoning: effort === null ? null : effort === 'none' ? { isEnabled: false } : { effort },
     choices: 1,
     topLogprobs: wantsLogprobs ? (topLogprobs ?? 0) : null,
-    ...(parallelToolCalls !== undefined && { parallelToolCalls }),
-    ...(user !== undefined && { user }),
-    ...(cacheKey !== undefined && { cacheKey }),
+    ...(parallelToolCalls != null && { parallelToolCalls }),
+    ...(body.user != null && { user: body.user }),
+    ...(body.prompt_cache_key != null && { cacheKey: body.prompt_cache_key }),
     carried: carriedMembers(request),
   }
 }

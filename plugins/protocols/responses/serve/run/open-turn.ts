@@ -22,7 +22,8 @@ export function openTurn(
   stream: boolean,
   onEvent: (event: ToolLoopEvent) => void,
 ): Turn {
-  const { generation, request, approvals, listed, origins, compaction } = plan
+  const { generation, request, approvals, listed, origins } = plan
+  const { compaction } = plan.lasting
   const accepts = plan.accepts ?? undefined
   const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
   if (plan.isAnswered) return answerAtOnce(listener)
@@ -38,7 +39,7 @@ export function openTurn(
         approvals,
         listed,
         origins,
-        limits: { maxToolCalls: request.maxToolCalls, atLimit: 'answer' },
+        limits: { maxToolCalls: request.body.max_tool_calls ?? null, atLimit: 'answer' },
         stream,
         accepts,
       },
@@ -55,9 +56,9 @@ function answerAtOnce({ onEvent }: ToolLoopListener): Turn {
 
 /** Checks the tools of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */
 export function checkTools({ toolLoop }: Pick<Parts, 'toolLoop'>, plan: Plan): void {
-  const { tenant, request, approvals } = plan
+  const { lasting, request, approvals } = plan
   if (toolLoop === undefined) refuseTools(plan)
-  else toolLoop.check(tenant, { tools: request.tools.gateway, approvals })
+  else toolLoop.check(lasting.tenant, { tools: request.tools.gateway, approvals })
 }
 
 /** Without the mcp plugin built-in tools are dropped; tool servers and approvals are rejected. */

@@ -19,7 +19,6 @@ import { speaksResponses } from '../prompt/native-request.ts'
 import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { withFoundTools } from '../read/stand-ins.ts'
-import { answersOf, listedIn } from './approvals.ts'
 import {
   findItems,
   loadPast,
@@ -30,25 +29,30 @@ import {
 import { canServeNatively, type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
 
 export interface Plan extends ModelTurn {
-  readonly tenant: string
   readonly request: CreateRequest
-  /** New input, with items in place of references. */
-  readonly input: readonly HistoryItem[]
-  /** The gateway generated the ids of all input items. */
-  readonly hasOwnIds: boolean
   readonly approvals: readonly ApprovalAnswer[]
   readonly listed: readonly ListedServer[]
-  /** History and new input. */
-  readonly context: readonly HistoryItem[]
   /** The output of the turn is a summary of everything before it. */
   readonly isCompaction: boolean
   /** No model runs for the output. */
   readonly isAnswered: boolean
-  /** The summary of earlier items that this turn begins with; null without one. */
-  readonly compaction: Compaction | null
   /** Only these workers; null for all. */
   readonly accepts: ((worker: WorkerEntry) => boolean) | null
-  /** Of the conversation, until the response has ended. */
+  readonly lasting: LastingPlan
+}
+
+/** The part of a plan that is kept until the response ends. */
+export interface LastingPlan extends Pick<CreateRequest, 'store' | 'previousResponseId' | 'conversationId'> {
+  readonly tenant: string
+  /** New input, with items in place of references. */
+  readonly input: readonly HistoryItem[]
+  /** The gateway generated the ids of all input items. */
+  readonly hasOwnIds: boolean
+  /** History and new input. */
+  readonly context: readonly HistoryItem[]
+  /** The summary of earlier items that this turn begins with; null without one. */
+  readonly compaction: Compaction | null
+  /** Of the conversation. */
   readonly lock: ConversationLock | null
 }
 
@@ -76,7 +80,7 @@ export function makePlan(
   request: CreateRequest,
   options: PlanOptions = {},
 ): Plan | Promise<Plan> {
-  const input = options.input ?? readInputItems(request.input)
+  const input = options.input ?? readInputItems(request.body.input)
   const needsNothing =
     request.previousResponseId === null &&
     request.conversationId === null &&
@@ -135,27 +139,83 @@ function toPlan(
   const request = tools === given.tools ? given : { ...given, tools }
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
+  const { body } = request
   const isCompaction = input.at(-1)?.type === TRIGGER
   const needsNative =
     requireNativeWorkers(parts, request, input) ||
     ((isCompaction || hasForeignSummary(prompt, unsealer)) && canServeNatively(parts, request))
+  const { store, previousResponseId, conversationId } = request
   return {
-    tenant,
     request,
-    input,
-    // An id from the client may belong to another item.
-    hasOwnIds:
-      typeof request.input === 'string' || request.input.every(({ id }) => id === undefined || id === null),
     ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
-    context,
     isCompaction: isCompaction && !needsNative,
     isAnswered: !request.generate,
-    compaction: null,
     accepts: needsNative ? speaksResponses : null,
-    lock,
+    lasting: {
+      tenant,
+      input,
+      // An id from the client may belong to another item.
+      hasOwnIds: typeof body.input === 'string' || body.input.every(({ id }) => id == null),
+      context,
+      compaction: null,
+      lock,
+      store,
+      previousResponseId,
+      conversationId,
+    },
   }
+}
+
+/**
+ * Answers that this turn must process. Answers in the input that belong to its history were processed before.
+ * @throws approval_request_not_found, approval_already_answered (400)
+ */
+function answersOf(
+  before: readonly HistoryItem[],
+  input: readonly HistoryItem[],
+  known: ReadonlyMap<string, HistoryItem>,
+): ApprovalAnswer[] {
+  const answers: ApprovalAnswer[] = []
+  const earlier = before.filter(({ type }) => type === 'mcp_approval_response')
+  const answered = new Set(earlier.map(({ approval_request_id: id }) => String(id)))
+  const ran = new Set(
+    input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
+  )
+  // A denied call has no item: a later assistant message shows that the denial was processed.
+  const lastMessage = input.findLastIndex(({ role }) => role === 'assistant')
+  for (const [index, item] of input.entries()) {
+    if (item.type !== 'mcp_approval_response') continue
+    const approvalId = String(item.approval_request_id)
+    const request = known.get(approvalId)
+    if (request?.type !== 'mcp_approval_request')
+      throw responsesErrors.approval_request_not_found.with({ param: 'input' }, approvalId)
+    if (answered.has(approvalId))
+      throw responsesErrors.approval_already_answered.with({ param: 'input' }, approvalId)
+    answered.add(approvalId)
+    if (item.approve === true ? ran.has(approvalId) : index < lastMessage) continue
+    answers.push({
+      approvalId,
+      label: String(request.server_label),
+      name: String(request.name),
+      arguments: String(request.arguments),
+      isApproved: item.approve === true,
+      ...(typeof item.reason === 'string' && { reason: item.reason }),
+    })
+  }
+  return answers
+}
+
+/** Servers whose tools the history lists. */
+function listedIn(before: readonly HistoryItem[]): ListedServer[] {
+  const listed: ListedServer[] = []
+  for (const item of before) {
+    if (item.type !== 'mcp_list_tools' || item.error !== undefined) continue
+    const fingerprint = typeof item._fingerprint === 'string' ? item._fingerprint : null
+    listed.push({ label: String(item.server_label), fingerprint })
+  }
+  return listed
 }
 
 /** As the last item of the input: a request for a compaction. */

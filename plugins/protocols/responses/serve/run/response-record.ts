@@ -10,7 +10,7 @@ import {
   type ResponseStatus,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import type { Plan } from './plan.ts'
+import type { LastingPlan } from './plan.ts'
 
 /** Whether it has not ended. */
 export function isRunning({ status }: ResponseRecord): boolean {
@@ -28,27 +28,6 @@ export function runFacts(job: Job | undefined): ResponseRecord['facts'] {
 /** 0 for the first run. */
 export function runOf({ facts }: ResponseRecord): number {
   return typeof facts.run === 'number' ? facts.run : 0
-}
-
-/** The part of a plan that is kept until the response ends. */
-export interface LastingPlan
-  extends Pick<Plan, 'tenant' | 'lock' | 'input' | 'hasOwnIds' | 'context' | 'compaction'>,
-    Pick<Plan['request'], 'store' | 'previousResponseId' | 'conversationId'> {}
-
-export function lastingPlan(plan: Plan): LastingPlan {
-  const { tenant, lock, input, hasOwnIds, context, compaction, request } = plan
-  const { store, previousResponseId, conversationId } = request
-  return {
-    tenant,
-    lock,
-    input,
-    hasOwnIds,
-    context,
-    compaction,
-    store,
-    previousResponseId,
-    conversationId,
-  }
 }
 
 export interface EndToStore {

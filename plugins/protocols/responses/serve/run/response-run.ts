@@ -19,16 +19,14 @@ import { OutputItems, outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
 import type { Parts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
-import type { Plan } from './plan.ts'
-import { type LastingPlan, lastingPlan, storeEnd, toStorageError } from './response-record.ts'
+import type { LastingPlan, Plan } from './plan.ts'
+import { storeEnd, toStorageError } from './response-record.ts'
 
 export interface RunOptions {
   readonly id: string
   readonly createdAtSec: number
-  /** Takes the frames of the stream; null without one. */
+  /** Takes the frames of the stream; null without one, also at the worker. */
   readonly sink: FrameSink | null
-  /** Whether to request a stream from the worker. */
-  readonly stream: boolean
   /** Of a background response. */
   readonly job?: Job
   /** Called when a worker has begun to respond, with its connection mode. */
@@ -74,11 +72,11 @@ export class ResponseRun {
     this.#parts = parts
     this.#ctx = ctx
     this.#start = plan
-    this.#plan = lastingPlan(plan)
+    this.#plan = plan.lasting
     this.#options = options
     this.#events = options.sink === null ? null : new EventEncoder(options.sink)
     this.#encoder = new ResponseEncoder(options, plan.request.echo)
-    this.output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.tenant))
+    this.output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.lasting.tenant))
   }
 
   /** Must be called once. */
@@ -88,8 +86,8 @@ export class ResponseRun {
     this.#start = null
     if (this.#isOver || plan === null) return
     try {
-      const { stream } = this.#options
-      this.#turn = openTurn(this.#parts, this.#ctx, plan, stream, (event) => this.#onEvent(event))
+      const isStream = this.#events !== null
+      this.#turn = openTurn(this.#parts, this.#ctx, plan, isStream, (event) => this.#onEvent(event))
       if (this.#isPaused) this.#turn.pause()
     } catch (error) {
       this.#refused(error as GatewayError)

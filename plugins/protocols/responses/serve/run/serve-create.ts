@@ -28,7 +28,7 @@ export function serveCreate(
     const writer = stopEarly?.() ?? null
     // The client may have disconnected while the history was read.
     if (ctx.isDone || ctx.isAborted) {
-      void plan.lock?.release()
+      void plan.lasting.lock?.release()
       return
     }
     if (plan.request.stream) streamResponse(parts, ctx, plan, options, writer)
@@ -96,7 +96,6 @@ function answerResponse(parts: Parts, ctx: RequestContext, plan: Plan): void {
     id: newId('resp'),
     createdAtSec: nowSec(),
     sink: null,
-    stream: false,
     onEnd: ({ reply, error, isAnswered }) => {
       if (isAnswered) return
       if (error !== null) ctx.fail(error)
@@ -129,7 +128,6 @@ function streamResponse(
       open()
       if (writer?.write(frame) === false) run.pause()
     },
-    stream: true,
     onEnd: (end) => {
       clearTimeout(opening)
       onEnd?.(end, id)

@@ -17,19 +17,7 @@ const FIRST_POLL_MS = 50
 
 const TERMINAL = /^event: response\.(completed|incomplete|failed)\n/
 
-/** @param after number of the last event that the client has; -1 for none */
-export async function followResponse(
-  parts: Parts,
-  ctx: RequestContext,
-  record: ResponseRecord,
-  after: number,
-): Promise<void> {
-  const tenant = tenantOf(ctx)
-  const follower = new Follower(parts, ctx, tenant, record.id, after)
-  await follower.run()
-}
-
-class Follower {
+export class ResponseFollower {
   readonly #parts: Parts
   readonly #ctx: RequestContext
   readonly #tenant: string
@@ -46,12 +34,13 @@ class Follower {
   #writer: StreamWriter | null = null
   #wake: () => void = () => {}
 
-  constructor(parts: Parts, ctx: RequestContext, tenant: string, id: string, after: number) {
+  /** @param after number of the last event that the client has; -1 for none */
+  constructor(parts: Parts, ctx: RequestContext, id: string, after: number) {
     this.#parts = parts
     this.#ctx = ctx
-    this.#tenant = tenant
+    this.#tenant = tenantOf(ctx)
     this.#id = id
-    this.#key = liveKey(tenant, id)
+    this.#key = liveKey(this.#tenant, id)
     this.#last = after
   }
 

@@ -17,7 +17,7 @@ import { storedResponse } from '../output/response-encoder.ts'
 import type { Parts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
 import { isRunning } from '../run/response-record.ts'
-import { followResponse } from './follow-response.ts'
+import { ResponseFollower } from './follow-response.ts'
 
 const PATH = '/v1/responses/:response_id'
 const DEFAULT_LIMIT = 20
@@ -113,7 +113,7 @@ async function showResponse(parts: Parts, ctx: RequestContext): Promise<void> {
   const isStream = stream === 'true' || stream === '1'
   if (after !== null && !isStream) wrongValue('starting_after', 'needs stream=true')
   const record = await findResponse(parts, ctx)
-  if (isStream) await followResponse(parts, ctx, record, after === null ? -1 : Number(after))
+  if (isStream) await new ResponseFollower(parts, ctx, record.id, Number(after ?? -1)).run()
   else ctx.json(200, storedResponse(record))
 }
 

@@ -1,0 +1,144 @@
+/**
+ * Answers a request by one generation per prompt, as one JSON body or as an event stream. All prompts use one worker, and a
+ * failure aborts all.
+ */
+import type {
+  GatheredAnswer,
+  GeneratedAnswer,
+  GenerateOptions,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  Generations,
+  GenerationUsage,
+  RequestContext,
+  StreamWriter,
+  WorkerEntry,
+} from '#kernel'
+import { addUsage } from '#shared'
+import { noteWorker } from './stream-end.ts'
+
+/** A comment, as soon as the stream opens without an event. */
+const WAITING = ': waiting for the worker\n\n'
+
+/** Writes the events of a stream. */
+export interface StreamEncoder {
+  /**
+   * @param event neither `finished` nor `failed`
+   * @returns whole server-sent events, possibly none
+   */
+  write(event: GenerationEvent, prompt: number): string
+  /** @returns the last server-sent events, once all prompts have finished */
+  end(usage: GenerationUsage | null): string
+}
+
+export interface PromptsOptions extends Pick<GenerateOptions, 'passThrough'> {
+  /** One per prompt, at least one. */
+  readonly requests: readonly GenerationRequest[]
+  /** Null for a response that is not streamed. */
+  readonly encoder: StreamEncoder | null
+  /** Body of a response that is not streamed. */
+  toBody(answers: readonly GeneratedAnswer[], usage: GenerationUsage | null): object
+  /** Time after which a stream opens without an event, in milliseconds. Default: it waits for the first event. */
+  readonly opensAfterMs?: number
+}
+
+/** Never throws: failures become the client's reply. */
+export function servePrompts(generations: Generations, ctx: RequestContext, options: PromptsOptions): void {
+  new ServedPrompts(generations, ctx, options).start()
+}
+
+class ServedPrompts {
+  readonly #generations: Generations
+  readonly #ctx: RequestContext
+  readonly #options: PromptsOptions
+  readonly #running: Generation[] = []
+  /** Of a response that is not streamed. */
+  readonly #answers: readonly GatheredAnswer[]
+  #writer: StreamWriter | null = null
+  #opening: NodeJS.Timeout | undefined
+  #usage: GenerationUsage | null = null
+  #left: number
+  #isOver = false
+
+  constructor(generations: Generations, ctx: RequestContext, options: PromptsOptions) {
+    this.#generations = generations
+    this.#ctx = ctx
+    this.#options = options
+    this.#answers = options.encoder === null ? options.requests.map(() => generations.gather()) : []
+    this.#left = options.requests.length
+  }
+
+  start(): void {
+    const { opensAfterMs } = this.#options
+    if (opensAfterMs !== undefined) {
+      // The head waits for the first event, so that a failure before it has a status; not for long, since clients give up.
+      this.#opening = setTimeout(() => this.#open().write(WAITING), opensAfterMs)
+      this.#ctx.onCancel(() => clearTimeout(this.#opening))
+    }
+    this.#generate(0, null)
+  }
+
+  #open(): StreamWriter {
+    const writer = this.#ctx.sse()
+    this.#writer = writer
+    writer.onDrain(() => {
+      for (const generation of this.#running) generation.resume()
+    })
+    return writer
+  }
+
+  #generate(prompt: number, worker: WorkerEntry | null): void {
+    const { requests, encoder, passThrough } = this.#options
+    const onEvent = (event: GenerationEvent) => this.#onEvent(prompt, event)
+    const accepts = worker === null ? undefined : (other: WorkerEntry) => other.id === worker.id
+    this.#running.push(
+      this.#generations.open(this.#ctx, requests[prompt], {
+        stream: encoder !== null,
+        listener: { onEvent },
+        accepts,
+        passThrough,
+      }),
+    )
+  }
+
+  #onEvent(prompt: number, event: GenerationEvent): void {
+    if (this.#isOver) return
+    clearTimeout(this.#opening)
+    if (event.type === 'failed') {
+      this.#isOver = true
+      for (const [other, generation] of this.#running.entries()) if (other !== prompt) generation.abort()
+      this.#ctx.fail(event.error)
+      return
+    }
+    const { requests, encoder } = this.#options
+    if (event.type === 'finished') {
+      this.#usage = addUsage(this.#usage, event.usage)
+      if (--this.#left === 0) this.#end()
+      return
+    }
+    // The other prompts go to the worker of the first.
+    if (event.type === 'started' && prompt === 0)
+      for (let next = 1; next < requests.length; next++) this.#generate(next, event.worker)
+    if (encoder === null) this.#answers[prompt].add(event)
+    else this.#write(encoder, event, prompt)
+  }
+
+  #write(encoder: StreamEncoder, event: GenerationEvent, prompt: number): void {
+    noteWorker(this.#ctx, event)
+    const writer = this.#writer ?? this.#open()
+    const text = encoder.write(event, prompt)
+    if (text === '' || writer.write(text)) return
+    for (const generation of this.#running) generation.pause()
+  }
+
+  #end(): void {
+    const { encoder, toBody } = this.#options
+    if (encoder !== null) (this.#writer ?? this.#open()).end(encoder.end(this.#usage))
+    else {
+      const answers = this.#answers.map((answer) => answer.answer())
+      this.#ctx.json(200, toBody(answers, this.#usage))
+    }
+    this.#isOver = true
+  }
+}
