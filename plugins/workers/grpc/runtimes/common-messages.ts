@@ -1,6 +1,7 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
 import { type EngineConstraint, type EngineReport, isObject } from '#kernel'
 import { readLoadReport } from '#shared'
+import type * as vllm from '../../../../proto/gen/vllm-engine.ts'
 import type { EngineOutput, EngineRequest, Runtime, TopTokens } from './runtime.ts'
 
 /** The readers that are the same for all engines but TensorRT-LLM. */
@@ -20,19 +21,9 @@ export function commonReaders(wire: {
 }
 
 /** Embeddings of vLLM and SGLang. */
-export function commonEmbed(wire: {
-  encodeEmbedRequest(
-    request: {
-      readonly requestId: string
-      readonly tokenized: { readonly originalText: string; readonly inputIds: Uint32Array }
-    },
-    sizeHint: number,
-  ): Buffer
-  decodeEmbedResponse(message: Buffer): {
-    readonly embedding: readonly number[]
-    readonly promptTokens: number
-  }
-}): Runtime['embed'] {
+export function commonEmbed(
+  wire: Pick<typeof vllm, 'encodeEmbedRequest' | 'decodeEmbedResponse'>,
+): Runtime['embed'] {
   return {
     encode: (requestId, inputIds, originalText) =>
       wire.encodeEmbedRequest(
