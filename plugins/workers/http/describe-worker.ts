@@ -56,13 +56,14 @@ async function describeService(
   const found = {
     runtimeType: 'external',
     labels: {},
-    apis: apisOfService(provider),
+    apis: APIS_OF_SERVICE.get(provider ?? '') ?? SERVICE_APIS,
     isExternal: true,
     ...(owner !== null && { provider: owner }),
   } as const
-  const isTrusted = target.isConfigured || provider === owner
-  const key =
-    adminKeyOf(tools.serviceKeys, provider, isTrusted && isSecureUrl(new URL(target.url))) ?? target.apiKey
+  // The gateway's own key for the model list, only over a private connection to a host of the service or one that the
+  // configuration names: otherwise registering a worker could send the key anywhere.
+  const mayGetKey = (target.isConfigured || provider === owner) && isSecureUrl(new URL(target.url))
+  const key = (mayGetKey ? tools.serviceKeys.get(provider ?? '') : undefined) ?? target.apiKey
   // Without a key of its own the worker gets the client's key, so its models are unknown until a client sends one.
   if (target.models !== null || key === null) return { ...found, models: target.models ?? [] }
   const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, {
@@ -183,11 +184,6 @@ const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 const SERVICE_APIS = ENGINE_APIS.filter((api) => api !== 'generate')
 
-/** @param provider name of the service; null if unknown */
-function apisOfService(provider: string | null): readonly string[] {
-  return (provider === null ? undefined : APIS_OF_SERVICE.get(provider)) ?? SERVICE_APIS
-}
-
 async function discoverApis(queries: WorkerQueries): Promise<readonly string[]> {
   const paths = pathsOf(await queries.find('/openapi.json'))
   return [...ENGINE_APIS, ...API_OF_PATH.filter(([path]) => paths.has(path)).map(([, api]) => api)]
@@ -203,19 +199,4 @@ function pathsOf(description: Info | null): ReadonlySet<string> {
 function takesPost(paths: Record<string, unknown>, path: string): boolean {
   const item = Object.hasOwn(paths, path) ? paths[path] : null
   return isObject(item) && Object.hasOwn(item, 'post')
-}
-
-/**
- * The gateway's own key for the model list of a cloud service.
- *
- * @param provider service of the worker; null if unknown
- * @param isTrusted the key may be sent to the worker's host: the host belongs to the service or the configuration names
- *   it, and the connection is private. Otherwise registering a worker could send the key anywhere.
- */
-function adminKeyOf(
-  keys: ReadonlyMap<string, string>,
-  provider: string | null,
-  isTrusted: boolean,
-): string | null {
-  return provider === null || !isTrusted ? null : (keys.get(provider) ?? null)
 }

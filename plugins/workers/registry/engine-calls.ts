@@ -190,7 +190,7 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
       endpoint: 'workers',
       handler: async (ctx) => {
         const controls = workerControls(host.upstream)
-        const { url = null, ...options } = validator.parse(optionalJson(ctx))
+        const { url = null, ...options } = validator.parse(ctx.bodyBytes.length === 0 ? {} : ctx.bodyJson())
         const all = supporting(controls, host.balance.workers, kind)
         const targets = url === null ? all : all.filter((worker) => isSelected(worker, url))
         if (targets.length === 0) {
@@ -223,9 +223,4 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
       },
     }
   })
-}
-
-/** An empty body counts as an empty object. @throws json_parse_error (400) */
-function optionalJson(ctx: RequestContext): unknown {
-  return ctx.bodyBytes.length === 0 ? {} : ctx.bodyJson()
 }
