@@ -31,10 +31,7 @@ async function describeEngine(
   const { health, log } = tools
   if (health !== null) await waitUntilHealthy(call, target, health, tools)
   // Without health checks the worker is ready at once, so failed queries are not retried.
-  const queries = new WorkerQueries(call, target, tools, {
-    retryDelayMs: () => 1_000,
-    hasRetries: health !== null,
-  })
+  const queries = new WorkerQueries(call, target, tools, health === null ? null : () => 1_000)
   const runtimeType = target.runtimeType === 'unspecified' ? await detectRuntime(queries) : target.runtimeType
   const { labels, models } = await discover(queries, runtimeType, target.labels, target.models)
   if (queries.refusal !== null && models.length === 0 && target.models === null) {
@@ -66,10 +63,8 @@ async function describeService(
   const key = (mayGetKey ? tools.serviceKeys.get(provider ?? '') : undefined) ?? target.apiKey
   // Without a key of its own the worker gets the client's key, so its models are unknown until a client sends one.
   if (target.models !== null || key === null) return { ...found, models: target.models ?? [] }
-  const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, {
-    retryDelayMs: (tried) => Math.min(10_000, 1_000 * 2 ** (tried - 1)),
-    hasRetries: true,
-  })
+  const retryDelayMs = (tried: number) => Math.min(10_000, 1_000 * 2 ** (tried - 1))
+  const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, retryDelayMs)
   return { ...found, models: await discoverExternal(queries) }
 }
 
