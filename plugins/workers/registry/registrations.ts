@@ -71,8 +71,7 @@ export class Registrations {
   async #describe(reservation: Reservation, job: JobContext): Promise<Findings> {
     const { spec, origin } = reservation
     const noted: JobContext = {
-      signal: job.signal,
-      wait: (waitMs) => job.wait(waitMs),
+      ...job,
       note: (problem) => {
         job.note(problem)
         this.#parts.registry.pending.noteProblem(spec.url, problem)
@@ -230,9 +229,7 @@ async function describeWorker(
   const target = toDescribeTarget(spec, origin)
   const health = effectiveHealth(spec.health, config, control.isExternal(target))
   const tools: DescribeTools = {
-    signal: job.signal,
-    wait: (waitMs) => job.wait(waitMs),
-    note: (problem) => job.note(problem),
+    ...job,
     log,
     health: health.isDisabled ? null : { path: config.health.endpoint, timeoutMs: health.timeoutSecs * 1000 },
     startupTimeoutMs: config.startupTimeoutSecs * 1000,
