@@ -45,6 +45,8 @@ export class Registry {
   /** Ids of an engine's workers in order of their ranks, by key of its URL. */
   readonly #engines = new Map<string, readonly string[]>()
   readonly #reservations = new Map<string, Reservation>()
+  /** Key by id, since discovery asks for thousands of reservations at once. */
+  readonly #reservedKey = new Map<string, string>()
   #inOrder: readonly Worker[] | null = null
 
   constructor(parts: RegistryParts) {
@@ -99,7 +101,8 @@ export class Registry {
   }
 
   reservationById(id: string): Reservation | undefined {
-    return this.reservations().find((reservation) => reservation.id === id)
+    const key = this.#reservedKey.get(id)
+    return key === undefined ? undefined : this.#reservations.get(key)
   }
 
   /** Reserves an id for a URL; returns the same id until the worker is registered. */
@@ -108,6 +111,7 @@ export class Registry {
     const id = this.#reservations.get(key)?.id ?? this.#newId(key, 0)
     const reservation = { id, spec, origin, reservedAtMs: performance.now() }
     this.#reservations.set(key, reservation)
+    this.#reservedKey.set(id, key)
     void this.pending.publish()
     return reservation
   }
@@ -116,11 +120,18 @@ export class Registry {
   async revertToReservation(engine: readonly Worker[], reservation: Reservation): Promise<void> {
     await this.remove(engine)
     const key = workerKey(reservation.spec.url)
-    if (!this.#reservations.has(key)) this.#reservations.set(key, reservation)
+    if (this.#reservations.has(key)) return
+    this.#reservations.set(key, reservation)
+    this.#reservedKey.set(reservation.id, key)
   }
 
   dropReservation(url: string): void {
-    if (this.#reservations.delete(workerKey(url))) void this.pending.publish()
+    const key = workerKey(url)
+    const reservation = this.#reservations.get(key)
+    if (reservation === undefined) return
+    this.#reservations.delete(key)
+    this.#reservedKey.delete(reservation.id)
+    void this.pending.publish()
   }
 
   /**
