@@ -1,8 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import { defineValidator } from '#kernel'
 import { type SimConfig, type SimRuntime, simConfig } from './config.ts'
-import { EngineStats, ScriptedAnswers } from './engine.ts'
+import { EngineStats } from './engine.ts'
 import { loadReport, metricsText, modelInfo, modelList, serverInfo } from './engine-info.ts'
+import { ScriptedAnswers } from './scripts.ts'
 
 const config = (fields: Partial<SimConfig> = {}): SimConfig => defineValidator(simConfig).parse({ ...fields })
 

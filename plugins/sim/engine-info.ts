@@ -3,7 +3,7 @@ import type { SimConfig, SimRuntime } from './config.ts'
 import type { EngineLoad, EngineStats } from './engine.ts'
 import { VOCABULARY_SIZE } from './tokens.ts'
 
-const VERSION = '0.1.0-sim'
+export const VERSION = '0.1.0-sim'
 
 export function modelList(config: SimConfig, createdSec: number) {
   return {
@@ -18,11 +18,6 @@ export function modelList(config: SimConfig, createdSec: number) {
       max_model_len: config.maxModelLen,
     })),
   }
-}
-
-/** Answer of /version. */
-export function versionInfo() {
-  return { version: VERSION }
 }
 
 /** Answer of /server_info, with the members that gateways look for. */

@@ -1,12 +1,13 @@
-/** One simulated engine: its settings, counters, and scripted faults and answers. */
+/** One simulated engine: its settings and counters. */
 import type { RequestContext } from '#kernel'
 import { Batch, type BatchLoad } from './batch.ts'
 import type { SimConfig } from './config.ts'
 import { simErrors } from './errors.ts'
-import { type Fault, NO_FAULT, parseFault, ScriptedFaults } from './faults.ts'
+import { type Fault, NO_FAULT, parseFault } from './faults.ts'
 import type { Setting } from './generation.ts'
 import { Random } from './random.ts'
 import { RequestLog } from './request-log.ts'
+import { ScriptedAnswers, ScriptedFaults } from './scripts.ts'
 import type { ScriptedAnswer } from './wire.ts'
 
 /** Shortest interval for measuring a rate. */
@@ -70,37 +71,6 @@ export class EngineStats {
       generated_tokens: this.generatedTokens,
       ...this.#batch?.toJSON(),
     }
-  }
-}
-
-/** Scripted answers, used in the order in which they were added. */
-export class ScriptedAnswers {
-  #answers: ScriptedAnswer[] = []
-
-  /** @throws empty_answer (400) if it has no content */
-  add(answer: ScriptedAnswer): void {
-    const { text, reasoning, refusal, tool_calls: calls, body } = answer
-    if ([text, reasoning, refusal, calls, body].every((part) => part === undefined)) {
-      throw simErrors.empty_answer()
-    }
-    this.#answers.push({ ...answer })
-  }
-
-  take(path: string): ScriptedAnswer | null {
-    if (this.#answers.length === 0) return null
-    const found = this.#answers.find(({ match }) => match.path === undefined || match.path === path)
-    if (found === undefined) return null
-    found.count -= 1
-    if (found.count === 0) this.#answers = this.#answers.filter((other) => other !== found)
-    return found
-  }
-
-  list(): readonly ScriptedAnswer[] {
-    return this.#answers
-  }
-
-  clear(): void {
-    this.#answers = []
   }
 }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { NO_FAULT, parseFault, ScriptedFaults } from './faults.ts'
+import { NO_FAULT, parseFault } from './faults.ts'
+import { ScriptedFaults } from './scripts.ts'
 import type { FaultRule } from './wire.ts'
 
 const rule = (fields: Partial<FaultRule>): FaultRule => ({

@@ -19,8 +19,6 @@
  * drop unknown headers.
  */
 import { simErrors } from './errors.ts'
-import { Random } from './random.ts'
-import type { FaultRule } from './wire.ts'
 
 export interface Fault {
   readonly status: number | null
@@ -84,47 +82,4 @@ function parseWord(word: string): Partial<Fault> {
   const number = Number(value)
   if (name === 'status' && (number < 200 || number > 599)) throw simErrors.unknown_fault(word)
   return NUMBERS[name](number)
-}
-
-/** A rule that applies to further requests. */
-interface ActiveFault extends FaultRule {
-  /** Requests left. */
-  count: number
-  readonly parsed: Fault
-}
-
-/** Faults scripted in advance; the first matching rule is used. */
-export class ScriptedFaults {
-  #rules: ActiveFault[] = []
-  readonly #random: Random
-
-  constructor(seed: number) {
-    this.#random = new Random(seed)
-  }
-
-  /** @throws unknown_fault (400) */
-  add(rule: FaultRule): void {
-    this.#rules.push({ ...rule, parsed: parseFault(rule.fault) })
-  }
-
-  /** @param isServing whether the request is a POST of the serving API, to which rules without a path apply */
-  take(path: string, isServing: boolean): Fault {
-    if (this.#rules.length === 0) return NO_FAULT
-    for (const rule of this.#rules) {
-      if (rule.match.path === undefined ? !isServing : rule.match.path !== path) continue
-      if (rule.probability < 1 && this.#random.next() >= rule.probability) continue
-      rule.count -= 1
-      if (rule.count === 0) this.#rules = this.#rules.filter((other) => other !== rule)
-      return rule.parsed
-    }
-    return NO_FAULT
-  }
-
-  list(): FaultRule[] {
-    return this.#rules.map(({ parsed, ...rule }) => rule)
-  }
-
-  clear(): void {
-    this.#rules = []
-  }
 }

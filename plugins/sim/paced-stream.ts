@@ -102,7 +102,7 @@ export class PacedStream {
         if (waitMs !== NEVER) this.#timer = setTimeout(() => this.#advance(), Math.ceil(waitMs))
         break
       } else if (this.#fault.dripMs > 0 && this.#drippedBytes < DRIPPED_BYTES) {
-        this.#drip(bytesOf(event.data), 0)
+        this.#drip(Buffer.from(event.data), 0)
         break
       } else this.#send(event)
     }
@@ -118,7 +118,9 @@ export class PacedStream {
   #send(event: StreamEvent): void {
     const isBroken = this.#fault.isMalformed && this.#sent === BROKEN_AT
     const data = isBroken ? BROKEN_EVENT : event.data
-    this.#count(event)
+    this.#sent += 1
+    this.#next = this.#events.next()
+    if (event.tokens > 0) this.#listener.onTokens(event.tokens)
     if (this.#next?.done === true) this.#end(data)
     else if (!this.#writer.write(data)) this.#isBlocked = true
   }
@@ -139,12 +141,6 @@ export class PacedStream {
     this.#timer = setTimeout(() => this.#drip(bytes, from + 1), this.#fault.dripMs)
   }
 
-  #count(event: StreamEvent): void {
-    this.#sent += 1
-    this.#next = this.#events.next()
-    if (event.tokens > 0) this.#listener.onTokens(event.tokens)
-  }
-
   #end(lastEvent: string | Buffer): void {
     this.#isOver = true
     this.#writer.end(lastEvent)
@@ -156,8 +152,4 @@ export class PacedStream {
     // Deferred, since written bytes are flushed at the end of the turn.
     setImmediate(() => this.#listener.onDrop())
   }
-}
-
-function bytesOf(data: string | Buffer): Buffer {
-  return typeof data === 'string' ? Buffer.from(data) : data
 }

@@ -11,7 +11,7 @@ import { generateCompletion } from './completion.ts'
 import { controlRoutes } from './control-routes.ts'
 import { classify, embed, rerank } from './embedding.ts'
 import type { Engine } from './engine.ts'
-import { loadReport, metricsText, modelInfo, modelList, serverInfo, versionInfo } from './engine-info.ts'
+import { loadReport, metricsText, modelInfo, modelList, serverInfo, VERSION } from './engine-info.ts'
 import { Exchange } from './exchange.ts'
 import { generateNative } from './generate.ts'
 import { fixedResponses, type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
@@ -186,7 +186,9 @@ function infoRoutes(engine: Engine): RouteDefinition[] {
 function runtimeRoutes(engine: Engine): RouteDefinition[] {
   const { config, stats } = engine
   if (config.runtime === 'vllm') {
-    return [infoRoute(engine, 'GET', '/version', 'Version', (exchange) => exchange.json(200, versionInfo()))]
+    return [
+      infoRoute(engine, 'GET', '/version', 'Version', (exchange) => exchange.json(200, { version: VERSION })),
+    ]
   }
   const loads = infoRoute(engine, 'GET', '/v1/loads', 'Load report', (exchange) =>
     exchange.json(200, loadReport(stats)),

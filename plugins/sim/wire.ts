@@ -1,12 +1,8 @@
 /** Schemas of the request bodies of serving and control routes. */
-import { defineValidator, integer, number, type Static, type TSchema, Type } from '#kernel'
+import { defineValidator, integer, number, type Static, Type } from '#kernel'
+import { nullable } from '#shared'
 
 const open = { additionalProperties: true } as const
-
-/** Null counts as absent. */
-function maybe<S extends TSchema>(schema: S) {
-  return Type.Optional(Type.Union([schema, Type.Null()]))
-}
 
 const count = (minimum: number) => Type.Integer({ minimum })
 
@@ -14,25 +10,25 @@ const count = (minimum: number) => Type.Integer({ minimum })
 const MAX_CHOICES = 128
 
 const sampling = {
-  min_tokens: maybe(count(0)),
-  ignore_eos: maybe(Type.Boolean()),
-  no_stop_trim: maybe(Type.Boolean()),
-  stop: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
-  n: maybe(Type.Integer({ minimum: 1, maximum: MAX_CHOICES })),
+  min_tokens: nullable(count(0)),
+  ignore_eos: nullable(Type.Boolean()),
+  no_stop_trim: nullable(Type.Boolean()),
+  stop: nullable(Type.Union([Type.String(), Type.Array(Type.String())])),
+  n: nullable(Type.Integer({ minimum: 1, maximum: MAX_CHOICES })),
 }
 
 const streaming = {
-  stream: maybe(Type.Boolean()),
-  stream_options: maybe(Type.Object({ include_usage: maybe(Type.Boolean()) }, open)),
+  stream: nullable(Type.Boolean()),
+  stream_options: nullable(Type.Object({ include_usage: nullable(Type.Boolean()) }, open)),
 }
 
 const common = {
-  model: maybe(Type.String()),
-  rid: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
-  sim_fault: maybe(Type.String({ description: 'A fault for this request only.' })),
+  model: nullable(Type.String()),
+  rid: nullable(Type.Union([Type.String(), Type.Array(Type.String())])),
+  sim_fault: nullable(Type.String({ description: 'A fault for this request only.' })),
 }
 
-const ContentPartSchema = Type.Object({ type: Type.String(), text: maybe(Type.String()) }, open)
+const ContentPartSchema = Type.Object({ type: Type.String(), text: nullable(Type.String()) }, open)
 
 const ToolCallSchema = Type.Object(
   { function: Type.Object({ name: Type.String(), arguments: Type.String() }, open) },
@@ -42,8 +38,8 @@ const ToolCallSchema = Type.Object(
 const ChatMessageSchema = Type.Object(
   {
     role: Type.String(),
-    content: maybe(Type.Union([Type.String(), Type.Array(ContentPartSchema)])),
-    tool_calls: maybe(Type.Array(ToolCallSchema)),
+    content: nullable(Type.Union([Type.String(), Type.Array(ContentPartSchema)])),
+    tool_calls: nullable(Type.Array(ToolCallSchema)),
   },
   open,
 )
@@ -64,11 +60,11 @@ const ChatRequestSchema = Type.Object(
     ...sampling,
     ...streaming,
     messages: Type.Array(ChatMessageSchema, { minItems: 1 }),
-    max_tokens: maybe(count(1)),
-    max_completion_tokens: maybe(count(1)),
-    tools: maybe(Type.Array(ToolSchema)),
+    max_tokens: nullable(count(1)),
+    max_completion_tokens: nullable(count(1)),
+    tools: nullable(Type.Array(ToolSchema)),
     tool_choice: Type.Optional(Type.Unknown()),
-    response_format: maybe(
+    response_format: nullable(
       Type.Object(
         {
           type: Type.String(),
@@ -84,15 +80,15 @@ const ChatRequestSchema = Type.Object(
 const ResponsesRequestSchema = Type.Object(
   {
     ...common,
-    stream: maybe(Type.Boolean()),
-    store: maybe(Type.Boolean()),
-    previous_response_id: maybe(Type.String()),
-    instructions: maybe(Type.String()),
+    stream: nullable(Type.Boolean()),
+    store: nullable(Type.Boolean()),
+    previous_response_id: nullable(Type.String()),
+    instructions: nullable(Type.String()),
     input: Type.Union([Type.String(), Type.Array(Type.Object({}, open), { minItems: 1 })]),
-    max_output_tokens: maybe(count(1)),
-    tools: maybe(Type.Array(Type.Object({ type: Type.String() }, open))),
+    max_output_tokens: nullable(count(1)),
+    tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open))),
     tool_choice: Type.Optional(Type.Unknown()),
-    text: maybe(Type.Object({ format: maybe(Type.Object({ type: Type.String() }, open)) }, open)),
+    text: nullable(Type.Object({ format: nullable(Type.Object({ type: Type.String() }, open)) }, open)),
   },
   open,
 )
@@ -108,9 +104,9 @@ const CompletionRequestSchema = Type.Object(
     ...sampling,
     ...streaming,
     prompt: PromptSchema,
-    max_tokens: maybe(count(1)),
-    echo: maybe(Type.Boolean()),
-    suffix: maybe(Type.String()),
+    max_tokens: nullable(count(1)),
+    echo: nullable(Type.Boolean()),
+    suffix: nullable(Type.String()),
   },
   open,
 )
@@ -118,11 +114,14 @@ const CompletionRequestSchema = Type.Object(
 const GenerateRequestSchema = Type.Object(
   {
     ...common,
-    stream: maybe(Type.Boolean()),
-    text: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
-    input_ids: maybe(Type.Union([TokenIds, Type.Array(TokenIds)])),
-    sampling_params: maybe(
-      Type.Object({ ...sampling, max_new_tokens: maybe(count(0)), min_new_tokens: maybe(count(0)) }, open),
+    stream: nullable(Type.Boolean()),
+    text: nullable(Type.Union([Type.String(), Type.Array(Type.String())])),
+    input_ids: nullable(Type.Union([TokenIds, Type.Array(TokenIds)])),
+    sampling_params: nullable(
+      Type.Object(
+        { ...sampling, max_new_tokens: nullable(count(0)), min_new_tokens: nullable(count(0)) },
+        open,
+      ),
     ),
   },
   open,
@@ -132,8 +131,8 @@ const EmbeddingRequestSchema = Type.Object(
   {
     ...common,
     input: PromptSchema,
-    encoding_format: maybe(Type.Union([Type.Literal('float'), Type.Literal('base64')])),
-    dimensions: maybe(Type.Integer({ minimum: 1, maximum: 8192 })),
+    encoding_format: nullable(Type.Union([Type.Literal('float'), Type.Literal('base64')])),
+    dimensions: nullable(Type.Integer({ minimum: 1, maximum: 8192 })),
   },
   open,
 )

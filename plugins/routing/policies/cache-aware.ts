@@ -7,7 +7,7 @@ import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts } f
 import { BranchPolicy } from './branch-policy.ts'
 import type { CacheAwareConfig } from './config.ts'
 import { fewestInFlight, findLeastLoaded, mostInFlight } from './find-least-loaded.ts'
-import { hashHigh, hashLow, hashText } from './hash64.ts'
+import { ModelSeed } from './hash64.ts'
 import type { KvBlockIndex } from './kv-index/kv-block-index.ts'
 import type { PolicyState } from './policy-state.ts'
 import { hashPrefixes, prefixEnds } from './prefixes/prefix-hashes.ts'
@@ -44,23 +44,20 @@ export class CacheAware extends BranchPolicy<Branch> implements Policy {
   readonly needsBody = true
   private readonly config: CacheAwareConfig
   private readonly state: PolicyState
-  private readonly leg: PolicyParts['leg']
   private readonly matchedBytes: CounterHandle
   private readonly seenBytes: CounterHandle
-  /** Cached seed of the last model. */
-  private seededModel: string | null = null
-  private seedLow = 0
-  private seedHigh = 0
+  /** Separates models and the legs of a pair; aliases are already resolved. */
+  private readonly seed: ModelSeed
   /** Result of the last pick, for `explain`. */
   private matched = 0
   private matchedPrefix = 0
 
   /** Prefixes are swept while an instance exists. */
   constructor(state: PolicyState, { metrics, leg }: PolicyParts) {
-    super(metrics, 'weir_cache_aware_policy_branch_total', BRANCHES)
+    super(metrics, 'weir_cache_aware_policy_branch_total', BRANCHES, state.counters)
     this.config = state.config.cacheAware
     this.state = state
-    this.leg = leg
+    this.seed = new ModelSeed(leg.length)
     state.prefixSweep.open()
     this.matchedBytes = metrics
       .counter({
@@ -89,10 +86,10 @@ export class CacheAware extends BranchPolicy<Branch> implements Policy {
       const blocks = this.state.kvIndexes.find(request.model)
       if (blocks !== null) return this.pickByEvents(candidates, blocks, tokenIds, leastLoaded)
     }
-    this.seed(request.model)
+    this.seed.follow(request.model)
     const bytes = readPrompt(request)
-    const seedHigh = tokenIds === null ? this.seedHigh : this.seedHigh ^ TOKENS_SEED
-    const count = hashPrefixes(this.seedLow, seedHigh, tokenIds === null)
+    const seedHigh = tokenIds === null ? this.seed.high : this.seed.high ^ TOKENS_SEED
+    const count = hashPrefixes(this.seed.low, seedHigh, tokenIds === null)
     this.seenBytes.inc(bytes)
     table.find(count)
     let index = leastLoaded
@@ -115,12 +112,6 @@ export class CacheAware extends BranchPolicy<Branch> implements Policy {
 
   close(): void {
     this.state.prefixSweep.close()
-  }
-
-  protected override chosen(candidates: CandidateView, index: number, branch: Branch): number {
-    super.chosen(candidates, index, branch)
-    this.state.counters.addProcessed(this.slot)
-    return index
   }
 
   /** Whether `most` exceeds both balance thresholds. Call after findLeastLoaded. */
@@ -204,15 +195,6 @@ export class CacheAware extends BranchPolicy<Branch> implements Policy {
     if (best < 0) return this.chosen(candidates, leastLoaded, 'event_miss')
     this.matched = bestBlocks
     return this.chosen(candidates, best, 'event_hit')
-  }
-
-  /** Separates models and the legs of a pair; aliases are already resolved. */
-  private seed(model: string): void {
-    if (model === this.seededModel) return
-    hashText(model, 0, this.leg.length)
-    this.seededModel = model
-    this.seedLow = hashLow
-    this.seedHigh = hashHigh
   }
 }
 

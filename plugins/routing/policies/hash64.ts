@@ -37,6 +37,26 @@ export function hashText(text: string, seedLow = 0, seedHigh = 0): void {
   finish(low, high, text.length)
 }
 
+/** The seed of a model for `hashText` and `hashPrefixes`, computed when the model changes. */
+export class ModelSeed {
+  low = 0
+  high = 0
+  private model: string | null = null
+  private readonly salt: number
+
+  constructor(salt = 0) {
+    this.salt = salt
+  }
+
+  follow(model: string): void {
+    if (model === this.model) return
+    hashText(model, 0, this.salt)
+    this.model = model
+    this.low = hashLow
+    this.high = hashHigh
+  }
+}
+
 /**
  * Continues a hash over words without finalizing: pass the lanes of one call to the next. The lanes take alternate
  * words, which the processor computes in parallel. bench: micro/cache-aware

@@ -6,7 +6,7 @@
 import type { CandidateView, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
 import { BranchPolicy } from './branch-policy.ts'
 import type { ManualConfig } from './config.ts'
-import { hashHigh, hashLow, hashText, mix } from './hash64.ts'
+import { hashHigh, hashLow, hashText, ModelSeed, mix } from './hash64.ts'
 import type { PolicyState } from './policy-state.ts'
 import { routingKey } from './sessions/routing-headers.ts'
 import type { StickySessions } from './sessions/sticky-sessions.ts'
@@ -26,9 +26,7 @@ export class Manual extends BranchPolicy<Branch> implements Policy {
   private readonly random: RandomSource
   /** A session has separate workers for prefill and decode. */
   private readonly keyPrefix: string
-  private seededModel: string | null = null
-  private seedLow = 0
-  private seedHigh = 0
+  private readonly seed = new ModelSeed()
 
   constructor({ config, sessions, counters }: PolicyState, { random, metrics, leg }: PolicyParts) {
     super(metrics, 'weir_manual_policy_branch_total', BRANCHES)
@@ -43,8 +41,8 @@ export class Manual extends BranchPolicy<Branch> implements Policy {
   pick(candidates: CandidateView, request: PickRequest): number {
     const key = routingKey(request)
     if (key === '') return this.chosen(candidates, this.assign(candidates, null), 'no_routing_id')
-    this.seed(request.model)
-    hashText(this.keyPrefix === '' ? key : this.keyPrefix + key, this.seedLow, this.seedHigh)
+    this.seed.follow(request.model)
+    hashText(this.keyPrefix === '' ? key : this.keyPrefix + key, this.seed.low, this.seed.high)
     const low = hashLow
     const high = hashHigh
     const entry = this.sessions.find(low, high)
@@ -124,13 +122,5 @@ export class Manual extends BranchPolicy<Branch> implements Policy {
   private sessionsOf(candidates: CandidateView, index: number): number {
     this.counters.tagOf(candidates.worker(index))
     return this.counters.sessions(candidates.slot(index))
-  }
-
-  private seed(model: string): void {
-    if (model === this.seededModel) return
-    hashText(model)
-    this.seededModel = model
-    this.seedLow = hashLow
-    this.seedHigh = hashHigh
   }
 }

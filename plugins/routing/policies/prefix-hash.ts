@@ -28,7 +28,7 @@ export class PrefixHash extends BranchPolicy<Branch> implements Policy {
   private readonly rings: HashRings
 
   constructor({ config, counters }: PolicyState, { metrics }: PolicyParts) {
-    super(metrics, 'weir_prefix_hash_policy_branch_total', BRANCHES)
+    super(metrics, 'weir_prefix_hash_policy_branch_total', BRANCHES, counters)
     this.config = config.prefixHash
     this.counters = counters
     this.rings = new HashRings(config.consistentHashing.virtualNodes)
@@ -61,11 +61,5 @@ export class PrefixHash extends BranchPolicy<Branch> implements Policy {
 
   private leastLoaded(candidates: CandidateView, branch: Branch): number {
     return this.chosen(candidates, findLeastLoaded(candidates, this.counters), branch)
-  }
-
-  protected override chosen(candidates: CandidateView, index: number, branch: Branch): number {
-    super.chosen(candidates, index, branch)
-    this.counters.addProcessed(this.slot)
-    return index
   }
 }

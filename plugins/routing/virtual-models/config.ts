@@ -1,5 +1,6 @@
 /** Settings of the virtual-models plugin. */
-import { integer, type SettingProblem, type Static, type TSchema, Type } from '#kernel'
+import { integer, type SettingProblem, type Static, Type } from '#kernel'
+import { nullable } from '#shared'
 
 /** Members of a body that are the client's, or that decide how its response is read. */
 const FIXED_MEMBERS: ReadonlySet<string> = new Set([
@@ -19,27 +20,26 @@ const NAME = String.raw`^[\x21-\x7e]+$`
 const modelName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 256, pattern: NAME, description })
 
-const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
-const tokens = orNull(Type.Integer({ minimum: 1 }))
-const penalty = orNull(Type.Number({ minimum: -2, maximum: 2 }))
+const tokens = nullable(Type.Integer({ minimum: 1 }))
+const penalty = nullable(Type.Number({ minimum: -2, maximum: 2 }))
 
 /** Members of other names are not checked: each format and engine has its own. */
 const Parameters = Type.Object(
   {
-    temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
-    top_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),
-    top_k: orNull(Type.Integer({ minimum: -1 })),
-    min_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),
+    temperature: nullable(Type.Number({ minimum: 0, maximum: 2 })),
+    top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
+    top_k: nullable(Type.Integer({ minimum: -1 })),
+    min_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
     frequency_penalty: penalty,
     presence_penalty: penalty,
-    repetition_penalty: orNull(Type.Number({ minimum: 0, maximum: 2 })),
-    seed: orNull(Type.Integer()),
+    repetition_penalty: nullable(Type.Number({ minimum: 0, maximum: 2 })),
+    seed: nullable(Type.Integer()),
     max_tokens: tokens,
     max_completion_tokens: tokens,
     max_output_tokens: tokens,
-    min_tokens: orNull(Type.Integer({ minimum: 0 })),
-    stop: orNull(Type.Union([Type.String(), Type.Array(Type.String())])),
-    reasoning_effort: orNull(Type.String({ minLength: 1 })),
+    min_tokens: nullable(Type.Integer({ minimum: 0 })),
+    stop: nullable(Type.Union([Type.String(), Type.Array(Type.String())])),
+    reasoning_effort: nullable(Type.String({ minLength: 1 })),
   },
   {
     default: {},

@@ -1,6 +1,5 @@
 /** GET /engine_metrics: scrapes all workers and merges their metrics. Concurrent requests share one scrape. */
 
-import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WorkerControl, WorkerControls, WorkerEntry } from '#kernel'
 import { engineUrl, fanOut, printPrometheusText, readPrometheusText, trimSlashes } from '#shared'
@@ -47,10 +46,7 @@ export interface ScrapeTarget {
 }
 
 /** One target per engine that may expose metrics, whatever its status, in order of registration. */
-export function scrapeTargets(
-  controls: Pick<WorkerControls, 'controlOf'>,
-  workers: readonly WorkerEntry[],
-): ScrapeTarget[] {
+export function scrapeTargets(controls: Controls, workers: readonly WorkerEntry[]): ScrapeTarget[] {
   const targets = new Map<string, ScrapeTarget>()
   for (const worker of workers) {
     const url = trimSlashes(engineUrl(worker))

@@ -1,12 +1,10 @@
 /** Calls to workers outside the hot path: probes, discovery and administrative calls. Each reads its whole response. */
 import {
-  type Exchange,
   type HeaderList,
   isLocalExhaustion,
   MAX_TIMER_MS,
   messageOf,
   UpstreamFailure,
-  type UpstreamHandler,
   type WorkerCall,
   type WorkerResponse,
   type WorkerTarget,
@@ -43,54 +41,26 @@ export function callWorker(
     headers: withKey(call.headers ?? [], worker),
     body: call.body === undefined ? null : Buffer.from(call.body as string),
   }
+  const maxBytes = call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES
   return new Promise((resolve, reject) => {
-    const collector = new ResponseCollector(call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, resolve, reject)
-    collector.exchange = transport.open(worker, request, limits, collector)
+    let head: { status: number; headers: HeaderList } = { status: 0, headers: [] }
+    const chunks: Buffer[] = []
+    let byteCount = 0
+    const exchange = transport.open(worker, request, limits, {
+      onResponseStart(status, headers) {
+        head = { status, headers }
+      },
+      onResponseData(chunk) {
+        byteCount += chunk.length
+        chunks.push(Buffer.from(chunk))
+        if (byteCount <= maxBytes) return
+        exchange.abort()
+        reject(new UpstreamFailure('protocol', `the response body exceeds ${maxBytes} bytes`, true))
+      },
+      onResponseEnd: () => resolve(toWorkerResponse(head.status, head.headers, Buffer.concat(chunks))),
+      onResponseError: reject,
+    })
   })
-}
-
-class ResponseCollector implements UpstreamHandler {
-  exchange: Exchange | null = null
-  readonly #maxBytes: number
-  readonly #resolve: (reply: WorkerResponse) => void
-  readonly #reject: (failure: UpstreamFailure) => void
-  readonly #chunks: Buffer[] = []
-  #byteCount = 0
-  #status = 0
-  #headers: HeaderList = []
-
-  constructor(
-    maxBytes: number,
-    resolve: (reply: WorkerResponse) => void,
-    reject: (failure: UpstreamFailure) => void,
-  ) {
-    this.#maxBytes = maxBytes
-    this.#resolve = resolve
-    this.#reject = reject
-  }
-
-  onResponseStart(status: number, headers: HeaderList): void {
-    this.#status = status
-    this.#headers = headers
-  }
-
-  onResponseData(chunk: Buffer): void {
-    this.#byteCount += chunk.length
-    if (this.#byteCount > this.#maxBytes) {
-      this.exchange?.abort()
-      this.#reject(new UpstreamFailure('protocol', `the response body exceeds ${this.#maxBytes} bytes`, true))
-      return
-    }
-    this.#chunks.push(Buffer.from(chunk))
-  }
-
-  onResponseEnd(): void {
-    this.#resolve(toWorkerResponse(this.#status, this.#headers, Buffer.concat(this.#chunks)))
-  }
-
-  onResponseError(failure: UpstreamFailure): void {
-    this.#reject(failure)
-  }
 }
 
 const KEY_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'x-goog-api-key'])

@@ -31,10 +31,7 @@ async function describeEngine(
   const { health, log } = tools
   if (health !== null) await waitUntilHealthy(call, target, health, tools)
   // Without health checks the worker is ready at once, so failed queries are not retried.
-  const queries = new WorkerQueries(call, target, tools, {
-    retryDelayMs: () => 1_000,
-    hasRetries: health !== null,
-  })
+  const queries = new WorkerQueries(call, target, tools, health === null ? null : () => 1_000)
   const runtimeType = target.runtimeType === 'unspecified' ? await detectRuntime(queries) : target.runtimeType
   const { labels, models } = await discover(queries, runtimeType, target.labels, target.models)
   if (queries.refusal !== null && models.length === 0 && target.models === null) {
@@ -56,19 +53,18 @@ async function describeService(
   const found = {
     runtimeType: 'external',
     labels: {},
-    apis: apisOfService(provider),
+    apis: APIS_OF_SERVICE.get(provider ?? '') ?? SERVICE_APIS,
     isExternal: true,
     ...(owner !== null && { provider: owner }),
   } as const
-  const isTrusted = target.isConfigured || provider === owner
-  const key =
-    adminKeyOf(tools.serviceKeys, provider, isTrusted && isSecureUrl(new URL(target.url))) ?? target.apiKey
+  // The gateway's own key for the model list, only over a private connection to a host of the service or one that the
+  // configuration names: otherwise registering a worker could send the key anywhere.
+  const mayGetKey = (target.isConfigured || provider === owner) && isSecureUrl(new URL(target.url))
+  const key = (mayGetKey ? tools.serviceKeys.get(provider ?? '') : undefined) ?? target.apiKey
   // Without a key of its own the worker gets the client's key, so its models are unknown until a client sends one.
   if (target.models !== null || key === null) return { ...found, models: target.models ?? [] }
-  const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, {
-    retryDelayMs: (tried) => Math.min(10_000, 1_000 * 2 ** (tried - 1)),
-    hasRetries: true,
-  })
+  const retryDelayMs = (tried: number) => Math.min(10_000, 1_000 * 2 ** (tried - 1))
+  const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, retryDelayMs)
   return { ...found, models: await discoverExternal(queries) }
 }
 
@@ -183,11 +179,6 @@ const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 const SERVICE_APIS = ENGINE_APIS.filter((api) => api !== 'generate')
 
-/** @param provider name of the service; null if unknown */
-function apisOfService(provider: string | null): readonly string[] {
-  return (provider === null ? undefined : APIS_OF_SERVICE.get(provider)) ?? SERVICE_APIS
-}
-
 async function discoverApis(queries: WorkerQueries): Promise<readonly string[]> {
   const paths = pathsOf(await queries.find('/openapi.json'))
   return [...ENGINE_APIS, ...API_OF_PATH.filter(([path]) => paths.has(path)).map(([, api]) => api)]
@@ -203,19 +194,4 @@ function pathsOf(description: Info | null): ReadonlySet<string> {
 function takesPost(paths: Record<string, unknown>, path: string): boolean {
   const item = Object.hasOwn(paths, path) ? paths[path] : null
   return isObject(item) && Object.hasOwn(item, 'post')
-}
-
-/**
- * The gateway's own key for the model list of a cloud service.
- *
- * @param provider service of the worker; null if unknown
- * @param isTrusted the key may be sent to the worker's host: the host belongs to the service or the configuration names
- *   it, and the connection is private. Otherwise registering a worker could send the key anywhere.
- */
-function adminKeyOf(
-  keys: ReadonlyMap<string, string>,
-  provider: string | null,
-  isTrusted: boolean,
-): string | null {
-  return provider === null || !isTrusted ? null : (keys.get(provider) ?? null)
 }

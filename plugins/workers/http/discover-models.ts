@@ -52,7 +52,8 @@ export async function discover(
   // Sequentially over one connection, since connecting dominates the cost with thousands of workers.
   const entries = listedModels(await queries.find('/v1/models'))
   const infos: (Info | null)[] = []
-  if (runtime === 'sglang') infos.push(await serverInfo(queries), await sglangInfo(queries, 'model_info'))
+  if (runtime === 'sglang')
+    infos.push(await sglangInfo(queries, 'server_info'), await sglangInfo(queries, 'model_info'))
   if (runtime === 'vllm') infos.push(await queries.find('/version'))
   if (runtime === 'llamacpp') infos.push(asLabels(await queries.find('/props')))
   const labels = toLabels([...infos, asInfo(entries[0])])
@@ -61,13 +62,8 @@ export async function discover(
   return { labels, models: toCards(entries, all) }
 }
 
-/** Server information of an sglang engine; null if it has none. */
-function serverInfo(queries: WorkerQueries): Promise<Info | null> {
-  return sglangInfo(queries, 'server_info')
-}
-
-/** Older releases use the prefix `get_`. */
-async function sglangInfo(queries: WorkerQueries, name: string): Promise<Info | null> {
+/** Information of an sglang engine; null if it has none. Older releases use the prefix `get_`. */
+async function sglangInfo(queries: WorkerQueries, name: 'server_info' | 'model_info'): Promise<Info | null> {
   return (await queries.find(`/${name}`)) ?? (await queries.find(`/get_${name}`))
 }
 
@@ -209,7 +205,7 @@ export async function discoverRankCount(
   if (runtime !== 'sglang') {
     throw httpWorkerErrors.rank_discovery_failed(url, `${runtime} engines do not report them`)
   }
-  const info = await serverInfo(queries)
+  const info = await sglangInfo(queries, 'server_info')
   if (info === null) throw httpWorkerErrors.rank_discovery_failed(url, 'no response of /server_info')
   const count = Number(info.dp_size ?? Number.NaN)
   if (!Number.isInteger(count) || count < 1 || count > MAX_RANKS) {

@@ -148,7 +148,7 @@ describe('content', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const send = (target: { url: string; apiKey: string | null }, options: WorkerCall) =>
       callWorker(transport, target, options)
-    return new WorkerQueries(send, { url, apiKey: null }, TOOLS, { retryDelayMs: () => 0, hasRetries: false })
+    return new WorkerQueries(send, { url, apiKey: null }, TOOLS, null)
   }
 
   test.each([

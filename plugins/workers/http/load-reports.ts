@@ -100,9 +100,7 @@ function ratio(mean: number | null): number {
   return mean === null ? UNKNOWN : Math.min(1, mean)
 }
 
-const LOADS_PATH = '/v1/loads?include=core,disagg,queues,memory'
-const CALL_TIMEOUT_MS = 5_000
-const MAX_RESPONSE_BYTES = 8_388_608
+const LIMITS = { timeoutMs: 5_000, maxBodyBytes: 8_388_608 }
 
 /** A missing source is tried again after this time, which doubles each time. */
 const FIRST_BACK_OFF_MS = 30_000
@@ -122,11 +120,9 @@ const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
   ['external', []],
 ])
 
-const PATH_OF: Readonly<Record<Source, string>> = { loads: LOADS_PATH, metrics: '/metrics' }
-
-function callSource(call: CallWorker, target: WorkerTarget, source: Source): Promise<WorkerResponse> {
-  const path = PATH_OF[source]
-  return call(target, { method: 'GET', path, timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_RESPONSE_BYTES })
+const PATH_OF: Readonly<Record<Source, string>> = {
+  loads: '/v1/loads?include=core,disagg,queues,memory',
+  metrics: '/metrics',
 }
 
 interface Absence {
@@ -153,7 +149,7 @@ export class LoadSources {
       if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
       let reply: WorkerResponse
       try {
-        reply = await callSource(this.#call, target, source)
+        reply = await this.#call(target, { method: 'GET', path: PATH_OF[source], ...LIMITS })
       } catch {
         // The engine is unreachable, also by another route.
         return null

@@ -15,12 +15,8 @@ type RegistrationJob = Pick<DescribeTools, 'signal' | 'wait'>
 
 export type Info = Readonly<Record<string, unknown>>
 
-export interface QueryOptions {
-  /** Delay before the next attempt, milliseconds. @param tried attempts so far */
-  readonly retryDelayMs: (tried: number) => number
-  /** False makes one attempt only. */
-  readonly hasRetries: boolean
-}
+/** Delay before the next attempt, milliseconds. @param tried attempts so far */
+type RetryDelay = (tried: number) => number
 
 interface Outcome {
   readonly info: Info | null
@@ -34,18 +30,19 @@ export class WorkerQueries {
   readonly #call: CallWorker
   readonly #target: WorkerTarget
   readonly #job: RegistrationJob
-  readonly #options: QueryOptions
+  readonly #retryDelayMs: RetryDelay | null
   readonly #results = new Map<string, Promise<Info | null>>()
   /** The first response with status 401 or 403; null if there was none. */
   refusal: string | null = null
   /** Why the worker is unreachable; it gets no further queries then. */
   #outage: string | null = null
 
-  constructor(call: CallWorker, target: WorkerTarget, job: RegistrationJob, options: QueryOptions) {
+  /** @param retryDelayMs null makes one attempt only */
+  constructor(call: CallWorker, target: WorkerTarget, job: RegistrationJob, retryDelayMs: RetryDelay | null) {
     this.#call = call
     this.#target = target
     this.#job = job
-    this.#options = options
+    this.#retryDelayMs = retryDelayMs
   }
 
   /**
@@ -73,11 +70,11 @@ export class WorkerQueries {
       const { info, problem, isOutage } = await this.#queryOnce(path)
       this.#job.signal.throwIfAborted()
       if (problem === null) return info
-      if (tried >= MAX_ATTEMPTS || !this.#options.hasRetries || this.#outage !== null) {
+      if (tried >= MAX_ATTEMPTS || this.#retryDelayMs === null || this.#outage !== null) {
         if (isOutage === true) this.#outage = problem
         throw httpWorkerErrors.model_discovery_failed(this.#target.url, problem)
       }
-      await this.#job.wait(this.#options.retryDelayMs(tried))
+      await this.#job.wait(this.#retryDelayMs(tried))
     }
   }
 

@@ -73,8 +73,8 @@ export class PairExchange implements Exchange, UpstreamHandler {
    * @throws unsupported_connection_mode (501); then nothing was sent
    */
   start(requests: PairRequests): void {
-    const leg = new PrefillLeg(this.#pair, this, wantsPromptLogprobs(requests.prefill.body))
-    this.#prefill = this.#pair.open('prefill', requests.prefill, leg)
+    const prefillHandler = this.#prefillHandler(wantsPromptLogprobs(requests.prefill.body))
+    this.#prefill = this.#pair.open('prefill', requests.prefill, prefillHandler)
     this.#decode = this.#pair.open('decode', requests.decode, this)
   }
 
@@ -94,25 +94,56 @@ export class PairExchange implements Exchange, UpstreamHandler {
     this.#decode?.abort()
   }
 
+  /**
+   * Reads the whole response, of which only failures and log probabilities are used.
+   * @param keepsResponse whether log probabilities are requested
+   */
+  #prefillHandler(keepsResponse: boolean): UpstreamHandler {
+    let status = 0
+    let headers: HeaderList = []
+    let byteCount = 0
+    let isRefusal = false
+    let excerpt = new BodyExcerpt(MAX_PREFILL_BYTES)
+    const refused = () => this.#legRefused('prefill', status, headers, excerpt.bytes())
+    return {
+      onResponseStart: (given, list) => {
+        status = given
+        headers = list
+        this.#pair.prefillAnswered(status)
+        if (isSuccess(status)) return
+        // The message of the error may follow.
+        isRefusal = true
+        excerpt = new BodyExcerpt(MAX_REFUSAL_BYTES)
+        this.#decode?.abort()
+      },
+      onResponseData: (chunk) => {
+        byteCount += chunk.length
+        if (keepsResponse || isRefusal) excerpt.push(chunk)
+        if (isRefusal && excerpt.isFull) refused()
+        else if (byteCount > MAX_PREFILL_BYTES) this.#legFailed('prefill', tooLong('prefill'))
+      },
+      onResponseEnd: () => {
+        if (isRefusal) {
+          refused()
+          return
+        }
+        this.#pair.prefillSucceeded()
+        this.#prefillDone(keepsResponse ? { headers, body: excerpt.bytes() } : null)
+      },
+      onResponseError: (failure) => {
+        // The status is known, only its message is lost.
+        if (isRefusal) refused()
+        else this.#legFailed('prefill', failure)
+      },
+    }
+  }
+
   /** @param answer null unless log probabilities are requested */
-  onPrefillDone(answer: PrefillAnswer | null): void {
+  #prefillDone(answer: PrefillAnswer | null): void {
     this.#times.prefill.observe((performance.now() - this.#startedAtMs) / 1000)
     this.#isPrefillDone = true
     this.#prefillAnswer = answer
     if (this.#head !== null) this.#startDecodeResponse(this.#head)
-  }
-
-  /** The status is an error; its message may follow. */
-  onPrefillRefusing(): void {
-    this.#decode?.abort()
-  }
-
-  onPrefillRefused(status: number, headers: HeaderList, body: Buffer): void {
-    this.#legRefused('prefill', status, headers, body)
-  }
-
-  onPrefillBroken(failure: UpstreamFailure): void {
-    this.#legFailed('prefill', failure)
   }
 
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
@@ -176,10 +207,7 @@ export class PairExchange implements Exchange, UpstreamHandler {
     }
     this.#mergeBytes += chunk.length
     if (!this.#merge.isStream && this.#mergeBytes > MAX_HELD_BYTES) {
-      this.#legFailed(
-        'decode',
-        new UpstreamFailure('protocol', 'the decode response exceeds its size limit', true),
-      )
+      this.#legFailed('decode', tooLong('decode'))
       return
     }
     const merged = this.#merge.push(chunk)
@@ -225,64 +253,6 @@ export class PairExchange implements Exchange, UpstreamHandler {
   }
 }
 
-/** The prefill side: reads the whole response, of which only failures and log probabilities are used. */
-class PrefillLeg implements UpstreamHandler {
-  readonly #pair: PairCall
-  readonly #owner: PairExchange
-  readonly #keepsResponse: boolean
-  #status = 0
-  #headers: HeaderList = []
-  #excerpt: BodyExcerpt
-  #byteCount = 0
-
-  /** @param keepsResponse whether the owner needs the response */
-  constructor(pair: PairCall, owner: PairExchange, keepsResponse: boolean) {
-    this.#pair = pair
-    this.#owner = owner
-    this.#keepsResponse = keepsResponse
-    this.#excerpt = new BodyExcerpt(MAX_PREFILL_BYTES)
-  }
-
-  get #isRefusal(): boolean {
-    return this.#status !== 0 && !isSuccess(this.#status)
-  }
-
-  onResponseStart(status: number, headers: HeaderList): void {
-    this.#status = status
-    this.#headers = headers
-    this.#pair.prefillAnswered(status)
-    if (isSuccess(status)) return
-    this.#excerpt = new BodyExcerpt(MAX_REFUSAL_BYTES)
-    this.#owner.onPrefillRefusing()
-  }
-
-  onResponseData(chunk: Buffer): void {
-    this.#byteCount += chunk.length
-    if (this.#keepsResponse || this.#isRefusal) this.#excerpt.push(chunk)
-    if (this.#isRefusal && this.#excerpt.isFull) this.#legRefused()
-    else if (this.#byteCount > MAX_PREFILL_BYTES)
-      this.#owner.onPrefillBroken(
-        new UpstreamFailure('protocol', 'the prefill response exceeds its size limit', true),
-      )
-  }
-
-  onResponseEnd(): void {
-    if (this.#isRefusal) {
-      this.#legRefused()
-      return
-    }
-    this.#pair.prefillSucceeded()
-    const answer = this.#keepsResponse ? { headers: this.#headers, body: this.#excerpt.bytes() } : null
-    this.#owner.onPrefillDone(answer)
-  }
-
-  onResponseError(failure: UpstreamFailure): void {
-    // The status is known, only its message is lost.
-    if (this.#isRefusal) this.#legRefused()
-    else this.#owner.onPrefillBroken(failure)
-  }
-
-  #legRefused(): void {
-    this.#owner.onPrefillRefused(this.#status, this.#headers, this.#excerpt.bytes())
-  }
+function tooLong(leg: PairLeg): UpstreamFailure {
+  return new UpstreamFailure('protocol', `the ${leg} response exceeds its size limit`, true)
 }

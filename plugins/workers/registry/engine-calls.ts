@@ -13,8 +13,7 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { engineUrl, fanOut } from '#shared'
-import { optional } from './wire.ts'
+import { engineUrl, fanOut, nullable } from '#shared'
 import { workerKey } from './worker-url.ts'
 
 const MAX_PARALLEL = 32
@@ -147,19 +146,17 @@ const PROFILE_TIMEOUT_MS = 630_000
 
 const Whole = Type.Integer({ minimum: 0 })
 
-const url = optional(Type.String(), {
-  description: 'URL of the one worker to profile. Default: all workers that support it.',
-})
+const url = nullable(Type.String(), 'URL of the one worker to profile. Default: all workers that support it.')
 /** Members other than `url` are passed to the engines unchanged. */
 const StartProfileSchema = Type.Object({
   url,
-  output_dir: optional(Type.String(), { description: 'Directory on the machine of the engine.' }),
-  start_step: optional(Whole),
-  num_steps: optional(Whole),
-  activities: optional(Type.Array(Type.String()), { description: 'Such as CPU and GPU.' }),
-  with_stack: optional(Type.Boolean()),
-  record_shapes: optional(Type.Boolean()),
-  profile_by_stage: optional(Type.Boolean()),
+  output_dir: nullable(Type.String(), 'Directory on the machine of the engine.'),
+  start_step: nullable(Whole),
+  num_steps: nullable(Whole),
+  activities: nullable(Type.Array(Type.String()), 'Such as CPU and GPU.'),
+  with_stack: nullable(Type.Boolean()),
+  record_shapes: nullable(Type.Boolean()),
+  profile_by_stage: nullable(Type.Boolean()),
 })
 const StopProfileSchema = Type.Object({ url })
 
@@ -193,7 +190,7 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
       endpoint: 'workers',
       handler: async (ctx) => {
         const controls = workerControls(host.upstream)
-        const { url = null, ...options } = validator.parse(optionalJson(ctx))
+        const { url = null, ...options } = validator.parse(ctx.bodyBytes.length === 0 ? {} : ctx.bodyJson())
         const all = supporting(controls, host.balance.workers, kind)
         const targets = url === null ? all : all.filter((worker) => isSelected(worker, url))
         if (targets.length === 0) {
@@ -226,9 +223,4 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
       },
     }
   })
-}
-
-/** An empty body counts as an empty object. @throws json_parse_error (400) */
-function optionalJson(ctx: RequestContext): unknown {
-  return ctx.bodyBytes.length === 0 ? {} : ctx.bodyJson()
 }

@@ -8,7 +8,6 @@ import { toList, toPendingRecord, toRecord } from './records.ts'
 import type { Registrations } from './registrations.ts'
 import type { Removals } from './removals.ts'
 import type { AcceptedChange } from './thread-commands.ts'
-import { Updates } from './updates.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import type { Worker } from './worker.ts'
 import { type Origin, patchSpec, type Reservation, type WorkerPatch, type WorkerSpec } from './worker-spec.ts'
@@ -20,14 +19,12 @@ export class WorkerManager {
   readonly #parts: ControlParts
   readonly #registrations: Registrations
   readonly #removals: Removals
-  readonly #updates: Updates
 
   constructor(parts: ControlParts, registrations: Registrations, removals: Removals) {
     this.inquiries = new ModelInquiries(parts)
     this.#parts = parts
     this.#registrations = registrations
     this.#removals = removals
-    this.#updates = new Updates(parts)
   }
 
   start(): void {
@@ -147,7 +144,7 @@ export class WorkerManager {
       return this.#beginRegistration(patchSpec(pending.spec, patch), pending.origin)
     }
     const worker = this.#require(id)
-    this.#updates.begin(worker, (spec) => patchSpec(spec, patch))
+    this.#registrations.update(worker, (spec) => patchSpec(spec, patch))
     return accepted(worker)
   }
 
@@ -173,7 +170,7 @@ export class WorkerManager {
     } else if (isReplaced) {
       this.#registrations.cancel(spec.url)
       this.#registrations.replace(worker, spec, true)
-    } else this.#updates.begin(worker, () => spec, true)
+    } else this.#registrations.update(worker, () => spec, true)
   }
 
   /** Removes the worker of a URL as another gateway has accepted it. */

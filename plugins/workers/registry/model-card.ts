@@ -41,6 +41,11 @@ export function toCards(
   return found.map((card) => withAliases(normalizeCard(card as ModelCardWire), aliases))
 }
 
+/** Ids and aliases. */
+export function namesOf(models: readonly ModelCard[]): string[] {
+  return models.flatMap(({ id, aliases = [] }) => [id, ...aliases])
+}
+
 /** Whether the cards of a worker include the model; a worker without cards serves any. */
 export function serves(models: readonly ModelCard[], model: string): boolean {
   return models.length === 0 || models.some((card) => card.id === model || card.aliases?.includes(model))

@@ -18,7 +18,7 @@ import {
 } from '#kernel'
 import { isSecureUrl } from '#shared'
 import type { ControlParts } from './control-parts.ts'
-import { toCards } from './model-card.ts'
+import { namesOf, toCards } from './model-card.ts'
 import { type CallerKey, LearnModels } from './thread-commands.ts'
 import type { Worker } from './worker.ts'
 import { toDescribeTarget } from './worker-spec.ts'
@@ -103,7 +103,7 @@ function hasUnknownModels({ entry, spec }: Worker): boolean {
 
 /** Different keys may list different models. */
 function mergeCards(known: readonly ModelCard[], found: readonly ModelCard[]): readonly ModelCard[] {
-  const names = new Set(known.flatMap(({ id, aliases = [] }) => [id, ...aliases]))
+  const names = new Set(namesOf(known))
   return [...known, ...found.filter(({ id }) => !names.has(id))].slice(0, MAX_MODELS)
 }
 
@@ -142,7 +142,7 @@ export function discoverRequestedModels(host: Host): void {
   )
   const update = (workers: readonly WorkerEntry[]) => {
     const isOn = workers.some((worker) => worker.isExternal && worker.apiKey === null)
-    if (isOn) listed = new Set(workers.flatMap(namesOf))
+    if (isOn) listed = new Set(workers.flatMap(({ models }) => namesOf(models)))
     hook.update({ isOn })
   }
   update(table.current.workers)
@@ -151,10 +151,6 @@ export function discoverRequestedModels(host: Host): void {
 
 function servesModels({ access, method }: RouteDefinition): boolean {
   return access === 'api' && method === 'POST'
-}
-
-function namesOf({ models }: WorkerEntry): string[] {
-  return models.flatMap(({ id, aliases = [] }) => [id, ...aliases])
 }
 
 /** Null if no model is named or the body is invalid, which the handler reports. */

@@ -1,6 +1,6 @@
 /** Publishes what all threads know of reserved workers: how many there are, and which models they may serve. */
 import type { PendingWorkers } from '#kernel'
-import { toCards } from './model-card.ts'
+import { namesOf, toCards } from './model-card.ts'
 import { Publisher } from './publisher.ts'
 import type { Reservation } from './worker-spec.ts'
 
@@ -77,7 +77,7 @@ export class PendingWorkersPublisher {
     return {
       count: pending.length,
       problem: this.#problem,
-      models: [...new Set(cards.flatMap(({ id, aliases = [] }) => [id, ...aliases]))],
+      models: [...new Set(namesOf(cards))],
       isDiscovering: endsInMs > 0,
       configured: this.#configured,
       configuredPending: pending.filter(({ origin }) => origin === 'config').length,

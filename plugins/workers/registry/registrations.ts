@@ -1,11 +1,15 @@
-/** Registers workers in the background: describes the engine, adds it to the table, saves it and makes it ready. */
+/**
+ * Registers and changes workers in the background: describes the engine, adds it to the table, saves it and makes it ready.
+ */
+import { isDeepStrictEqual } from 'node:util'
 import { type DescribeTools, messageOf } from '#kernel'
+import { SerialByKey } from '#shared'
 import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import type { JobContext, JobOptions } from './jobs.ts'
 import { serves, toCards } from './model-card.ts'
-import type { Findings, Worker } from './worker.ts'
+import { type Findings, respecifyWorker, type Worker } from './worker.ts'
 import {
   effectiveHealth,
   type Origin,
@@ -22,6 +26,8 @@ const MAX_PAUSE_MS = 600_000
 
 export class Registrations {
   readonly #parts: ControlParts
+  /** Each update of an engine starts from the result of the previous one. */
+  readonly #updates = new SerialByKey()
   #configured: WorkersConfig['workers']
 
   constructor(parts: ControlParts) {
@@ -65,8 +71,7 @@ export class Registrations {
   async #describe(reservation: Reservation, job: JobContext): Promise<Findings> {
     const { spec, origin } = reservation
     const noted: JobContext = {
-      signal: job.signal,
-      wait: (waitMs) => job.wait(waitMs),
+      ...job,
       note: (problem) => {
         job.note(problem)
         this.#parts.registry.pending.noteProblem(spec.url, problem)
@@ -100,6 +105,35 @@ export class Registrations {
         throw error
       }
     })
+  }
+
+  /**
+   * Changes the specification of all workers of an engine without describing it again.
+   * @param change of the specification at the time of the change
+   * @param isExempt not subject to the queue limit: another gateway has accepted the change
+   * @throws job_queue_full
+   */
+  update({ id, spec }: Worker, change: (spec: WorkerSpec) => WorkerSpec, isExempt = false): void {
+    const url = workerKey(spec.url)
+    const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS, isExempt } as const
+    this.#parts.jobs.submit(options, () => this.#updates.run(url, () => this.#respecify(id, change)))
+  }
+
+  async #respecify(id: string, change: (spec: WorkerSpec) => WorkerSpec): Promise<void> {
+    const { registry, config, balance, checks, saved } = this.#parts
+    const worker = registry.currentById(id)
+    if (worker === undefined) throw workerErrors.worker_not_found(id)
+    const spec = change(worker.spec)
+    if (isDeepStrictEqual(spec, worker.spec)) return
+    const engine = registry.engineOf(worker).map((member) => respecifyWorker(member, spec, config))
+    // Saved first: a change that cannot be saved is not made.
+    await saved.save(engine)
+    if (registry.currentById(id) === undefined) return
+    await registry.put(engine)
+    const [first] = engine
+    if (!registry.isCurrent(first)) return
+    if (first.health.isDisabled) for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
+    checks.watch(first)
   }
 
   isRunning(url: string): boolean {
@@ -195,9 +229,7 @@ async function describeWorker(
   const target = toDescribeTarget(spec, origin)
   const health = effectiveHealth(spec.health, config, control.isExternal(target))
   const tools: DescribeTools = {
-    signal: job.signal,
-    wait: (waitMs) => job.wait(waitMs),
-    note: (problem) => job.note(problem),
+    ...job,
     log,
     health: health.isDisabled ? null : { path: config.health.endpoint, timeoutMs: health.timeoutSecs * 1000 },
     startupTimeoutMs: config.startupTimeoutSecs * 1000,

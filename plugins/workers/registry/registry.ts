@@ -45,6 +45,7 @@ export class Registry {
   /** Ids of an engine's workers in order of their ranks, by key of its URL. */
   readonly #engines = new Map<string, readonly string[]>()
   readonly #reservations = new Map<string, Reservation>()
+  /** Key by id, since discovery asks for thousands of reservations at once. */
   readonly #reservedKey = new Map<string, string>()
   #inOrder: readonly Worker[] | null = null
 

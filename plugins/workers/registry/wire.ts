@@ -1,5 +1,6 @@
 /** Schemas of the worker routes, used for validation, types and OpenAPI. */
-import { type ModelCard, type Static, type TSchema, Type } from '#kernel'
+import { type ModelCard, type Static, Type } from '#kernel'
+import { nullable } from '#shared'
 
 const U32_MAX = 4_294_967_295
 
@@ -7,17 +8,13 @@ const u32 = (options: { description?: string } = {}) =>
   Type.Integer({ minimum: 0, maximum: U32_MAX, ...options })
 const wholeSeconds = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
-/** Null counts as absent. */
-export const optional = <S extends TSchema>(schema: S, options: { description?: string } = {}) =>
-  Type.Optional(Type.Union([schema, Type.Null()], options))
 
 const WorkerType = Type.Enum(['regular', 'prefill', 'decode'])
 const RequestedMode = Type.String({ maxLength: 64 })
 const MODE_IS_CHECKED =
   'A connection mode of an enabled plugin, such as http. Checked only: the URL scheme decides.'
-/** Names that plugins register for connection modes and engines. */
-const ConnectionMode = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
-const RuntimeType = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
+/** Name that a plugin registers for a connection mode, engine or API format. */
+const PluginName = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
 const WorkerStatus = Type.Enum(['pending', 'ready', 'not_ready', 'failed', 'draining'])
 /** JSON numbers such as 1e999 are not finite. */
 const Cost = Type.Number({ minimum: 0, maximum: Number.MAX_VALUE })
@@ -30,16 +27,16 @@ const ApiKey = Type.String({
 })
 
 export const HealthSchema = Type.Object({
-  timeout_secs: optional(wholeSeconds('Timeout of one probe, seconds. 0: the setting of the gateway.')),
-  check_interval_secs: optional(
+  timeout_secs: nullable(wholeSeconds('Timeout of one probe, seconds. 0: the setting of the gateway.')),
+  check_interval_secs: nullable(
     wholeSeconds('Interval between probes, seconds. 0: the setting of the gateway.'),
   ),
-  success_threshold: optional(u32({ description: 'Consecutive successful probes to become ready.' })),
-  failure_threshold: optional(u32({ description: 'Consecutive failed probes to become not_ready.' })),
-  disable_health_check: optional(
+  success_threshold: nullable(u32({ description: 'Consecutive successful probes to become ready.' })),
+  failure_threshold: nullable(u32({ description: 'Consecutive failed probes to become not_ready.' })),
+  disable_health_check: nullable(
     Type.Boolean({ description: 'Sends no probes; the worker counts as ready.' }),
   ),
-  drain_settle_secs: optional(wholeSeconds('Longest time in status draining, seconds. 0 removes at once.')),
+  drain_settle_secs: nullable(wholeSeconds('Longest time in status draining, seconds. 0 removes at once.')),
 })
 export type HealthWire = Static<typeof HealthSchema>
 
@@ -47,16 +44,17 @@ export type HealthWire = Static<typeof HealthSchema>
 const ModelCardSchema = Type.Object(
   {
     id: Type.String({ minLength: 1 }),
-    display_name: optional(Type.String()),
-    aliases: optional(Type.Array(Type.String())),
-    model_type: optional(Type.Union([Type.Array(Type.String()), u32()]), {
-      description: 'Capabilities of the model, as names or as one number of their bits.',
-    }),
-    context_length: optional(u32({ description: 'Tokens.' })),
-    tokenizer_path: optional(Type.String()),
-    chat_template: optional(Type.String()),
-    reasoning_parser: optional(Type.String()),
-    tool_parser: optional(Type.String()),
+    display_name: nullable(Type.String()),
+    aliases: nullable(Type.Array(Type.String())),
+    model_type: nullable(
+      Type.Union([Type.Array(Type.String()), u32()]),
+      'Capabilities of the model, as names or as one number of their bits.',
+    ),
+    context_length: nullable(u32({ description: 'Tokens.' })),
+    tokenizer_path: nullable(Type.String()),
+    chat_template: nullable(Type.String()),
+    reasoning_parser: nullable(Type.String()),
+    tool_parser: nullable(Type.String()),
   },
   { additionalProperties: true },
 )
@@ -69,17 +67,15 @@ export interface ModelCardWire {
 
 /** Longest delay of a timer, seconds. */
 const TIMER_SECS_MAX = 2_147_483
-const TIMER_MS_MAX = TIMER_SECS_MAX * 1_000
-
-const timerSecs = (description: string, minimum = 0) =>
-  optional(Type.Integer({ minimum, maximum: TIMER_SECS_MAX }), { description })
+const timerSecs = (description: string) =>
+  nullable(Type.Integer({ minimum: 0, maximum: TIMER_SECS_MAX }), description)
 const timerMs = (description: string) =>
-  optional(Type.Integer({ minimum: 0, maximum: TIMER_MS_MAX }), { description })
+  nullable(Type.Integer({ minimum: 0, maximum: TIMER_SECS_MAX * 1_000 }), description)
 const threshold = (description: string) =>
-  optional(Type.Integer({ minimum: 1, maximum: U32_MAX }), { description })
+  nullable(Type.Integer({ minimum: 1, maximum: U32_MAX }), description)
 
 const HttpPoolSchema = Type.Object({
-  pool_max_idle_per_host: optional(u32(), { description: 'Idle connections kept per thread.' }),
+  pool_max_idle_per_host: nullable(u32(), 'Idle connections kept per thread.'),
   pool_idle_timeout_secs: timerSecs('Closes idle connections after this many seconds.'),
   timeout_secs: timerSecs('Limit of the whole exchange including a streamed body, seconds. 0: no limit.'),
   connect_timeout_secs: timerSecs('Limit for connecting, seconds. 0: no limit.'),
@@ -97,25 +93,26 @@ const ResilienceSchema = Type.Object({
   initial_backoff_ms: timerMs('Backoff before the second attempt, milliseconds.'),
   max_backoff_ms: timerMs('Longest backoff between attempts, milliseconds; at least initial_backoff_ms.'),
   max_wait_ms: timerMs('Longest Retry-After of this worker that is honored, milliseconds.'),
-  backoff_multiplier: optional(Type.Number({ minimum: 1, maximum: 1_000 }), {
-    description: 'Factor by which each backoff grows.',
-  }),
-  jitter_factor: optional(Type.Number({ minimum: 0, maximum: 1 }), {
-    description: 'Share by which a backoff varies at most.',
-  }),
-  disable_retry: optional(Type.Boolean(), { description: 'One attempt only.' }),
+  backoff_multiplier: nullable(
+    Type.Number({ minimum: 1, maximum: 1_000 }),
+    'Factor by which each backoff grows.',
+  ),
+  jitter_factor: nullable(
+    Type.Number({ minimum: 0, maximum: 1 }),
+    'Share by which a backoff varies at most.',
+  ),
+  disable_retry: nullable(Type.Boolean(), 'One attempt only.'),
   cb_failure_threshold: threshold('Consecutive failures that open the circuit breaker.'),
   cb_success_threshold: threshold('Consecutive successes that close it.'),
   cb_timeout_secs: timerSecs('Time that it stays open before a request tries the worker, seconds.'),
-  cb_window_secs: optional(u32(), {
-    description: 'Stored and returned only; the breaker counts consecutive failures, without a window.',
-  }),
-  disable_circuit_breaker: optional(Type.Boolean(), { description: 'Disables the circuit breaker.' }),
-  retryable_status_codes: optional(
+  cb_window_secs: nullable(
+    u32(),
+    'Stored and returned only; the breaker counts consecutive failures, without a window.',
+  ),
+  disable_circuit_breaker: nullable(Type.Boolean(), 'Disables the circuit breaker.'),
+  retryable_status_codes: nullable(
     Type.Array(Type.Integer({ minimum: 400, maximum: 599 }), { maxItems: 200 }),
-    {
-      description: 'Statuses of this worker that count as failures and may be retried.',
-    },
+    'Statuses of this worker that count as failures and may be retried.',
   ),
 })
 export type ResilienceWire = Static<typeof ResilienceSchema>
@@ -125,44 +122,47 @@ export const WorkerSpecSchema = Type.Object({
   url: Type.String({
     description: 'Base URL: http, https, grpc or grpcs. Its scheme decides the connection mode.',
   }),
-  worker_type: optional(WorkerType, { description: 'Default regular.' }),
-  connection_mode: optional(RequestedMode, { description: MODE_IS_CHECKED }),
-  runtime_type: optional(RuntimeType, { description: 'Default unspecified, which requests detection.' }),
-  runtime: optional(RuntimeType, { description: 'Alias of runtime_type; give only one of them.' }),
-  models: optional(Type.Array(ModelCardSchema), {
-    description: 'Absent: discovered. An empty list is a wildcard: the worker serves any model.',
-  }),
-  api_key: optional(ApiKey),
-  priority: optional(u32({ description: 'Higher is preferred. Default 50.' })),
-  cost: optional(Cost, { description: 'Lower is preferred among equal priorities. Default 1.' }),
-  labels: optional(Labels),
-  health: optional(HealthSchema),
-  provider: optional(Type.String(), {
-    description:
-      'Cloud service of the worker: openai, anthropic, gemini, xai or another name. Decides parameters and credentials, and without runtime_type makes the worker external. Default: derived from the host of an external worker.',
-  }),
-  apis: optional(Type.Array(Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' }), { maxItems: 32 }), {
-    description:
-      'Formats that the worker accepts unchanged: chat, completions, messages, responses and others. Default: discovered.',
-  }),
-  bootstrap_port: optional(Type.Integer({ minimum: 0, maximum: 65_535 }), {
-    description: 'Port of a prefill worker where decode workers fetch KV blocks. 0: none.',
-  }),
-  bootstrap_host: optional(Type.String({ minLength: 1 }), {
-    description: 'Host of bootstrap_port. Default: the host of the URL.',
-  }),
-  http_pool: optional(HttpPoolSchema, {
-    description: 'Connection settings of this worker; absent members use the settings of the gateway.',
-  }),
-  resilience: optional(ResilienceSchema, {
-    description:
-      'Retries and circuit breaker of this worker; absent members use the settings of the gateway.',
-  }),
-  max_connection_attempts: optional(u32({ description: 'Stored and returned only. Default 20.' })),
-  load_monitor_interval_secs: optional(Type.Integer({ minimum: 0, maximum: TIMER_SECS_MAX }), {
-    description:
-      'Interval at which the engine is polled for its load, seconds; the smallest value among the workers of a model applies. 0: the setting of the gateway.',
-  }),
+  worker_type: nullable(WorkerType, 'Default regular.'),
+  connection_mode: nullable(RequestedMode, MODE_IS_CHECKED),
+  runtime_type: nullable(PluginName, 'Default unspecified, which requests detection.'),
+  runtime: nullable(PluginName, 'Alias of runtime_type; give only one of them.'),
+  models: nullable(
+    Type.Array(ModelCardSchema),
+    'Absent: discovered. An empty list is a wildcard: the worker serves any model.',
+  ),
+  api_key: nullable(ApiKey),
+  priority: nullable(u32({ description: 'Higher is preferred. Default 50.' })),
+  cost: nullable(Cost, 'Lower is preferred among equal priorities. Default 1.'),
+  labels: nullable(Labels),
+  health: nullable(HealthSchema),
+  provider: nullable(
+    Type.String(),
+    'Cloud service of the worker: openai, anthropic, gemini, xai or another name. Decides parameters and credentials, and without runtime_type makes the worker external. Default: derived from the host of an external worker.',
+  ),
+  apis: nullable(
+    Type.Array(PluginName, { maxItems: 32 }),
+    'Formats that the worker accepts unchanged: chat, completions, messages, responses and others. Default: discovered.',
+  ),
+  bootstrap_port: nullable(
+    Type.Integer({ minimum: 0, maximum: 65_535 }),
+    'Port of a prefill worker where decode workers fetch KV blocks. 0: none.',
+  ),
+  bootstrap_host: nullable(
+    Type.String({ minLength: 1 }),
+    'Host of bootstrap_port. Default: the host of the URL.',
+  ),
+  http_pool: nullable(
+    HttpPoolSchema,
+    'Connection settings of this worker; absent members use the settings of the gateway.',
+  ),
+  resilience: nullable(
+    ResilienceSchema,
+    'Retries and circuit breaker of this worker; absent members use the settings of the gateway.',
+  ),
+  max_connection_attempts: nullable(u32({ description: 'Stored and returned only. Default 20.' })),
+  load_monitor_interval_secs: timerSecs(
+    'Interval at which the engine is polled for its load, seconds; the smallest value among the workers of a model applies. 0: the setting of the gateway.',
+  ),
 })
 export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
   readonly models?: readonly ModelCardWire[] | null
@@ -170,12 +170,12 @@ export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
 
 /** Body of PATCH; absent members stay unchanged. */
 export const WorkerPatchSchema = Type.Object({
-  connection_mode: optional(RequestedMode, { description: MODE_IS_CHECKED }),
-  priority: optional(u32()),
-  cost: optional(Cost),
-  labels: optional(Labels, { description: 'Merged key by key; keys cannot be removed.' }),
-  api_key: optional(ApiKey, { description: 'Replaces the key; it cannot be cleared.' }),
-  health: optional(HealthSchema, { description: 'Merged field by field.' }),
+  connection_mode: nullable(RequestedMode, MODE_IS_CHECKED),
+  priority: nullable(u32()),
+  cost: nullable(Cost),
+  labels: nullable(Labels, 'Merged key by key; keys cannot be removed.'),
+  api_key: nullable(ApiKey, 'Replaces the key; it cannot be cleared.'),
+  health: nullable(HealthSchema, 'Merged field by field.'),
 })
 export type WorkerPatchWire = Static<typeof WorkerPatchSchema>
 
@@ -225,8 +225,8 @@ export const WorkerRecordSchema = Type.Object(
     url: Type.String(),
     models: Type.Optional(Type.Array(ModelCardSchema, { description: 'Absent for a wildcard worker.' })),
     worker_type: WorkerType,
-    connection_mode: ConnectionMode,
-    runtime_type: RuntimeType,
+    connection_mode: PluginName,
+    runtime_type: PluginName,
     labels: Type.Optional(Labels),
     priority: u32(),
     cost: Type.Number(),

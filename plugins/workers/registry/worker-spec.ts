@@ -60,12 +60,8 @@ export interface Reservation {
 }
 
 /** Changes of a PATCH; absent members stay as they are. */
-export interface WorkerPatch {
-  readonly priority?: number
-  readonly cost?: number
-  readonly labels?: Readonly<Record<string, string>>
+export type WorkerPatch = Partial<Pick<WorkerSpec, 'priority' | 'cost' | 'labels' | 'health'>> & {
   readonly apiKey?: string
-  readonly health?: HealthOverrides
 }
 
 /**
@@ -96,13 +92,14 @@ export function toWorkerSpec(wire: WorkerSpecWire): WorkerSpec {
 
 /** Omits members that are absent or null. */
 export function toWorkerPatch(wire: WorkerPatchWire): WorkerPatch {
-  return {
-    ...(wire.priority != null && { priority: wire.priority }),
-    ...(wire.cost != null && { cost: wire.cost }),
-    ...(wire.labels != null && { labels: wire.labels }),
-    ...(wire.api_key != null && { apiKey: wire.api_key }),
-    ...(wire.health != null && { health: toHealthOverrides(wire.health) }),
-  }
+  const patch = someOf<WorkerPatch>({
+    priority: wire.priority,
+    cost: wire.cost,
+    labels: wire.labels,
+    apiKey: wire.api_key,
+    health: wire.health && toHealthOverrides(wire.health),
+  })
+  return patch ?? {}
 }
 
 /** Applies a patch: labels and health are merged key by key, other members are replaced. */
@@ -117,15 +114,15 @@ export function patchSpec(spec: WorkerSpec, patch: WorkerPatch): WorkerSpec {
 
 /** Zero intervals and timeouts stand for those of the gateway. */
 function toHealthOverrides(wire: HealthWire | null | undefined): HealthOverrides {
-  if (wire == null) return {}
-  return {
-    ...(wire.timeout_secs ? { timeoutSecs: wire.timeout_secs } : {}),
-    ...(wire.check_interval_secs ? { intervalSecs: wire.check_interval_secs } : {}),
-    ...(wire.success_threshold != null && { successThreshold: wire.success_threshold }),
-    ...(wire.failure_threshold != null && { failureThreshold: wire.failure_threshold }),
-    ...(wire.disable_health_check != null && { isDisabled: wire.disable_health_check }),
-    ...(wire.drain_settle_secs != null && { drainSettleSecs: wire.drain_settle_secs }),
-  }
+  const overrides = someOf<HealthOverrides>({
+    timeoutSecs: wire?.timeout_secs || null,
+    intervalSecs: wire?.check_interval_secs || null,
+    successThreshold: wire?.success_threshold,
+    failureThreshold: wire?.failure_threshold,
+    isDisabled: wire?.disable_health_check,
+    drainSettleSecs: wire?.drain_settle_secs,
+  })
+  return overrides ?? {}
 }
 
 /** @returns null if nothing is set */

@@ -1,11 +1,9 @@
 /** Embeds texts on gRPC workers, a few at a time, in the order of the inputs. */
 import {
   type Call,
-  type CallHandler,
   type EmbeddingInput,
   type EmbeddingService,
   type EmbeddingVector,
-  type OpenCall,
   type RequestContext,
   type Upstream,
   UpstreamFailure,
@@ -32,75 +30,66 @@ interface EmbedInput extends Pick<Call, 'ctx'> {
   readonly id: string
 }
 
-class EmbedCall implements Call, CallHandler {
-  readonly ctx: Call['ctx']
-  readonly model: string
-  readonly stream = false
-  readonly worker = null
-  readonly tokenIds: Uint32Array
-  readonly promptBytes = null
-  readonly accepts = (worker: WorkerEntry) => worker.connectionMode === GRPC_MODE
-  readonly #input: EmbedInput
-  readonly #parts: EmbedParts
-  readonly #open: OpenCall
-  readonly #settle = Promise.withResolvers<EmbeddingVector>()
+interface EmbedCall {
+  readonly result: Promise<EmbeddingVector>
+  abort(): void
+}
+
+function openEmbedCall({ ctx, model, tokenIds, text, id }: EmbedInput, parts: EmbedParts): EmbedCall {
+  const { promise, resolve, reject } = Promise.withResolvers<EmbeddingVector>()
   /** Of the current attempt. */
-  #served: { readonly worker: WorkerEntry; readonly embed: NonNullable<Runtime['embed']> } | null = null
-  #message: Buffer | null = null
-
-  constructor(input: EmbedInput, parts: EmbedParts) {
-    this.ctx = input.ctx
-    this.model = input.model
-    this.tokenIds = input.tokenIds
-    this.#input = input
-    this.#parts = parts
-    this.#open = parts.upstream.open(this, this)
+  let served: { readonly worker: WorkerEntry; readonly embed: NonNullable<Runtime['embed']> } | null = null
+  let message: Buffer | null = null
+  const call: Call = {
+    ctx,
+    model,
+    tokenIds,
+    stream: false,
+    worker: null,
+    promptBytes: null,
+    accepts: (worker) => worker.connectionMode === GRPC_MODE,
+    requestFor(worker, _model, attempt) {
+      const runtime = findRuntime(worker.runtimeType)
+      if (runtime?.embed === undefined || runtime.paths.Embed === undefined)
+        throw grpcErrors.unsupported_backend(worker.runtimeType)
+      served = { worker, embed: runtime.embed }
+      const attemptId = `${id}-${attempt}`
+      const body = runtime.embed.encode(attemptId, tokenIds, text)
+      parts.calls.note(body, runtime, attemptId, null)
+      return {
+        method: 'POST',
+        path: runtime.paths.Embed,
+        body,
+        headers: parts.upstream.headersFor(ctx, worker),
+      }
+    },
   }
-
-  get result(): Promise<EmbeddingVector> {
-    return this.#settle.promise
-  }
-
-  requestFor(worker: WorkerEntry, _model: string, attempt: number) {
-    const runtime = findRuntime(worker.runtimeType)
-    if (runtime?.embed === undefined || runtime.paths.Embed === undefined)
-      throw grpcErrors.unsupported_backend(worker.runtimeType)
-    this.#served = { worker, embed: runtime.embed }
-    const id = `${this.#input.id}-${attempt}`
-    const body = runtime.embed.encode(id, this.tokenIds, this.#input.text)
-    this.#parts.calls.note(body, runtime, id, null)
-    const headers = this.#parts.upstream.headersFor(this.ctx, worker)
-    return { method: 'POST', path: runtime.paths.Embed, body, headers }
-  }
-
-  abort(): void {
-    this.#open.abort()
-    this.#settle.reject(cancelled())
-  }
-
-  onHead(): void {
-    this.#message = null
-  }
-
-  onData(message: Buffer): void {
-    this.#message = Buffer.from(message)
-  }
-
-  onEnd(): void {
-    try {
-      if (this.#served === null || this.#message === null) throw new Error('the engine sent no message')
-      const { worker, embed } = this.#served
-      const read = embed.read(this.#message)
-      const promptTokens = read.promptTokens || this.tokenIds.length
-      this.#open.used({ input: promptTokens, output: 0, cached: 0, reasoning: 0 })
-      this.#settle.resolve({ values: read.values, promptTokens, worker })
-    } catch (error) {
-      this.onFailed(grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message))
-    }
-  }
-
-  onFailed(error: unknown): void {
-    this.#settle.reject(error)
+  const open = parts.upstream.open(call, {
+    onHead() {
+      message = null
+    },
+    onData(bytes) {
+      message = Buffer.from(bytes)
+    },
+    onEnd() {
+      try {
+        if (served === null || message === null) throw new Error('the engine sent no message')
+        const read = served.embed.read(message)
+        const promptTokens = read.promptTokens || tokenIds.length
+        open.used({ input: promptTokens, output: 0, cached: 0, reasoning: 0 })
+        resolve({ values: read.values, promptTokens, worker: served.worker })
+      } catch (error) {
+        reject(grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message))
+      }
+    },
+    onFailed: reject,
+  })
+  return {
+    result: promise,
+    abort() {
+      open.abort()
+      reject(cancelled())
+    },
   }
 }
 
@@ -137,7 +126,7 @@ export class Embedder implements EmbeddingService {
         typeof input === 'string' ? await tokenizer.encode(input, { addSpecialTokens: true }) : input
       if (isOver) throw cancelled()
       const id = `embed-${ctx.requestId}-${place}`
-      const call = new EmbedCall({ ctx: ctx as Call['ctx'], model, tokenIds, text, id }, this.#parts)
+      const call = openEmbedCall({ ctx: ctx as Call['ctx'], model, tokenIds, text, id }, this.#parts)
       running.add(call)
       try {
         return await call.result

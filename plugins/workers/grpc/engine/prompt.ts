@@ -1,8 +1,5 @@
 /** Prepares a request before a worker is picked: prompt tokens, output parser, constraint and stop tokens. */
 import type {
-  ChatMessage,
-  ChatPrompt,
-  ContentPart,
   GenerationRequest,
   LoadedTokenizer,
   OutputConstraint,
@@ -13,14 +10,9 @@ import type {
   ThinkingRequest,
   TokenizerService,
   WorkerEntry,
-  WrittenChat,
 } from '#kernel'
-import { GatewayError } from '#kernel'
-import { withStrictRoles } from '#shared'
 import { grpcErrors } from '../errors.ts'
-
-const AUDIO = 'input_audio'
-const ERROR_PART: ContentPart = { type: 'text', text: 'Error:' }
+import { type ChatPlan, type EncodedPrompt, encodeChat, encodeText } from './encode-prompt.ts'
 
 export class EnginePrompt implements PreparedPrompt {
   readonly tokenIds: Uint32Array
@@ -58,16 +50,11 @@ export class EnginePrompt implements PreparedPrompt {
 }
 
 /** How the output is requested and parsed, before the prompt is rendered. */
-interface OutputPlan {
-  /** Configured except for what depends on the rendered prompt. */
-  readonly parser: OutputParser
+interface OutputPlan extends ChatPlan {
   readonly asked: OutputParserRequest
   readonly thinking: ThinkingRequest
   readonly constraint: OutputConstraint | null
   readonly isContinued: boolean
-  /** Template variables. */
-  readonly kwargs: Readonly<Record<string, unknown>>
-  readonly effort: string | null
 }
 
 type AnswerPlan = Pick<OutputPlan, 'parser' | 'constraint'> & { readonly thinks: boolean }
@@ -91,12 +78,17 @@ export class PromptBuilder {
   async make(request: GenerationRequest, model: string): Promise<EnginePrompt> {
     const tokenizer = await this.tokenizerOf(model)
     const { prompt } = request
-    if (prompt.kind !== 'chat') this.checkTakesText(model, tokenizer, 'text prompts')
-    const plan = prompt.kind === 'chat' ? this.#plan(request, model, tokenizer) : null
-    const [encoded, stringStopIds] = await Promise.all([
-      encode(request, tokenizer, plan),
-      oneTokenStops(request.sampling.stop ?? [], tokenizer),
-    ])
+    let plan: OutputPlan | null = null
+    let encoding: Promise<EncodedPrompt>
+    if (prompt.kind === 'chat') {
+      plan = this.#plan(request, model, tokenizer)
+      encoding = encodeChat(request, prompt.messages, tokenizer, plan)
+    } else {
+      this.checkTakesText(model, tokenizer, 'text prompts')
+      encoding = encodeText(prompt, tokenizer)
+    }
+    const stops = oneTokenStops(request.sampling.stop ?? [], tokenizer)
+    const [encoded, stringStopIds] = await Promise.all([encoding, stops])
     const output = plan === null ? null : this.#answer(plan, encoded.text)
     return new EnginePrompt({ ...encoded, tokenizer, output, request, stringStopIds })
   }
@@ -197,50 +189,6 @@ export class PromptBuilder {
   }
 }
 
-async function encode(
-  request: GenerationRequest,
-  tokenizer: LoadedTokenizer,
-  output: OutputPlan | null,
-): Promise<{ tokenIds: Uint32Array; text: string }> {
-  const { prompt } = request
-  if (prompt.kind === 'tokens') return { tokenIds: prompt.tokenIds, text: '' }
-  if (prompt.kind === 'text') return { tokenIds: await tokenizer.encode(prompt.text), text: prompt.text }
-  const pieces =
-    output?.parser.isChatOnly === true ? output.parser.promptOf(toWritten(request, output)) : null
-  if (pieces !== null) return tokenizer.encodePieces(pieces)
-  return renderChat(request, tokenizer, toChatPrompt(request, output?.kwargs ?? {}))
-}
-
-/** Several system messages are sent as they are to a template that accepts them, and as one to any other. */
-async function renderChat(
-  { prompt }: GenerationRequest,
-  tokenizer: LoadedTokenizer,
-  chat: ChatPrompt,
-): Promise<{ tokenIds: Uint32Array; text: string }> {
-  try {
-    return await tokenizer.renderAndEncode(chat)
-  } catch (error) {
-    const given = prompt.kind === 'chat' ? prompt.messages : []
-    const merged = withStrictRoles(given)
-    const isFormat = error instanceof GatewayError && error.code === 'chat_template_failed'
-    if (!isFormat || merged === given) throw error
-    return tokenizer.renderAndEncode({ ...chat, messages: merged.map(toTemplateMessage) })
-  }
-}
-
-/** @throws multimodal_not_supported (400) except for audio, which the format itself rejects */
-function toWritten(request: GenerationRequest, { effort }: OutputPlan): WrittenChat {
-  const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
-  rejectMedia(messages, AUDIO)
-  return {
-    messages,
-    tools: allowedTools(request),
-    effort,
-    continuesLastMessage: request.continuesLastMessage === true,
-    ignoresEos: request.sampling.ignoreEos === true,
-  }
-}
-
 /** Template variables have precedence over other members of the request. */
 function effortOf(
   reasoning: GenerationRequest['reasoning'],
@@ -251,45 +199,6 @@ function effortOf(
     : null
   if (typeof given === 'string') return given
   return reasoning?.effort ?? (reasoning?.isEnabled === false ? 'none' : null)
-}
-
-/** @throws multimodal_not_supported (400) */
-function toChatPrompt(request: GenerationRequest, templateKwargs: Record<string, unknown>): ChatPrompt {
-  const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
-  rejectMedia(messages, '')
-  const tools = allowedTools(request)
-  return {
-    messages: messages.map(toTemplateMessage),
-    ...(tools.length > 0 && { tools }),
-    ...(request.continuesLastMessage === true && { continueFinalMessage: true }),
-    templateKwargs,
-  }
-}
-
-/** @param taken a type of part that is checked elsewhere */
-function rejectMedia(messages: readonly ChatMessage[], taken: string): void {
-  for (const { content } of messages) {
-    if (typeof content === 'string' || content === null) continue
-    if (content.some(({ type }) => type !== 'text' && type !== taken))
-      throw grpcErrors.multimodal_not_supported()
-  }
-}
-
-/** Uses only what all templates support: role developer becomes system, failed tool calls get an error text. */
-function toTemplateMessage(message: ChatMessage): ChatMessage {
-  const { role, content } = message
-  if (role === 'developer') return { ...message, role: 'system' }
-  if (message.is_error !== true) return message
-  const said = typeof content === 'string' ? `Error: ${content}` : [ERROR_PART, ...(content ?? [])]
-  return { ...message, content: said }
-}
-
-/** With `none` the prompt still lists the tools; only calls are not parsed. */
-function allowedTools({ tools, toolChoice }: GenerationRequest): GenerationRequest['tools'] {
-  if (toolChoice?.mode === 'function') return tools.filter((tool) => tool.function.name === toolChoice.name)
-  if (toolChoice?.mode !== 'allowed') return tools
-  const names = new Set(toolChoice.names)
-  return tools.filter((tool) => names.has(tool.function.name))
 }
 
 async function oneTokenStops(stops: readonly string[], tokenizer: LoadedTokenizer): Promise<number[]> {

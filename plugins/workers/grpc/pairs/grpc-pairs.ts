@@ -109,22 +109,15 @@ function bootstrapPlan(prefill: WorkerEntry, roomBits: 31 | 63): PairPlan {
 /** Decode starts after prefill; the parameters depend on the connector. */
 function transferPlan(prefill: WorkerEntry, { choices }: EngineRequest): PairPlan {
   const { kv_connector: connector, kv_engine_id: engineId } = prefill.labels
-  if (connector === 'NixlConnector') {
-    const transferJson = JSON.stringify({ do_remote_decode: true, do_remote_prefill: false })
-    // The blocks can be fetched only once.
-    return {
-      prefill: { isPrefill: true, transferJson },
-      decode: NO_PARAMETERS,
-      relaysTransfer: choices === 1,
-      connector: 'nixl',
-    }
-  }
   if (connector === 'MooncakeConnector') return mooncakePlan(prefill, choices === 1 ? engineId : '')
+  const isNixl = connector === 'NixlConnector'
+  const transferJson = JSON.stringify({ do_remote_decode: true, do_remote_prefill: false })
   return {
-    prefill: { isPrefill: true },
+    prefill: { isPrefill: true, ...(isNixl && { transferJson }) },
     decode: NO_PARAMETERS,
+    // The blocks can be fetched only once.
     relaysTransfer: choices === 1,
-    connector: 'passthrough',
+    connector: isNixl ? 'nixl' : 'passthrough',
   }
 }
 

@@ -1,14 +1,40 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
 import { type EngineConstraint, type EngineReport, isObject } from '#kernel'
 import { readLoadReport } from '#shared'
-import type { EngineOutput, EngineRequest, TopTokens } from './runtime.ts'
+import type * as vllm from '../../../../proto/gen/vllm-engine.ts'
+import type { EngineOutput, EngineRequest, Runtime, TopTokens } from './runtime.ts'
 
-/** Null if healthy. */
-export function healthProblem(health: {
-  readonly healthy: boolean
-  readonly message: string
-}): string | null {
-  return health.healthy ? null : health.message || 'not healthy'
+/** The readers that are the same for all engines but TensorRT-LLM. */
+export function commonReaders(wire: {
+  decodeHealthCheckResponse(message: Buffer): { readonly healthy: boolean; readonly message: string }
+  decodeGetModelInfoResponse(message: Buffer): object
+  decodeGetServerInfoResponse(message: Buffer): object
+}) {
+  return {
+    readHealth(bytes: Buffer): string | null {
+      const { healthy, message } = wire.decodeHealthCheckResponse(bytes)
+      return healthy ? null : message || 'not healthy'
+    },
+    readModelInfo: wire.decodeGetModelInfoResponse,
+    readServerInfo: wire.decodeGetServerInfoResponse,
+  }
+}
+
+/** Embeddings of vLLM and SGLang. */
+export function commonEmbed(
+  wire: Pick<typeof vllm, 'encodeEmbedRequest' | 'decodeEmbedResponse'>,
+): Runtime['embed'] {
+  return {
+    encode: (requestId, inputIds, originalText) =>
+      wire.encodeEmbedRequest(
+        { requestId, tokenized: { originalText, inputIds } },
+        inputIds.length * 3 + 256,
+      ),
+    read(message) {
+      const { embedding, promptTokens } = wire.decodeEmbedResponse(message)
+      return { values: embedding, promptTokens }
+    },
+  }
 }
 
 interface WireCounts {
@@ -35,15 +61,26 @@ interface WireComplete extends WireCounts {
   readonly index: number
 }
 
-/** A chunk of a choice. */
-export function chunkOutput(chunk: WireChunk): EngineOutput {
+/** Common members of a message: a chunk of a choice, its end, or neither for an unknown type of message. */
+export function outputOf({
+  chunk,
+  complete,
+}: {
+  readonly chunk: WireChunk | undefined
+  readonly complete: WireComplete | undefined
+}): EngineOutput {
+  if (chunk !== undefined) return chunkOutput(chunk)
+  return complete === undefined ? emptyOutput() : completeOutput(complete)
+}
+
+function chunkOutput(chunk: WireChunk): EngineOutput {
   const reply = countsOf(chunk)
   reply.index = chunk.index ?? 0
   reply.tokenIds = chunk.tokenIds
   return reply
 }
 
-export function completeResponse(complete: WireComplete): EngineOutput {
+function completeOutput(complete: WireComplete): EngineOutput {
   const reply = countsOf(complete)
   reply.isComplete = true
   reply.index = complete.index
@@ -141,23 +178,44 @@ function biasByText(bias: ReadonlyMap<number, number> | undefined): ReadonlyMap<
   return new Map([...bias].map(([id, value]) => [String(id), value]))
 }
 
-/** 0 disables top-k in these engines. */
-export function topKFromZero(topK: number | undefined): number {
-  return topK === undefined || topK < 0 ? 0 : topK
-}
-
-/** Clamps a seed to the range of the field. */
-export function seedWithin(seed: number | undefined, max: number): number | undefined {
-  if (seed === undefined) return undefined
-  return Math.min(max, Math.max(0, Math.trunc(seed)))
+/** Settings of vLLM and MLX, of which MLX ignores those that it lacks. */
+export function engineSampling(request: EngineRequest) {
+  const { sampling, constraint } = request
+  const { topK = 0, seed } = sampling
+  return {
+    temperature: sampling.temperature,
+    topP: sampling.topP ?? 1,
+    // 0 disables it in these engines.
+    topK: Math.max(0, topK),
+    minP: sampling.minP ?? 0,
+    frequencyPenalty: sampling.frequencyPenalty ?? 0,
+    presencePenalty: sampling.presencePenalty ?? 0,
+    repetitionPenalty: sampling.repetitionPenalty ?? 1,
+    maxTokens: sampling.maxTokens,
+    minTokens: sampling.minTokens ?? 0,
+    stop: sampling.stop ?? [],
+    stopTokenIds: request.stopTokenIds,
+    skipSpecialTokens: request.skipsSpecialTokens,
+    spacesBetweenSpecialTokens: true,
+    ignoreEos: sampling.ignoreEos ?? false,
+    n: request.choices,
+    logprobs: topLogprobsOf(request, 1),
+    seed: seed === undefined ? undefined : Math.min(MAX_INT32, Math.max(0, Math.trunc(seed))),
+    includeStopStrInOutput: sampling.includesStop ?? false,
+    logitBias: sampling.logitBias,
+    jsonSchema: constraintText(constraint, 'json_schema'),
+    regex: constraintText(constraint, 'regex'),
+    grammar: constraintText(constraint, 'grammar'),
+    structuralTag: constraintText(constraint, 'structural_tag'),
+  }
 }
 
 /** Text of the constraint if it has this name. */
-export function constraintText(constraint: EngineConstraint | null, name: string): string | undefined {
+function constraintText(constraint: EngineConstraint | null, name: string): string | undefined {
   return constraint?.name === name ? constraint.text : undefined
 }
 
-export const MAX_INT32 = 2_147_483_647
+const MAX_INT32 = 2_147_483_647
 
 /** Most alternatives per token that an engine accepts, by kind of request. */
 const MAX_TOP_LOGPROBS: Readonly<Record<EngineRequest['kind'], number>> = { chat: 20, text: 5 }

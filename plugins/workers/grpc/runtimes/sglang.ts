@@ -2,14 +2,7 @@
 
 import type { PromptLogprob } from '#kernel'
 import * as wire from '../../../../proto/gen/sglang-scheduler.ts'
-import {
-  chunkOutput,
-  completeResponse,
-  emptyOutput,
-  healthProblem,
-  readLoads,
-  schedulerSampling,
-} from './common-messages.ts'
+import { commonEmbed, commonReaders, outputOf, readLoads, schedulerSampling } from './common-messages.ts'
 import type { Runtime } from './runtime.ts'
 
 export const sglang: Runtime = {
@@ -45,38 +38,20 @@ export const sglang: Runtime = {
     ),
   encodeAbort: (requestId) => wire.encodeAbortRequest({ requestId, reason: 'client disconnected' }),
   readResponse(message) {
-    const { chunk, complete } = wire.decodeGenerateResponse(message)
-    if (chunk !== undefined) {
-      const piece = chunkOutput(chunk)
-      piece.named = chunk.outputLogprobs?.tokenIdsLogprobs ?? []
-      piece.promptLogprobs = promptLogprobsIn(chunk)
-      return piece
-    }
-    if (complete === undefined) return emptyOutput()
-    const reply = completeResponse(complete)
-    reply.named = complete.outputLogprobs?.tokenIdsLogprobs ?? []
-    reply.promptLogprobs = promptLogprobsIn(complete)
-    return reply
+    const response = wire.decodeGenerateResponse(message)
+    const output = outputOf(response)
+    const given = response.chunk ?? response.complete
+    output.named = given?.outputLogprobs?.tokenIdsLogprobs ?? []
+    output.promptLogprobs = toPromptLogprobs(given?.inputLogprobs)
+    return output
   },
-  readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
-  readModelInfo: wire.decodeGetModelInfoResponse,
-  readServerInfo: wire.decodeGetServerInfoResponse,
+  ...commonReaders(wire),
   readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
-  embed: {
-    encode: (requestId, inputIds, originalText) =>
-      wire.encodeEmbedRequest(
-        { requestId, tokenized: { originalText, inputIds } },
-        inputIds.length * 3 + 256,
-      ),
-    read(message) {
-      const { embedding, promptTokens } = wire.decodeEmbedResponse(message)
-      return { values: embedding, promptTokens }
-    },
-  },
+  embed: commonEmbed(wire),
 }
 
-function promptLogprobsIn({ inputLogprobs }: { readonly inputLogprobs: wire.InputLogProbs | undefined }) {
-  if (inputLogprobs === undefined) return null
-  const { tokenIds, tokenLogprobs } = inputLogprobs
+function toPromptLogprobs(given: wire.InputLogProbs | undefined) {
+  if (given === undefined) return null
+  const { tokenIds, tokenLogprobs } = given
   return tokenIds.map((id, at): PromptLogprob => [tokenLogprobs[at]?.value ?? null, id])
 }

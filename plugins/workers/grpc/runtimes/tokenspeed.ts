@@ -1,13 +1,6 @@
 /** TokenSpeed's scheduler over gRPC. */
 import * as wire from '../../../../proto/gen/tokenspeed-scheduler.ts'
-import {
-  chunkOutput,
-  completeResponse,
-  emptyOutput,
-  healthProblem,
-  readLoads,
-  schedulerSampling,
-} from './common-messages.ts'
+import { commonReaders, outputOf, readLoads, schedulerSampling } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const tokenspeed: Runtime = {
@@ -36,14 +29,8 @@ export const tokenspeed: Runtime = {
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (requestId) => wire.encodeAbortRequest({ requestId, reason: 'client disconnected' }),
-  readResponse(message) {
-    const { chunk, complete } = wire.decodeGenerateResponse(message)
-    if (chunk !== undefined) return chunkOutput(chunk)
-    return complete === undefined ? emptyOutput() : completeResponse(complete)
-  },
-  readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
-  readModelInfo: wire.decodeGetModelInfoResponse,
-  readServerInfo: wire.decodeGetServerInfoResponse,
+  readResponse: (message) => outputOf(wire.decodeGenerateResponse(message)),
+  ...commonReaders(wire),
   readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
 }
 

@@ -1,17 +1,6 @@
 /** vLLM's engine over gRPC. */
 import * as wire from '../../../../proto/gen/vllm-engine.ts'
-import {
-  chunkOutput,
-  completeResponse,
-  constraintText,
-  emptyOutput,
-  healthProblem,
-  MAX_INT32,
-  readLoads,
-  seedWithin,
-  topKFromZero,
-  topLogprobsOf,
-} from './common-messages.ts'
+import { commonEmbed, commonReaders, engineSampling, outputOf, readLoads } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const vllm: Runtime = {
@@ -40,56 +29,20 @@ export const vllm: Runtime = {
     ),
   encodeAbort: (id) => wire.encodeAbortRequest({ requestIds: [id] }),
   readResponse(message) {
-    const { chunk, complete } = wire.decodeGenerateResponse(message)
-    if (chunk !== undefined) return chunkOutput(chunk)
-    if (complete === undefined) return emptyOutput()
-    const reply = completeResponse(complete)
-    reply.transferJson = complete.kvTransferParamsJson ?? null
-    return reply
+    const response = wire.decodeGenerateResponse(message)
+    const output = outputOf(response)
+    output.transferJson = response.complete?.kvTransferParamsJson ?? null
+    return output
   },
-  readHealth: (message) => healthProblem(wire.decodeHealthCheckResponse(message)),
-  readModelInfo: wire.decodeGetModelInfoResponse,
-  readServerInfo: wire.decodeGetServerInfoResponse,
+  ...commonReaders(wire),
   readLoads: (message) => readLoads(wire.decodeGetLoadsResponse(message)),
-  embed: {
-    encode: (requestId, inputIds, originalText) =>
-      wire.encodeEmbedRequest(
-        { requestId, tokenized: { originalText, inputIds } },
-        inputIds.length * 3 + 256,
-      ),
-    read(message) {
-      const { embedding, promptTokens } = wire.decodeEmbedResponse(message)
-      return { values: embedding, promptTokens }
-    },
-  },
+  embed: commonEmbed(wire),
 }
 
+/** Settings by which a prefill worker generates a single token. */
+const PREFILL_SAMPLING = { maxTokens: 1, minTokens: 0, stop: [], stopTokenIds: [], ignoreEos: true, n: 1 }
+
 function toSampling(request: EngineRequest) {
-  const { sampling, constraint } = request
-  const isPrefill = request.pair?.isPrefill === true
-  return {
-    temperature: sampling.temperature,
-    topP: sampling.topP ?? 1,
-    topK: topKFromZero(sampling.topK),
-    minP: sampling.minP ?? 0,
-    frequencyPenalty: sampling.frequencyPenalty ?? 0,
-    presencePenalty: sampling.presencePenalty ?? 0,
-    repetitionPenalty: sampling.repetitionPenalty ?? 1,
-    maxTokens: isPrefill ? 1 : sampling.maxTokens,
-    minTokens: isPrefill ? 0 : (sampling.minTokens ?? 0),
-    stop: isPrefill ? [] : (sampling.stop ?? []),
-    stopTokenIds: isPrefill ? [] : request.stopTokenIds,
-    skipSpecialTokens: request.skipsSpecialTokens,
-    spacesBetweenSpecialTokens: true,
-    ignoreEos: isPrefill || (sampling.ignoreEos ?? false),
-    n: isPrefill ? 1 : request.choices,
-    logprobs: topLogprobsOf(request, 1),
-    seed: seedWithin(sampling.seed, MAX_INT32),
-    includeStopStrInOutput: sampling.includesStop ?? false,
-    logitBias: sampling.logitBias,
-    jsonSchema: constraintText(constraint, 'json_schema'),
-    regex: constraintText(constraint, 'regex'),
-    grammar: constraintText(constraint, 'grammar'),
-    structuralTag: constraintText(constraint, 'structural_tag'),
-  }
+  const params = engineSampling(request)
+  return request.pair?.isPrefill === true ? Object.assign(params, PREFILL_SAMPLING) : params
 }

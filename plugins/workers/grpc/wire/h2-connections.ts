@@ -117,12 +117,12 @@ export class H2Connection {
   tap(stream: ClientHttp2Stream, taker: DataConsumer): void {
     const { id } = stream
     if (id === undefined) return
-    this.#tapped.tap(id, taker)
-    stream.once('close', () => this.#tapped.untap(id))
+    this.#tapped.frames.add(id, taker)
+    stream.once('close', () => this.#tapped.frames.remove(id))
   }
 
   untap({ id }: ClientHttp2Stream): void {
-    if (id !== undefined) this.#tapped.untap(id)
+    if (id !== undefined) this.#tapped.frames.remove(id)
   }
 
   /** Lets the engine send this many more bytes on the stream. */

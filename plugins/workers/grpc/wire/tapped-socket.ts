@@ -3,11 +3,12 @@
  */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { type DataConsumer, DataFrames, windowUpdate } from './data-frames.ts'
+import { DataFrames, windowUpdate } from './data-frames.ts'
 
 export class TappedSocket extends Duplex {
+  /** The streams whose data is extracted. */
+  readonly frames: DataFrames
   readonly #socket: Socket
-  readonly #frames: DataFrames
   readonly #windowBytes: number
   #unreleased = 0
 
@@ -16,26 +17,17 @@ export class TappedSocket extends Duplex {
     super()
     this.#socket = socket
     this.#windowBytes = windowBytes
-    this.#frames = new DataFrames(
+    this.frames = new DataFrames(
       (bytes) => {
         if (!this.push(bytes)) socket.pause()
       },
       (bytes) => this.#took(bytes),
     )
     socket.setNoDelay(true)
-    socket.on('data', (chunk: Buffer) => this.#frames.push(chunk))
+    socket.on('data', (chunk: Buffer) => this.frames.push(chunk))
     socket.on('end', () => this.push(null))
     socket.on('error', (error) => this.destroy(error))
     socket.on('close', () => this.destroy())
-  }
-
-  /** Redirects the stream's data to the consumer. */
-  tap(streamId: number, taker: DataConsumer): void {
-    this.#frames.add(streamId, taker)
-  }
-
-  untap(streamId: number): void {
-    this.#frames.remove(streamId)
   }
 
   /** Sends a WINDOW_UPDATE for the stream. */

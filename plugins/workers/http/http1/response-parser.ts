@@ -5,14 +5,8 @@
  * buffer, so that an event that arrived whole is never split.
  */
 import { type HeaderList, TOKEN_BYTE, VALUE_BYTE } from '#kernel'
-import {
-  HEX_DIGIT,
-  hasCloseOption,
-  headerName,
-  headerText,
-  isChunkedCoding,
-  toContentLength,
-} from './header-bytes.ts'
+import { HEX_DIGIT, headerName, headerText } from './header-bytes.ts'
+import { ResponseHead } from './response-head.ts'
 
 /** Receives one response. May call `stop()` or `begin()` of the parser from any method. */
 export interface ResponseSink {
@@ -58,20 +52,12 @@ const STATUS_SHAPE = Buffer.from('HTTP/0.0 000', 'latin1')
 /** Twelve hexadecimal digits are exact in a double. */
 const MAX_CHUNK_SIZE_DIGITS = 12
 
-/** Placeholder between two responses; never written to. */
-const NO_HEADERS: HeaderList = []
-
 export class ResponseParser {
   private readonly maxHeaderBytes: number
   private sink: ResponseSink | null = null
   private state = STOPPED
   private isHeadRequest = false
-  private status = 0
-  private headers: HeaderList = NO_HEADERS
-  private contentLength = -1
-  private isChunked = false
-  private isOldVersion = false
-  private isKeptAlive = true
+  private readonly head = new ResponseHead()
   /** Remaining bytes of the chunk or of the sized body. */
   private remaining = 0
   /** Remaining bytes allowed for the head, the chunk line or the trailers. */
@@ -91,7 +77,7 @@ export class ResponseParser {
     this.isHeadRequest = isHeadRequest
     this.state = STATUS_LINE
     this.lineBudget = this.maxHeaderBytes
-    this.resetHead()
+    this.head.reset()
   }
 
   /** Makes no further calls to the sink, also during a `push`. */
@@ -131,7 +117,7 @@ export class ResponseParser {
     }
     if (bodyStart !== -1) this.sink?.onBody(buffer.subarray(bodyStart, bodyEnd))
     if (position === INVALID) this.fail()
-    else if (this.state === COMPLETE) this.end(this.isKeptAlive && position === length)
+    else if (this.state === COMPLETE) this.end(this.head.isKeptAlive && position === length)
   }
 
   /** The worker closed its side. @returns whether that completed a response */
@@ -156,12 +142,6 @@ export class ResponseParser {
   private refuse(problem: string): number {
     this.problem = problem
     return INVALID
-  }
-
-  private resetHead(): void {
-    this.headers = []
-    this.contentLength = -1
-    this.isChunked = false
   }
 
   /** Completes the retained line with the first bytes of the next buffer. */
@@ -209,9 +189,7 @@ export class ResponseParser {
       return this.refuse('malformed status line')
     const next = this.readLineEnd(buffer, this.skipValue(buffer, afterStatus, end), end)
     if (next < 0) return next
-    this.status = status
-    this.isOldVersion = minor === 0
-    this.isKeptAlive = minor === 1
+    this.head.start(status, minor)
     this.lineBudget -= next - start
     this.state = HEADER_LINE
     return next
@@ -224,7 +202,7 @@ export class ResponseParser {
     if (at === end) return INCOMPLETE
     if (at === start && buffer[at] === CR) {
       const next = this.readLineEnd(buffer, at, end)
-      return next < 0 || this.endLines() ? next : INVALID
+      return next < 0 ? next : this.endLines(next)
     }
     if (at === start || buffer[at] !== COLON) return this.refuse('malformed header line')
     const nameEnd = at
@@ -238,7 +216,8 @@ export class ResponseParser {
     if (this.state === TRAILER_LINE) return next
     while (at > valueStart && (buffer[at - 1] === SPACE || buffer[at - 1] === TAB)) at--
     const name = headerName(buffer, start, nameEnd)
-    return this.addHeader(name, headerText(buffer, valueStart, at)) ? next : INVALID
+    const problem = this.head.add(name, headerText(buffer, valueStart, at))
+    return problem === null ? next : this.refuse(problem)
   }
 
   /** @source RFC 9112 §7.1, §7.1.1 (extensions are skipped) */
@@ -267,11 +246,10 @@ export class ResponseParser {
 
   /** The CR, then the LF after a chunk's data. */
   private readChunkBorder(buffer: Buffer, position: number): number {
-    if (this.state === CHUNK_CR) {
-      if (buffer[position] !== CR) return this.refuse('chunk data longer than its size')
-      this.state = CHUNK_LF
-    } else {
-      if (buffer[position] !== LF) return this.refuse('chunk data longer than its size')
+    const isAtCr = this.state === CHUNK_CR
+    if (buffer[position] !== (isAtCr ? CR : LF)) return this.refuse('chunk data longer than its size')
+    if (isAtCr) this.state = CHUNK_LF
+    else {
       this.state = CHUNK_LINE
       this.lineBudget = this.maxHeaderBytes
     }
@@ -291,55 +269,30 @@ export class ResponseParser {
     return buffer[at + 1] === LF ? at + 2 : this.refuse('carriage return without line feed')
   }
 
-  /** Stores one header and its effect on framing. @source RFC 9112 §6.1, §6.2, §6.3, §9.3 */
-  private addHeader(name: string, value: string): boolean {
-    if (name === 'content-length') {
-      const length = toContentLength(value)
-      if (length === -1 || this.isChunked || (this.contentLength !== -1 && this.contentLength !== length)) {
-        this.problem = 'invalid or conflicting content-length'
-        return false
-      }
-      if (this.contentLength === length) return true
-      this.contentLength = length
-    } else if (name === 'transfer-encoding') {
-      if (this.isChunked || this.contentLength !== -1 || this.isOldVersion || !isChunkedCoding(value)) {
-        this.problem = 'invalid or conflicting transfer-encoding'
-        return false
-      }
-      this.isChunked = true
-    } else if (name === 'connection') {
-      if (value !== 'keep-alive' && hasCloseOption(value)) this.isKeptAlive = false
-    }
-    this.headers.push(name, value)
-    return true
-  }
-
-  /** After the empty line of a head or of the trailers. @returns false if the response is rejected */
-  private endLines(): boolean {
+  /** After the empty line of a head or of the trailers, which ends at `position`. */
+  private endLines(position: number): number {
     if (this.state === TRAILER_LINE) {
       this.state = COMPLETE
-      return true
+      return position
     }
-    if (this.status < 200) {
+    const head = this.head
+    if (head.status < 200) {
       this.state = STATUS_LINE
-      this.resetHead()
-      if (this.status === 101) this.problem = 'the worker switched protocols'
-      return this.status !== 101
+      head.reset()
+      return head.status === 101 ? this.refuse('the worker switched protocols') : position
     }
-    const hasNoBody = this.isHeadRequest || this.status === 204 || this.status === 304
-    const contentLength = hasNoBody ? 0 : this.contentLength
+    const hasNoBody = this.isHeadRequest || head.status === 204 || head.status === 304
+    const contentLength = hasNoBody ? 0 : head.contentLength
     this.remaining = contentLength
     this.lineBudget = this.maxHeaderBytes
     if (contentLength === 0) this.state = COMPLETE
-    else if (this.isChunked) this.state = CHUNK_LINE
+    else if (head.isChunked) this.state = CHUNK_LINE
     else if (contentLength > 0) this.state = SIZED_BODY
     else {
       this.state = BODY_UNTIL_CLOSE
-      this.isKeptAlive = false
+      head.isKeptAlive = false
     }
-    const headers = this.headers
-    this.headers = NO_HEADERS
-    this.sink?.onHead(this.status, headers, contentLength)
-    return true
+    this.sink?.onHead(head.status, head.takeHeaders(), contentLength)
+    return position
   }
 }
