@@ -81,7 +81,7 @@ sharedTenants.share(allowance)
 const names = Array.from({ length: TENANTS }, (_, index) => `auth:tenant-${index}`)
 for (const name of names)
   for (;;) {
-    const taken = sharedTenants.reserve(name, [], 0, process.hrtime.bigint())
+    const taken = sharedTenants.reserve(name, [], 1, process.hrtime.bigint())
     if (!(taken instanceof TokenShortage)) break
     fill(taken.bucket)
   }
