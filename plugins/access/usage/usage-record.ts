@@ -34,17 +34,14 @@ export const NANO = 1_000_000_000
 /** In no name: model labels and key ids have no control characters. */
 const SEPARATOR = '\u001f'
 
+const AMOUNTS = ['requests', 'input', 'output', 'cached', 'reasoning', 'costNano'] as const
+
 export function noUsage(): UsageAmount {
   return { requests: 0, input: 0, output: 0, cached: 0, reasoning: 0, costNano: 0 }
 }
 
 export function addUsage(to: UsageAmount, from: UsageAmount): void {
-  to.requests += from.requests
-  to.input += from.input
-  to.output += from.output
-  to.cached += from.cached
-  to.reasoning += from.reasoning
-  to.costNano += from.costNano
+  for (const name of AMOUNTS) to[name] += from[name]
 }
 
 /** Ids sort by day. */
@@ -58,11 +55,10 @@ export function idsOfDays(from: string, to: string): { from: string; to: string 
 }
 
 export function isUsageRow(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const { day, key, model, requests, input, output, cached, reasoning, costNano } = value
   return (
-    [day, key, model].every((name) => typeof name === 'string') &&
-    [requests, input, output, cached, reasoning, costNano].every((count) => typeof count === 'number')
+    isObject(value) &&
+    ['day', 'key', 'model'].every((name) => typeof value[name] === 'string') &&
+    AMOUNTS.every((name) => typeof value[name] === 'number')
   )
 }
 

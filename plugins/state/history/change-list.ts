@@ -8,7 +8,7 @@ import {
   type StoreService,
 } from '#kernel'
 import { pagesOf, uuidV7 } from '#shared'
-import { ageId, type Collections, type StoredConversation } from './collections.ts'
+import { ageId, type Collections, nowSec, type StoredConversation } from './collections.ts'
 import { historyErrors } from './errors.ts'
 
 const MARK_MS = 86_400_000
@@ -78,6 +78,20 @@ export function putConversation(
   list
     .put(conversations, id, value, before?.version ?? null)
     .put(conversationAges, ageId(value.changedAtSec, id), value.bytes)
+}
+
+/** Stores a conversation with other members and more bytes. @returns it */
+export function changeConversation(
+  list: ChangeList,
+  collections: Collections,
+  found: StoredRecord<StoredConversation>,
+  addedBytes: number,
+  change: Partial<Pick<StoredConversation, 'next' | 'metadata'>> = {},
+): StoredConversation {
+  const bytes = found.value.bytes + addedBytes
+  const value = { ...found.value, ...change, changedAtSec: nowSec(), bytes }
+  putConversation(list, collections, found.id, value, found)
+  return value
 }
 
 /** Deletes a conversation; its items become inaccessible and are deleted later. */

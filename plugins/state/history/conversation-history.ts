@@ -17,6 +17,7 @@ import { pagesOf } from '#shared'
 import {
   ChangeList,
   CONFLICT,
+  changeConversation,
   deleteConversation,
   putConversation,
   retryOnConflict,
@@ -92,9 +93,8 @@ export class StoredConversations implements ConversationHistory {
       if (found === undefined) return undefined
       const metadata = change(found.value.metadata)
       const added = metadataBytes(metadata) - metadataBytes(found.value.metadata)
-      const value = { ...found.value, metadata, changedAtSec: nowSec(), bytes: found.value.bytes + added }
       const list = new ChangeList(tenant)
-      putConversation(list, this.#parts, id, value, found)
+      const value = changeConversation(list, this.#parts, found, added, { metadata })
       if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, added)
       return toConversation({ id, value })
@@ -128,13 +128,7 @@ export class StoredConversations implements ConversationHistory {
       if ('problem' in added) return added
       const bytes = list.textBytes
       await this.#usage.check(tenant, { bytes, conversations: 0 })
-      const value = {
-        ...found.value,
-        next: next + items.length,
-        changedAtSec: nowSec(),
-        bytes: found.value.bytes + bytes,
-      }
-      putConversation(list, this.#parts, id, value, found)
+      changeConversation(list, this.#parts, found, bytes, { next: next + items.length })
       if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, bytes)
       return added
