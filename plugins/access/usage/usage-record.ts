@@ -14,8 +14,13 @@ export interface UsageAmount {
 
 /** What counts against a budget. */
 export interface BudgetUse {
-  readonly tokens: number
-  readonly costNano: number
+  tokens: number
+  costNano: number
+}
+
+export function addUse(to: BudgetUse, { tokens, costNano }: Readonly<BudgetUse>): void {
+  to.tokens += tokens
+  to.costNano += costNano
 }
 
 export interface UsageRow extends UsageAmount {
