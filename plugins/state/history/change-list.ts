@@ -109,12 +109,14 @@ export function deleteConversation(
 
 /**
  * Repeats a read-modify-write until its conditional write succeeds.
- * @param attempt returns CONFLICT if a condition of its write failed
+ * @param attempt returns CONFLICT if a condition of its write failed; gets the number of failed attempts
  * @throws history_contended after too many conflicts
  */
-export async function retryOnConflict<R>(attempt: () => Promise<R | typeof CONFLICT>): Promise<R> {
+export async function retryOnConflict<R>(
+  attempt: (failed: number) => Promise<R | typeof CONFLICT>,
+): Promise<R> {
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    const result = await attempt()
+    const result = await attempt(tries)
     if (result !== CONFLICT) return result
     // Random, so that two writers do not conflict again.
     const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, tries)

@@ -165,13 +165,12 @@ export class StoredConversations implements ConversationHistory {
     const [mark] = await this.#parts.marks.getMany(tenant, [id])
     const cached = this.#cache.get(tenant, id)
     const isCurrent = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
-    const known = isCurrent ? cached : null
-    if (known !== null && known.next === found.value.next) return { items: known.items, bytes: known.bytes }
+    const known = isCurrent ? cached : { items: [], bytes: 0, next: 0, readAtMs: nowMs }
+    if (known.next === found.value.next) return { items: known.items, bytes: known.bytes }
     const { maxHistoryBytes, maxHistoryItems } = this.#parts.config
-    const items: HistoryItem[] = [...(known?.items ?? [])]
-    let bytes = known?.bytes ?? 0
-    const bounds = { ...within(id), from: positionId(id, known?.next ?? 0) }
-    let next = known?.next ?? 0
+    const items: HistoryItem[] = [...known.items]
+    let { bytes, next } = known
+    const bounds = { ...within(id), from: positionId(id, next) }
     for await (const records of pagesOf(this.#parts.conversationItems, tenant, bounds)) {
       for (const { id: name, value } of records) {
         items.push(value.item)
@@ -180,9 +179,8 @@ export class StoredConversations implements ConversationHistory {
       }
       if (bytes > maxHistoryBytes || items.length > maxHistoryItems) return { problem: 'too_long' }
     }
-    const readAtMs = known?.readAtMs ?? nowMs
-    const read = { items, bytes, marks: [mark], next: Math.max(next, found.value.next), readAtMs }
-    this.#cache.set(tenant, id, read)
+    next = Math.max(next, found.value.next)
+    this.#cache.set(tenant, id, { items, bytes, marks: [mark], next, readAtMs: known.readAtMs })
     return { items, bytes }
   }
 

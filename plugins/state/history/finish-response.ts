@@ -74,12 +74,9 @@ export class ResponseFinisher {
     isNew: boolean,
   ): Promise<FinishResult> {
     const lock = options.lock instanceof HeldLock ? options.lock : null
-    let isFirst = true
-    const result = await retryOnConflict(async () => {
-      const attempt = this.#attempt(tenant, record, options, lock, isFirst, isNew)
-      isFirst = false
-      return await attempt
-    })
+    const result = await retryOnConflict((failed) =>
+      this.#attempt(tenant, record, options, lock, failed === 0, isNew),
+    )
     if (result === 'stored' || result === 'conversation_gone') lock?.onRemoved()
     return result
   }
