@@ -187,7 +187,7 @@ export class ThreadLimits {
     const shown = this.#tenants.show(tenant, model, nowNs)
     const buckets = shown.flatMap(({ shared }) => (shared === null ? [] : [shared]))
     const left = buckets.length === 0 ? null : await this.#tokensLeft(buckets)
-    return shown.map(({ state }, at) => (left === null ? state : { ...state, left: left[at] }))
+    return shown.map(({ shared: _, ...state }, at) => ({ ...state, left: left?.[at] ?? state.left }))
   }
 
   async #tokensLeft(buckets: readonly BucketFacts[]): Promise<readonly number[] | null> {

@@ -133,15 +133,9 @@ export class WatchedExporter implements SpanExporter {
   constructor(exporter: SpanExporter, metrics: Metrics, log: Logger) {
     this.#exporter = exporter
     this.#log = log
-    this.#failures = metrics
-      .counter({
-        name: 'weir_tracing_export_failures_total',
-        help: 'Failed exports of spans.',
-      })
-      .labels()
-    this.#lostSpans = metrics
-      .counter({ name: 'weir_tracing_lost_spans_total', help: 'Spans lost by failed exports.' })
-      .labels()
+    const counter = (name: string, help: string) => metrics.counter({ name, help }).labels()
+    this.#failures = counter('weir_tracing_export_failures_total', 'Failed exports of spans.')
+    this.#lostSpans = counter('weir_tracing_lost_spans_total', 'Spans lost by failed exports.')
   }
 
   export(spans: ReadableSpan[], callback: (result: ExportResult) => void): void {

@@ -40,17 +40,14 @@ export interface Reservation {
   readonly window: number
 }
 
-export interface BucketState {
+/** A limit of a tenant. */
+export interface ShownBucket {
   readonly unit: 'requests' | 'tokens'
   readonly ruleId: string | null
   readonly perMinute: number
-  /** Negative after an overrun. */
+  /** On this gateway; negative after an overrun. */
   readonly left: number
-}
-
-/** A limit of a tenant, and its bucket if gateways share it. */
-export interface ShownBucket {
-  readonly state: BucketState
+  /** Null unless gateways share it. */
   readonly shared: BucketFacts | null
 }
 
@@ -132,10 +129,8 @@ export class TenantLimiter {
     return this.#scopes(toTenant(tenant), model).map((scope) => {
       const { key, size, unit, ruleId } = scope
       const left = tokensLeft(this.#table.peek(key), size, nowNs)
-      return {
-        state: { unit, ruleId, perMinute: size.capacity, left },
-        shared: this.#allowance === null ? null : sharedOf(scope).facts,
-      }
+      const shared = this.#allowance === null ? null : sharedOf(scope).facts
+      return { unit, ruleId, perMinute: size.capacity, left, shared }
     })
   }
 
