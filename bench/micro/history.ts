@@ -36,8 +36,8 @@ const load = async (file: string) => {
   const path = flags.source ? `../../plugins/${file}.ts` : `../../dist/plugins/${file}.js`
   return (await import(new URL(path, import.meta.url).href)) as Product
 }
-const { LevelStore } = await load('storage/level-store')
-const { StoredHistory } = await load('history/history-service')
+const { LevelStore } = await load('state/storage/level-store')
+const { StoredHistory } = await load('state/history/history-service')
 
 const settings = {
   maxAgeDays: null,

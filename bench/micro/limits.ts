@@ -19,15 +19,16 @@ async function load(file: string): Promise<Record<string, unknown>> {
   return (await import(url.href)) as Record<string, unknown>
 }
 
+interface Bucket {
+  readonly facts: { readonly low: number; readonly high: number }
+}
 interface Rate {
+  readonly shared: Bucket | null
   take(nowNs: bigint): unknown
 }
 interface Memory {
   claim(low: number, high: number, isFree: (row: number) => boolean): number
   grant(row: number, tokens: number, window: number, endsAtMs: number): void
-}
-interface Bucket {
-  readonly facts: { readonly low: number; readonly high: number }
 }
 interface Shortage {
   readonly bucket: Bucket
@@ -45,10 +46,7 @@ const { Allowance, TokenShortage } = (await load('allowance/allowance')) as {
   Allowance: Make<object>
   TokenShortage: Make<Shortage>
 }
-const { OwnRate, SharedRate } = (await load('rates/rate-limit')) as {
-  OwnRate: Make<Rate>
-  SharedRate: Make<Rate & { readonly bucket: Bucket }>
-}
+const { RateLimit } = (await load('rates/rate-limit')) as { RateLimit: Make<Rate> }
 const { TenantLimiter } = (await load('rates/tenant-limiter')) as { TenantLimiter: Make<Tenants> }
 const { BucketTable } = (await load('rates/bucket-table')) as {
   BucketTable: Make<object> & { bytes(rows: number): number }
@@ -65,9 +63,9 @@ function fill({ facts }: Bucket): void {
 }
 
 const words = () => new BigInt64Array(new SharedArrayBuffer(8))
-const own = new OwnRate(words(), 1_000_000, 0)
-const shared = new SharedRate(allowance, words(), 'bench', 1_000_000)
-fill(shared.bucket)
+const own = new RateLimit(words(), 1_000_000, 0)
+const shared = new RateLimit(words(), 1_000_000, 0, { allowance, name: 'bench' })
+if (shared.shared !== null) fill(shared.shared)
 
 const limits = { requestsPerMinute: LIMIT, tokensPerMinute: LIMIT, modelRules: [] }
 const openTenants = () =>
@@ -81,7 +79,7 @@ sharedTenants.share(allowance)
 const names = Array.from({ length: TENANTS }, (_, index) => `auth:tenant-${index}`)
 for (const name of names)
   for (;;) {
-    const taken = sharedTenants.reserve(name, [], 0, process.hrtime.bigint())
+    const taken = sharedTenants.reserve(name, [], 1, process.hrtime.bigint())
     if (!(taken instanceof TokenShortage)) break
     fill(taken.bucket)
   }

@@ -133,8 +133,7 @@ test('a plugin imports only #kernel, #shared, its own folder and packages', () =
     isCommand(from) && (to.startsWith('plugins/cli/') || (isType && to === 'kernel/config/loaded-config.ts'))
   // `weir history` opens the store itself, without a gateway.
   const isOfflineStore = ({ from, to }: Arrow) =>
-    from === 'plugins/state/history/commands/open-history-store.ts' &&
-    /^plugins\/state\/(storage|postgres)\//.test(to)
+    from === 'plugins/state/history/commands/history.ts' && /^plugins\/state\/(storage|postgres)\//.test(to)
   // Codecs of the engines' services, for clients and simulated engines.
   const isWire = ({ from, to }: Arrow) =>
     /^plugins\/(workers\/grpc|sim)$/.test(moduleOf(from)) && to.startsWith('proto/gen/')

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Allowance, TokenShortage } from '../../plugins/access/limits/allowance/allowance.ts'
 import { AllowanceMemory } from '../../plugins/access/limits/allowance/allowance-memory.ts'
 import { TokenGrants } from '../../plugins/access/limits/allowance/token-grants.ts'
-import { SharedRate } from '../../plugins/access/limits/rates/rate-limit.ts'
+import { RateLimit } from '../../plugins/access/limits/rates/rate-limit.ts'
 import { GrantWindows } from '../../plugins/mesh/mesh/local-engine.ts'
 
 const SECOND_MS = 1_000
@@ -23,7 +23,7 @@ class Gateway {
   readonly memory = new AllowanceMemory(new SharedArrayBuffer(AllowanceMemory.bytes(8)))
   readonly grants: TokenGrants
   readonly #allowance: Allowance
-  readonly #rate: SharedRate
+  readonly #rate: RateLimit
   calls = 0
   /** Replaces the engine. */
   outage: (() => Promise<never>) | null = null
@@ -45,7 +45,7 @@ class Gateway {
     })
     this.#allowance = new Allowance(this.memory, (needs) => this.grants.ask(needs))
     const alone = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT))
-    this.#rate = new SharedRate(this.#allowance, alone, 'test', perSecond)
+    this.#rate = new RateLimit(alone, perSecond, 0, { allowance: this.#allowance, name: 'test' })
   }
 
   /** @param onAdmitted called at the time of the admission; @returns whether it was admitted */

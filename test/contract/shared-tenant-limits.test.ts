@@ -64,7 +64,7 @@ describe('a request', () => {
       left: () =>
         tenants
           .show('auth:a', 'm', BigInt(Date.now()) * MS_NS)
-          .map(({ state, shared }) => (shared === null ? state.left : leftOf(shared))),
+          .map(({ left, shared }) => (shared === null ? left : leftOf(shared))),
     }
   }
   const settled = async <T>(act: () => Promise<T>): Promise<T> => {

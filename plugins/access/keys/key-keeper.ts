@@ -7,7 +7,7 @@ import {
   type StoreService,
   settlesWithin,
 } from '#kernel'
-import { pagesOf, RepeatedWork } from '#shared'
+import { pagesOf, RepeatedWork, SerialByKey } from '#shared'
 import type { KeysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { isStoredKey, type StoredKey } from './stored-key.ts'
@@ -45,12 +45,12 @@ export class KeyKeeper {
   readonly #damaged = new Set<string>()
   /** A local store has no other writers: it is read once. */
   readonly #refreshes = new RepeatedWork(async () => {
-    await this.#serially(() => this.#refresh())
+    await this.#serial.run(COLLECTION, () => this.#refresh())
     const { isShared, config } = this.#options
     return this.#held === null || isShared ? config.refreshMs : null
   })
   /** Reads and writes run one after another, so that a read never undoes a later write. */
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #serial = new SerialByKey()
 
   constructor(options: KeyKeeperOptions) {
     this.#options = options
@@ -67,12 +67,12 @@ export class KeyKeeper {
 
   async stop(): Promise<void> {
     await this.#refreshes.stop()
-    await this.#last
+    await this.#serial.run(COLLECTION, async () => undefined)
   }
 
   /** Resolves when every thread accepts the key. @throws too_many_keys, keys_not_loaded, or an error of the store */
   create(key: StoredKey): Promise<void> {
-    return this.#serially(async () => {
+    return this.#serial.run(COLLECTION, async () => {
       const held = this.#known()
       const { maxKeys } = this.#options.config
       if (held.size >= maxKeys) throw keysErrors.too_many_keys(maxKeys)
@@ -89,7 +89,7 @@ export class KeyKeeper {
 
   /** Resolves when every thread rejects the key. @throws key_not_found, keys_not_loaded, or an error of the store */
   revoke(id: string): Promise<void> {
-    return this.#serially(async () => {
+    return this.#serial.run(COLLECTION, async () => {
       const held = this.#known()
       // Another gateway may have created it a moment ago.
       if (!held.has(id) && (await this.#collection.read(GATEWAY_TENANT, id)) === undefined)
@@ -104,12 +104,6 @@ export class KeyKeeper {
   #known(): Map<string, Held> {
     if (this.#held === null) throw keysErrors.keys_not_loaded.with(retryAfter(RETRY_S))
     return this.#held
-  }
-
-  #serially<T>(task: () => Promise<T>): Promise<T> {
-    const run = this.#last.then(task)
-    this.#last = run.catch(() => {})
-    return run
   }
 
   #publish(): Promise<void> {

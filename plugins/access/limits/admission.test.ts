@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { defineValidator, type RequestContext } from '#kernel'
 import { openAdmission } from '../../../test/support/admission-parts.ts'
 import { limitsConfig } from './config.ts'
-import { OwnRate } from './rates/rate-limit.ts'
+import { RateLimit } from './rates/rate-limit.ts'
 
 const NOW_MS = 1_000_000
 
@@ -15,7 +15,7 @@ function open() {
     tenants: { default: { requestsPerMinute: 1 } },
   })
   const bucket = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT))
-  const parts = openAdmission(config, () => NOW_MS, [new OwnRate(bucket, 1, 0)])
+  const parts = openAdmission(config, () => NOW_MS, [new RateLimit(bucket, 1, 0)])
   return { ...parts, allowed: parts.metrics.allowed }
 }
 

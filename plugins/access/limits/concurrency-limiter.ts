@@ -7,8 +7,9 @@ import type { PermitQueue, QueueEntry, WaitOutcome } from './permits/permit-queu
 import type { Reservation } from './rates/tenant-limiter.ts'
 import { tenantOf } from './rates/tenant-name.ts'
 import { PRIORITIES } from './scheduler/scheduler-config.ts'
+import { type EntryOwner, SchedulerEntry } from './scheduler/scheduler-entry.ts'
 import type { ScheduleOutcome, SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
-import type { Preemptible, ScheduledRequest, SchedulerQueue } from './scheduler/scheduler-queue.ts'
+import type { SchedulerQueue } from './scheduler/scheduler-queue.ts'
 import { findPriority, MaxClasses } from './scheduler/scheduler-rules.ts'
 
 export const PRIORITY_HEADERS = ['x-weir-priority', 'x-smg-priority'] as const
@@ -32,7 +33,7 @@ const PREEMPTED_HEADERS: readonly string[] = Object.freeze([
 ])
 
 /** What one request holds from admission to its end: reservation, queue entry, permit, slot. */
-export class AdmissionState implements Preemptible {
+export class AdmissionState implements EntryOwner {
   reservation: Reservation | null = null
   /** Counts the events of a streamed response; null if no token limit applies. */
   eventCounter: EventCounter | null = null
@@ -44,7 +45,9 @@ export class AdmissionState implements Preemptible {
   /** Set while the request waits. */
   queueEntry: QueueEntry | null = null
   hasPermit = false
-  scheduled: ScheduledRequest | null = null
+  scheduled: SchedulerEntry | null = null
+  /** Ends the wait for the scheduler. */
+  endWait: ((outcome: WaitOutcome) => void) | null = null
   isOver = false
   readonly #ctx: RequestContext
 
@@ -56,7 +59,15 @@ export class AdmissionState implements Preemptible {
     return this.#ctx.firstByteAtMs === 0 && !this.#ctx.isDone
   }
 
-  preempt(by: number): void {
+  onAdmitted(): void {
+    this.endWait?.('entered')
+  }
+
+  onTimedOut(): void {
+    this.endWait?.('timed_out')
+  }
+
+  onPreempted(by: number): void {
     this.#ctx.fail(limitsErrors.scheduler_preempted.with({ headers: PREEMPTED_HEADERS }, PRIORITIES[by]))
   }
 }
@@ -101,7 +112,7 @@ export class ConcurrencyLimiter {
   leave(state: AdmissionState): void {
     state.queueEntry?.leave()
     state.queueEntry = null
-    if (state.scheduled !== null) this.#parts.scheduler.end(state.scheduled.entry)
+    if (state.scheduled !== null) this.#parts.scheduler.end(state.scheduled)
     state.scheduled = null
     if (state.hasPermit) this.#parts.permits.release()
     state.hasPermit = false
@@ -128,17 +139,24 @@ export class ConcurrencyLimiter {
     const { scheduler, schedulerMetrics } = this.#parts
     const priority = this.#priorityOf(ctx)
     const { queueSize, queueTimeoutMs } = this.#settings.scheduler.classes[PRIORITIES[priority]]
-    const scheduled = scheduler.enter(priority, state)
-    if (scheduled === null) {
+    const entry = new SchedulerEntry(priority, state)
+    const result = scheduler.enter(entry)
+    if (result === 'full') {
       schedulerMetrics.outcome(priority, 'rejected_queue_full')
       throw limitsErrors.scheduler_queue_full.with(RETRY_SOON, PRIORITIES[priority], queueSize)
     }
-    state.scheduled = scheduled
-    if (scheduled.entry.state === 'running') {
+    state.scheduled = entry
+    if (result === 'admitted') {
       schedulerMetrics.outcome(priority, 'admitted')
       return
     }
-    return this.#wait(state, scheduled, (outcome, waitedMs) => {
+    const { promise, resolve } = Promise.withResolvers<WaitOutcome>()
+    state.endWait = resolve
+    const leave = () => {
+      scheduler.end(entry)
+      resolve('left')
+    }
+    return this.#wait(state, { outcome: promise, leave }, (outcome, waitedMs) => {
       schedulerMetrics.waited(priority, waitedMs)
       schedulerMetrics.outcome(priority, OUTCOMES[outcome])
       if (outcome === 'timed_out')

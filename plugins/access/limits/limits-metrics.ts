@@ -41,15 +41,9 @@ export class LimitsMetrics {
 
 /** Gauges over all threads, read from shared memory. Call on control only. */
 export function declarePermitGauges({ metrics }: Host, use: () => PermitUse): void {
-  const waiting = metrics
-    .gauge({ name: 'weir_limits_queue_depth', help: 'Requests in the queue of the concurrency limit.' })
-    .labels()
-  const inUse = metrics
-    .gauge({
-      name: 'weir_limits_concurrency_used',
-      help: 'Permits of the concurrency limit in use.',
-    })
-    .labels()
+  const gauge = (name: string, help: string) => metrics.gauge({ name, help }).labels()
+  const waiting = gauge('weir_limits_queue_depth', 'Requests in the queue of the concurrency limit.')
+  const inUse = gauge('weir_limits_concurrency_used', 'Permits of the concurrency limit in use.')
   metrics.onCollect(() => {
     const now = use()
     waiting.value = now.waiting

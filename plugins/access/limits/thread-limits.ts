@@ -18,9 +18,8 @@ import { isLimiting } from './limits-settings.ts'
 import { PermitQueue } from './permits/permit-queue.ts'
 import { SharedPermits } from './permits/shared-permits.ts'
 import { BucketTable } from './rates/bucket-table.ts'
-import { OwnRate, type RateLimit, SharedRate } from './rates/rate-limit.ts'
+import { RateLimit } from './rates/rate-limit.ts'
 import { TenantLimiter } from './rates/tenant-limiter.ts'
-import { tokensLeft } from './rates/token-bucket.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { PRIORITIES } from './scheduler/scheduler-config.ts'
 import { declareSchedulerGauges, SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
@@ -167,30 +166,28 @@ export class ThreadLimits {
     const { globalPerSecond, isShared } = this.#sharing
     const allowance = this.#allowance
     const rates: RateLimit[] = []
-    if (requestsPerSecond > 0)
-      rates.push(
-        allowance !== null && isShared
-          ? new SharedRate(allowance, this.#rate, RATE_BUCKET, requestsPerSecond)
-          : new OwnRate(this.#rate, requestsPerSecond, burst),
-      )
+    if (requestsPerSecond > 0) {
+      const sharing = allowance !== null && isShared ? { allowance, name: RATE_BUCKET } : null
+      rates.push(new RateLimit(this.#rate, requestsPerSecond, burst, sharing))
+    }
     // Last: what other limits refuse takes nothing from the other gateways.
     if (allowance !== null && globalPerSecond !== null)
-      rates.push(new SharedRate(allowance, this.#globalRate, GLOBAL_BUCKET, globalPerSecond))
+      rates.push(new RateLimit(this.#globalRate, globalPerSecond, 0, { allowance, name: GLOBAL_BUCKET }))
     return rates
   }
 
   async #rateLeft(nowNs: bigint): Promise<number | null> {
-    const [rate] = this.#rates
-    if (rate instanceof OwnRate) return tokensLeft(Atomics.load(this.#rate, 0), rate.size, nowNs)
-    if (!(rate instanceof SharedRate)) return null
-    return (await this.#tokensLeft([rate.bucket.facts]))?.[0] ?? null
+    const rate = this.#rates.at(0)
+    if (rate === undefined) return null
+    if (rate.shared === null) return rate.left(nowNs)
+    return (await this.#tokensLeft([rate.shared.facts]))?.[0] ?? null
   }
 
   async #showTenant(tenant: string, model: string | null, nowNs: bigint): Promise<unknown> {
     const shown = this.#tenants.show(tenant, model, nowNs)
     const buckets = shown.flatMap(({ shared }) => (shared === null ? [] : [shared]))
     const left = buckets.length === 0 ? null : await this.#tokensLeft(buckets)
-    return shown.map(({ state }, at) => (left === null ? state : { ...state, left: left[at] }))
+    return shown.map(({ shared: _, ...state }, at) => ({ ...state, left: left?.[at] ?? state.left }))
   }
 
   async #tokensLeft(buckets: readonly BucketFacts[]): Promise<readonly number[] | null> {

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import { type CounterChange, settlesWithin } from '#kernel'
 import { CoalescedWork, uuidV7 } from '#shared'
-import { type BudgetUse, DAY_MS } from './usage-record.ts'
+import { addUse, type BudgetUse, DAY_MS } from './usage-record.ts'
 
 /** Longest wait of a request for the engine; then the last known totals count. */
 const ENGINE_WAIT_MS = 250
@@ -17,9 +17,7 @@ const MAX_KNOWN = 10_000
 const KEEP_MS = 7 * DAY_MS
 
 /** Usage that the engine has not confirmed. */
-interface Added {
-  tokens: number
-  costNano: number
+interface Added extends BudgetUse {
   readonly keepMs: number
 }
 
@@ -58,7 +56,7 @@ export class BudgetCounters {
     const keepMs = Math.max(0, endsAtMs - Date.now()) + KEEP_MS
     const before = this.#pending.get(name)
     if (before === undefined) this.#pending.set(name, { tokens, costNano, keepMs })
-    else addTo(before, { tokens, costNano })
+    else addUse(before, { tokens, costNano })
     void this.#sending.run()
   }
 
@@ -72,7 +70,7 @@ export class BudgetCounters {
     return names.map((name) => {
       const total = { ...(this.#known.get(name) ?? { tokens: 0, costNano: 0 }) }
       for (const added of [this.#unsure?.added.get(name), this.#pending.get(name)])
-        if (added !== undefined) addTo(total, added)
+        if (added !== undefined) addUse(total, added)
       return total
     })
   }
@@ -132,11 +130,6 @@ export class BudgetCounters {
 /** Names of tenants and keys may be long. */
 function nameOf(budget: string): string {
   return `budget:${hash('sha256', budget, 'hex').slice(0, 32)}`
-}
-
-function addTo(to: { tokens: number; costNano: number }, { tokens, costNano }: BudgetUse): void {
-  to.tokens += tokens
-  to.costNano += costNano
 }
 
 function toChanges(name: string, added: Added | undefined): CounterChange[] {

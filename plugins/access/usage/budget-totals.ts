@@ -5,19 +5,25 @@ import type { BudgetCounters } from './budget-counters.ts'
 import { type BudgetState, budgetsOf } from './budgets.ts'
 import type { Budget } from './config.ts'
 import type { Ledger } from './ledger.ts'
-import { dayOf, idsOfDays, NANO, type StoredUsageRow, type UsageRow } from './usage-record.ts'
+import {
+  addUse,
+  type BudgetUse,
+  dayOf,
+  idsOfDays,
+  NANO,
+  type StoredUsageRow,
+  type UsageRow,
+} from './usage-record.ts'
 
 /** With a store that several gateways share, totals are read again after this time. */
 const SHARED_FRESH_MS = 5_000
 const MAX_KNOWN = 10_000
 
-interface Total {
+interface Total extends BudgetUse {
   readonly tenant: string
   /** Null for all keys of the tenant. */
   readonly key: string | null
   readonly firstDay: string
-  tokens: number
-  costNano: number
   readonly readAtMs: number
 }
 
@@ -68,9 +74,8 @@ export class BudgetTotals {
     if (this.#counters === null) return
     for (const row of rows)
       for (const budget of budgetsOf(this.budgets, row.tenant, row.key)) {
-        const used = { tokens: row.input + row.output, costNano: row.costNano }
         const firstDay = budget.period === 'day' ? row.day : firstOfMonth(row.day)
-        this.#counters.add(counterOf(row.tenant, budget, firstDay), used, endOf(budget.period))
+        this.#counters.add(counterOf(row.tenant, budget, firstDay), useOf(row), endOf(budget.period))
       }
   }
 
@@ -113,8 +118,11 @@ function nameOf(tenant: string, key: string | null, period: Budget['period']): s
 function addTo(total: Total, row: UsageRow): void {
   const isOfKey = total.key === null || total.key === row.key
   if (row.tenant !== total.tenant || !isOfKey || row.day < total.firstDay) return
-  total.tokens += row.input + row.output
-  total.costNano += row.costNano
+  addUse(total, useOf(row))
+}
+
+function useOf({ input, output, costNano }: UsageRow): BudgetUse {
+  return { tokens: input + output, costNano }
 }
 
 function firstDayOf(period: Budget['period']): string {

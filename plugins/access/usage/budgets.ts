@@ -6,7 +6,7 @@ import { type RequestContext, type RequestSlot, retryAfter, tenantOf } from '#ke
 import type { Budget } from './config.ts'
 import { usageErrors } from './errors.ts'
 import type { UsageMeter } from './usage-meter.ts'
-import { type BudgetUse, NANO } from './usage-record.ts'
+import { addUse, type BudgetUse, NANO } from './usage-record.ts'
 
 /** State of control that may be used without asking again. */
 const FRESH_MS = 1_000
@@ -28,12 +28,10 @@ export interface BudgetState {
   readonly endsAtMs: number
 }
 
-interface Known {
+interface Known extends BudgetUse {
   states: readonly BudgetState[]
+  /** `tokens` and `costNano` were used on this thread since then. */
   readAtMs: number
-  /** Used on this thread since then. */
-  tokens: number
-  costNano: number
   /** Expected tokens of running requests. */
   reserved: number
   reading: Promise<void> | null
@@ -79,9 +77,7 @@ export class Budgets {
   /** @param used null for a request that used nothing */
   settle({ known, tokens }: Reservation, used: BudgetUse | null): void {
     known.reserved -= tokens
-    if (used === null) return
-    known.tokens += used.tokens
-    known.costNano += used.costNano
+    if (used !== null) addUse(known, used)
   }
 
   /** Replaces the usage of a settled reservation. */

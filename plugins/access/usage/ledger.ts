@@ -3,6 +3,7 @@
  * Usage that arrives while a write runs forms the next one. Each write is atomic and numbered, so that a write of unknown
  * outcome is repeated only if it did not happen.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Change,
   type Collection,
@@ -71,8 +72,7 @@ export class Ledger {
   #waiting = Promise.withResolvers<void>()
   #number = 0
   #running: Promise<void> | null = null
-  #retry: { timer: NodeJS.Timeout; resume: () => void } | null = null
-  #isStopping = false
+  readonly #stopping = new AbortController()
 
   constructor(store: StoreService, options: LedgerOptions, log: Logger) {
     this.#store = store
@@ -110,11 +110,7 @@ export class Ledger {
 
   /** Stores what is pending; gives up at the first failure. */
   async stop(): Promise<void> {
-    this.#isStopping = true
-    if (this.#retry !== null) {
-      clearTimeout(this.#retry.timer)
-      this.#retry.resume()
-    }
+    this.#stopping.abort()
     await this.#running
   }
 
@@ -160,17 +156,11 @@ export class Ledger {
         const error = usageErrors.usage_not_recorded.with({ cause: err })
         group.waiting.reject(error)
         for (const { reject } of this.#readings.splice(0)) reject(error)
-        if (this.#isStopping) return
-        await this.#pause()
+        const { signal } = this.#stopping
+        if (signal.aborted) return
+        await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined)
       }
     }
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, RETRY_MS)
-      this.#retry = { timer, resume: resolve }
-    })
   }
 
   /** @param isRepeated the outcome of an earlier attempt is unknown */

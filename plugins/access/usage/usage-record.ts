@@ -14,8 +14,13 @@ export interface UsageAmount {
 
 /** What counts against a budget. */
 export interface BudgetUse {
-  readonly tokens: number
-  readonly costNano: number
+  tokens: number
+  costNano: number
+}
+
+export function addUse(to: BudgetUse, { tokens, costNano }: Readonly<BudgetUse>): void {
+  to.tokens += tokens
+  to.costNano += costNano
 }
 
 export interface UsageRow extends UsageAmount {
@@ -34,17 +39,14 @@ export const NANO = 1_000_000_000
 /** In no name: model labels and key ids have no control characters. */
 const SEPARATOR = '\u001f'
 
+const AMOUNTS = ['requests', 'input', 'output', 'cached', 'reasoning', 'costNano'] as const
+
 export function noUsage(): UsageAmount {
   return { requests: 0, input: 0, output: 0, cached: 0, reasoning: 0, costNano: 0 }
 }
 
 export function addUsage(to: UsageAmount, from: UsageAmount): void {
-  to.requests += from.requests
-  to.input += from.input
-  to.output += from.output
-  to.cached += from.cached
-  to.reasoning += from.reasoning
-  to.costNano += from.costNano
+  for (const name of AMOUNTS) to[name] += from[name]
 }
 
 /** Ids sort by day. */
@@ -58,11 +60,10 @@ export function idsOfDays(from: string, to: string): { from: string; to: string 
 }
 
 export function isUsageRow(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const { day, key, model, requests, input, output, cached, reasoning, costNano } = value
   return (
-    [day, key, model].every((name) => typeof name === 'string') &&
-    [requests, input, output, cached, reasoning, costNano].every((count) => typeof count === 'number')
+    isObject(value) &&
+    ['day', 'key', 'model'].every((name) => typeof value[name] === 'string') &&
+    AMOUNTS.every((name) => typeof value[name] === 'number')
   )
 }
 

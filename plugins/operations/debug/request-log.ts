@@ -1,5 +1,7 @@
 /** The last requests of all threads: sent to control in batches, and kept there, bounded by number and age. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '#kernel'
+import { CoalescedWork } from '#shared'
 import type { RequestView } from './wire.ts'
 
 /** Maximum delay of a record, in milliseconds. */
@@ -75,10 +77,10 @@ export class RequestLog {
 /** Sends records to control in batches instead of one message per request. */
 export class RecordSender {
   #waiting: RequestView[] = []
-  #isScheduled = false
   #dropped = 0
   readonly #send: (views: readonly RequestView[]) => Promise<void>
   readonly #log: Logger
+  readonly #sending = new CoalescedWork(() => this.#flush())
 
   constructor(send: (views: readonly RequestView[]) => Promise<void>, log: Logger) {
     this.#send = send
@@ -91,16 +93,13 @@ export class RecordSender {
       return
     }
     this.#waiting.push(view)
-    if (!this.#isScheduled) this.#schedule()
-  }
-
-  #schedule(): void {
-    this.#isScheduled = true
-    setTimeout(() => void this.#flush(), FLUSH_MS).unref()
+    void this.#sending.run()
   }
 
   async #flush(): Promise<void> {
+    await sleep(FLUSH_MS, undefined, { ref: false })
     const views = this.#waiting
+    if (views.length === 0) return
     this.#waiting = []
     try {
       await this.#send(views)
@@ -110,7 +109,5 @@ export class RecordSender {
     if (this.#dropped > 0)
       this.#log.warn({ dropped: this.#dropped }, 'debug records dropped: too many pending')
     this.#dropped = 0
-    this.#isScheduled = false
-    if (this.#waiting.length > 0) this.#schedule()
   }
 }

@@ -16,14 +16,14 @@ interface BreakerSource extends Pick<WorkerBalance, 'breakerState' | 'breakerRun
   readonly workers: readonly BreakerWorker[]
 }
 
-/** Series of one worker on this thread, created when first counted. */
+/** Outcomes of one worker on this thread; created when first counted. */
 interface Series {
   readonly worker: BreakerWorker
   success: CounterHandle | null
   failure: CounterHandle | null
-  /** Label values of the counted transitions. */
-  readonly transitions: Map<string, readonly [from: BreakerState, to: BreakerState]>
 }
+
+const STATES = Object.keys(BREAKER_STATE_CODE)
 
 /** Declares the breaker metrics of one thread. */
 export class BreakerMetrics {
@@ -55,7 +55,7 @@ export class BreakerMetrics {
       this.#bySlot[slot] = undefined
     }
     for (const worker of workers) {
-      this.#bySlot[worker.slot] ??= { worker, success: null, failure: null, transitions: new Map() }
+      this.#bySlot[worker.slot] ??= { worker, success: null, failure: null }
     }
   }
 
@@ -74,10 +74,7 @@ export class BreakerMetrics {
   }
 
   onTransition(worker: BreakerWorker, from: BreakerState, to: BreakerState): void {
-    const series = this.#seriesOf(worker)
-    if (series === undefined) return
-    series.transitions.set(`${from} ${to}`, [from, to])
-    this.#transitions.labels(series.worker.url, from, to).inc()
+    if (this.#seriesOf(worker) !== undefined) this.#transitions.labels(worker.url, from, to).inc()
   }
 
   /** Sets the gauges at each scrape. Call on control only, because gauges of several threads are added up. */
@@ -111,9 +108,8 @@ export class BreakerMetrics {
     return series?.worker.id === id ? series : undefined
   }
 
-  #drop({ worker: { url }, success, failure, transitions }: Series): void {
-    if (success !== null) this.#outcomes.remove(url, 'success')
-    if (failure !== null) this.#outcomes.remove(url, 'failure')
-    for (const [from, to] of transitions.values()) this.#transitions.remove(url, from, to)
+  #drop({ worker: { url } }: Series): void {
+    for (const outcome of ['success', 'failure']) this.#outcomes.remove(url, outcome)
+    for (const from of STATES) for (const to of STATES) this.#transitions.remove(url, from, to)
   }
 }

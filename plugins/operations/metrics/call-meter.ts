@@ -31,7 +31,7 @@ export class CallMeter implements CallWatch {
     this.#kind = kind
     this.#routed = routed
     this.#startedAtMs = startedAtMs
-    routed.onRequest()
+    routed.requests.value += 1
   }
 
   /** The worker's status line and headers have arrived. */
@@ -48,21 +48,23 @@ export class CallMeter implements CallWatch {
 
   used(ctx: RequestContext, worker: WorkerEntry, usage: TokenUsage): void {
     this.#outputTokens += usage.output
-    this.#routed.onTokens(usage)
+    this.#routed.tokens.add(usage)
     this.#metrics.usage.onUsage(tenantOf(ctx), worker.url, usage)
   }
 
   /** @param status of the response to the client; 0 if the client disconnected first */
   done(ctx: RequestContext, status: number): void {
+    const routed = this.#routed
     const nowMs = performance.now()
     const firstByteAtMs = ctx.firstByteAtMs === 0 ? nowMs : ctx.firstByteAtMs
     if (status !== 0 && status < 400) {
-      this.#routed.onFirstToken((firstByteAtMs - ctx.startedAtMs) / 1000)
-      this.#routed.onGenerated((nowMs - firstByteAtMs) / 1000)
+      routed.firstToken.observe((firstByteAtMs - ctx.startedAtMs) / 1000)
+      routed.generation?.observe((nowMs - firstByteAtMs) / 1000)
       // A request may have several calls; this one is measured from its own start.
       const beganAtMs = Math.max(ctx.firstByteAtMs, this.#answeredAtMs)
-      if (this.#outputTokens > 1) this.#routed.onPace((nowMs - beganAtMs) / 1000 / (this.#outputTokens - 1))
+      if (this.#outputTokens > 1) routed.pace?.observe((nowMs - beganAtMs) / 1000 / (this.#outputTokens - 1))
     }
-    this.#routed.onDone((nowMs - this.#startedAtMs) / 1000, status >= 400 ? routerErrorType(status) : null)
+    routed.duration.observe((nowMs - this.#startedAtMs) / 1000)
+    if (status >= 400) routed.countError(routerErrorType(status))
   }
 }

@@ -18,58 +18,64 @@ const KNOWN_METHODS = new Set([
 ])
 
 /** Maximum distinct error codes; further ones are counted as `other`. */
-const MAX_ERROR_CODES = 200
+export const MAX_ERROR_CODES = 200
 
-/** Metric families that all routes share. */
-interface SharedFamilies {
-  readonly responses: MetricFamily<CounterHandle>
-  readonly active: GaugeHandle
-  readonly errorCodes: LabelLimit
+/** Responses with one first label, by status and error code. */
+export class ResponseCounters {
+  readonly #family: MetricFamily<CounterHandle>
+  readonly #label: string
+  readonly #errorCodes: LabelLimit
+  /** Those without an error code. */
+  readonly #byStatus = new Map<number, CounterHandle>()
+
+  constructor(family: MetricFamily<CounterHandle>, label: string, errorCodes: LabelLimit) {
+    this.#family = family
+    this.#label = label
+    this.#errorCodes = errorCodes
+  }
+
+  count(status: number, errorCode: string | null): void {
+    if (errorCode !== null) {
+      this.#family.labels(this.#label, String(status), this.#errorCodes.admit(errorCode)).value += 1
+      return
+    }
+    let responses = this.#byStatus.get(status)
+    if (responses === undefined) {
+      responses = this.#family.labels(this.#label, String(status), '')
+      this.#byStatus.set(status, responses)
+    }
+    responses.value += 1
+  }
 }
 
 /** The request metrics of one route; two calls per request. */
-export class RouteMetrics implements RouteWatch {
-  readonly #path: string
+class RouteMetrics implements RouteWatch {
   readonly #requests: CounterHandle
   readonly #duration: HistogramHandle
-  readonly #shared: SharedFamilies
-  /** Responses without an error code, by status. */
-  readonly #plain = new Map<number, CounterHandle>()
+  readonly #active: GaugeHandle
+  readonly #responses: ResponseCounters
 
-  constructor(path: string, requests: CounterHandle, duration: HistogramHandle, shared: SharedFamilies) {
-    this.#path = path
+  constructor(
+    requests: CounterHandle,
+    duration: HistogramHandle,
+    active: GaugeHandle,
+    responses: ResponseCounters,
+  ) {
     this.#requests = requests
     this.#duration = duration
-    this.#shared = shared
+    this.#active = active
+    this.#responses = responses
   }
 
-  /** A request of this route arrived. Each call must be followed by exactly one `onDone`. */
   onRequest(): void {
     this.#requests.value += 1
-    this.#shared.active.value += 1
+    this.#active.value += 1
   }
 
-  /**
-   * The response has ended or was aborted.
-   *
-   * @param status as sent; 0 if the client disconnected before
-   * @param errorCode code of the error response, or null
-   * @param durationSeconds from arrival to the last byte of the response
-   */
   onDone(status: number, errorCode: string | null, durationSeconds: number): void {
-    this.#shared.active.value -= 1
+    this.#active.value -= 1
     this.#duration.observe(durationSeconds)
-    const responses = errorCode === null ? this.#plain.get(status) : undefined
-    if (responses !== undefined) responses.value += 1
-    else this.#responses(status, errorCode).value += 1
-  }
-
-  #responses(status: number, errorCode: string | null): CounterHandle {
-    const { responses, errorCodes } = this.#shared
-    if (errorCode !== null) return responses.labels(this.#path, String(status), errorCodes.admit(errorCode))
-    const child = responses.labels(this.#path, String(status), '')
-    this.#plain.set(status, child)
-    return child
+    this.#responses.count(status, errorCode)
   }
 }
 
@@ -77,7 +83,9 @@ export class RouteMetrics implements RouteWatch {
 export class HttpMetrics {
   readonly #requests: MetricFamily<CounterHandle>
   readonly #duration: MetricFamily<HistogramHandle>
-  readonly #shared: SharedFamilies
+  readonly #responses: MetricFamily<CounterHandle>
+  readonly #active: GaugeHandle
+  readonly #errorCodes = new LabelLimit(MAX_ERROR_CODES)
   readonly #routes = new Map<string, RouteMetrics>()
 
   constructor(metrics: Metrics) {
@@ -91,15 +99,14 @@ export class HttpMetrics {
       help: 'Time from the arrival of a request to the last byte of its response.',
       labels: ['method', 'path'],
     })
-    this.#shared = {
-      responses: metrics.counter({
-        name: 'weir_http_responses_total',
-        help: 'Responses; status 0 means that the client disconnected before a status was sent.',
-        labels: ['path', 'status_code', 'error_code'],
-      }),
-      active: metrics.gauge({ name: 'weir_http_connections_active', help: 'Requests in progress.' }).labels(),
-      errorCodes: new LabelLimit(MAX_ERROR_CODES),
-    }
+    this.#responses = metrics.counter({
+      name: 'weir_http_responses_total',
+      help: 'Responses; status 0 means that the client disconnected before a status was sent.',
+      labels: ['path', 'status_code', 'error_code'],
+    })
+    this.#active = metrics
+      .gauge({ name: 'weir_http_connections_active', help: 'Requests in progress.' })
+      .labels()
   }
 
   /**
@@ -115,10 +122,10 @@ export class HttpMetrics {
     const known = this.#routes.get(key)
     if (known !== undefined) return known
     const route = new RouteMetrics(
-      pathLabel,
       this.#requests.labels(methodLabel, pathLabel),
       this.#duration.labels(methodLabel, pathLabel),
-      this.#shared,
+      this.#active,
+      new ResponseCounters(this.#responses, pathLabel, this.#errorCodes),
     )
     this.#routes.set(key, route)
     return route

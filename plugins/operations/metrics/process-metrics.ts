@@ -120,23 +120,16 @@ export function declareProcessMetrics(metrics: Metrics): void {
       labels: ['version', 'node_version'],
     })
     .labels(readVersion(), process.versions.node).value = 1
-  const resident = metrics
-    .gauge({ name: 'weir_process_resident_memory_bytes', help: 'Resident memory of the process.' })
-    .labels()
-  const descriptors = metrics
-    .gauge({ name: 'weir_process_open_fds', help: 'Open file descriptors.' })
-    .labels()
-  const limit = metrics
-    .gauge({ name: 'weir_process_max_fds', help: 'Maximum number of open file descriptors (ulimit -n).' })
-    .labels()
+  const gauge = (name: string, help: string) => metrics.gauge({ name, help }).labels()
+  const resident = gauge('weir_process_resident_memory_bytes', 'Resident memory of the process.')
+  const descriptors = gauge('weir_process_open_fds', 'Open file descriptors.')
+  const limit = gauge('weir_process_max_fds', 'Maximum number of open file descriptors (ulimit -n).')
+  const uptime = gauge('weir_process_uptime_seconds', 'Time since the process started.')
   const cpu = metrics
     .counter({
       name: 'weir_process_cpu_seconds_total',
       help: 'User and system CPU time of the process.',
     })
-    .labels()
-  const uptime = metrics
-    .gauge({ name: 'weir_process_uptime_seconds', help: 'Time since the process started.' })
     .labels()
   metrics.onCollect(() => {
     const { user, system } = process.cpuUsage()

@@ -75,14 +75,15 @@ test('routed requests count by kind, model, endpoint and streaming', () => {
   const router = new RouterMetrics(metrics, modelLabelLimit())
   const routed = router.forRequest(routerKinds('http').regular, 'llama', 'chat', true)
   expect(router.forRequest(routerKinds('http').regular, 'llama', 'chat', true)).toBe(routed)
-  routed.onRequest()
-  routed.onFirstToken(0.25)
-  routed.onGenerated(1.5)
-  routed.onDone(2, null)
+  routed.requests.inc()
+  routed.firstToken.observe(0.25)
+  routed.generation?.observe(1.5)
+  routed.duration.observe(2)
   const other = router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', false)
-  other.onRequest()
-  other.onGenerated(1)
-  other.onDone(1, 'timeout')
+  other.requests.inc()
+  other.generation?.observe(1)
+  other.duration.observe(1)
+  other.countError('timeout')
   expect(values(metrics, 'weir_router_requests_total')).toEqual([
     'http,regular,http,llama,chat,true 1',
     'grpc,regular,grpc,llama,chat,false 1',
@@ -102,10 +103,10 @@ test('tokens count by direction, and streams by time per output token', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   const routed = router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', true)
-  routed.onTokens({ input: 7, output: 3, cached: 0, reasoning: 0 })
-  routed.onTokens({ input: 1, output: 2, cached: 1, reasoning: 1 })
-  routed.onPace(0.25)
-  router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', false).onPace(9)
+  routed.tokens.add({ input: 7, output: 3, cached: 0, reasoning: 0 })
+  routed.tokens.add({ input: 1, output: 2, cached: 1, reasoning: 1 })
+  routed.pace?.observe(0.25)
+  router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', false).pace?.observe(9)
   expect(values(metrics, 'weir_router_tokens_total')).toEqual([
     'grpc,regular,llama,chat,input 8',
     'grpc,regular,llama,chat,output 5',
@@ -147,9 +148,9 @@ test('models beyond the first thousand share the label other', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   for (let index = 0; index < 1_500; index += 1) {
-    router.forRequest(routerKinds('http').regular, `model-${index}`, 'chat', false).onRequest()
+    router.forRequest(routerKinds('http').regular, `model-${index}`, 'chat', false).requests.inc()
   }
-  router.forRequest(routerKinds('http').regular, 'other', 'chat', false).onRequest()
+  router.forRequest(routerKinds('http').regular, 'other', 'chat', false).requests.inc()
   const counted = values(metrics, 'weir_router_requests_total')
   expect(counted).toHaveLength(1_001)
   expect(counted).toContain('http,regular,http,other,chat,false 501')

@@ -1,10 +1,10 @@
 /** @hot Metrics of routed requests by model and endpoint; one lookup per request. */
-import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, TokenUsage } from '#kernel'
+import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '#kernel'
 import { LabelLimit, OTHER } from '#shared'
+import { MAX_ERROR_CODES, ResponseCounters } from './http-metrics.ts'
 import { TokenCounters } from './usage-metrics.ts'
 
-/** Maximum distinct error codes of upstream responses; further ones are counted as `other`. */
-const MAX_ERROR_CODES = 200
+const NONE: readonly RoutedMetrics[] = []
 
 /** Three routing labels that belong together. Compared by identity, see `routerKinds`. */
 export interface RouterKind {
@@ -57,18 +57,22 @@ export function routerErrorType(status: number): RouterErrorType {
   return 'internal_error'
 }
 
-/** The routing metrics of one kind, model, endpoint and streaming flag. */
+/** The series of one kind, model, endpoint and streaming flag. */
 export class RoutedMetrics {
   readonly kind: RouterKind
   readonly endpoint: string
   readonly streaming: boolean
-  readonly #requests: CounterHandle
-  readonly #duration: HistogramHandle
-  readonly #firstToken: HistogramHandle
-  /** Null for responses that are not streamed. */
-  readonly #generation: HistogramHandle | null
-  readonly #pace: HistogramHandle | null
-  readonly #tokens: TokenCounters
+  /** Client requests, not attempts. */
+  readonly requests: CounterHandle
+  /** From the start of routing to the end of the response. */
+  readonly duration: HistogramHandle
+  /** From arrival to the first body byte of the upstream response. */
+  readonly firstToken: HistogramHandle
+  /** From the first to the last body byte; null for responses that are not streamed, as the next. */
+  readonly generation: HistogramHandle | null
+  /** Time per token after the first. */
+  readonly pace: HistogramHandle | null
+  readonly tokens: TokenCounters
   readonly #families: Families
   readonly #model: string
 
@@ -79,65 +83,20 @@ export class RoutedMetrics {
     this.#families = families
     this.#model = model
     const { routerType, backendType, connectionMode } = kind
-    this.#requests = families.requests.labels(
-      routerType,
-      backendType,
-      connectionMode,
-      model,
-      endpoint,
-      String(streaming),
-    )
-    this.#duration = families.duration.labels(routerType, backendType, connectionMode, model, endpoint)
-    this.#firstToken = families.firstToken.labels(routerType, backendType, model, endpoint)
-    const { generation, pace, tokens } = families
-    this.#generation = streaming ? generation.labels(routerType, backendType, model, endpoint) : null
-    this.#pace = streaming ? pace.labels(routerType, backendType, model, endpoint) : null
-    this.#tokens = new TokenCounters(tokens, routerType, backendType, model, endpoint)
+    const route = [routerType, backendType, connectionMode, model, endpoint]
+    const answer = [routerType, backendType, model, endpoint]
+    this.requests = families.requests.labels(...route, String(streaming))
+    this.duration = families.duration.labels(...route)
+    this.firstToken = families.firstToken.labels(...answer)
+    this.generation = streaming ? families.generation.labels(...answer) : null
+    this.pace = streaming ? families.pace.labels(...answer) : null
+    this.tokens = new TokenCounters(families.tokens, ...answer)
   }
 
-  /** A request without a worker; not in the duration histogram, which its short duration would distort. */
-  onRefused(errorType: RouterErrorType): void {
-    this.#requests.value += 1
-    this.#errors(errorType).value += 1
-  }
-
-  /** Called once per client request, not per attempt. */
-  onRequest(): void {
-    this.#requests.value += 1
-  }
-
-  /** @param seconds from arrival to the first body byte of the upstream response */
-  onFirstToken(seconds: number): void {
-    this.#firstToken.observe(seconds)
-  }
-
-  /** @param seconds from the first to the last body byte; recorded for streamed responses */
-  onGenerated(seconds: number): void {
-    this.#generation?.observe(seconds)
-  }
-
-  /** @param secondsPerToken after the first token; recorded for streamed responses */
-  onPace(secondsPerToken: number): void {
-    this.#pace?.observe(secondsPerToken)
-  }
-
-  onTokens(usage: TokenUsage): void {
-    this.#tokens.add(usage)
-  }
-
-  /**
-   * @param durationSeconds from the start of routing to the end of the response
-   * @param errorType null if the request succeeded
-   */
-  onDone(durationSeconds: number, errorType: RouterErrorType | null): void {
-    this.#duration.observe(durationSeconds)
-    if (errorType !== null) this.#errors(errorType).value += 1
-  }
-
-  #errors(errorType: RouterErrorType): CounterHandle {
+  countError(errorType: RouterErrorType): void {
     const { routerType, backendType, connectionMode } = this.kind
     const { errors } = this.#families
-    return errors.labels(routerType, backendType, connectionMode, this.#model, this.endpoint, errorType)
+    errors.labels(routerType, backendType, connectionMode, this.#model, this.endpoint, errorType).value += 1
   }
 }
 
@@ -159,8 +118,8 @@ export class RouterMetrics {
   readonly #models: LabelLimit
   /** Few entries per model, so that searching a list is faster than building a joined key. */
   readonly #byModel = new Map<string, RoutedMetrics[]>()
-  /** Upstream responses without an error code, by router type and status. */
-  readonly #plainUpstream = new Map<string, Map<number, CounterHandle>>()
+  /** Upstream responses by router type. */
+  readonly #responses = new Map<string, ResponseCounters>()
 
   /** @param models shared by all metrics with a `model` label, see `modelLabelLimit` */
   constructor(metrics: Metrics, models: LabelLimit) {
@@ -180,12 +139,9 @@ export class RouterMetrics {
    * @param endpoint short label of the route, such as `chat`
    */
   forRequest(kind: RouterKind, model: string, endpoint: string, streaming: boolean): RoutedMetrics {
-    const known = this.#byModel.get(model)
-    if (known === undefined) return this.#add(kind, model, endpoint, streaming)
-    for (const routed of known) {
+    for (const routed of this.#byModel.get(model) ?? NONE)
       if (routed.endpoint === endpoint && routed.streaming === streaming && routed.kind === kind)
         return routed
-    }
     return this.#add(kind, model, endpoint, streaming)
   }
 
@@ -196,30 +152,22 @@ export class RouterMetrics {
    * @param errorCode reason such as `connect_failed` if there was no usable response, else null
    */
   onUpstreamResponse(kind: RouterKind, status: number, errorCode: string | null): void {
-    const plain = errorCode === null ? this.#plainUpstream.get(kind.routerType)?.get(status) : undefined
-    if (plain !== undefined) plain.value += 1
-    else this.#upstreamChild(kind.routerType, status, errorCode).value += 1
+    let responses = this.#responses.get(kind.routerType)
+    if (responses === undefined) {
+      responses = new ResponseCounters(this.#upstream, kind.routerType, this.#errorCodes)
+      this.#responses.set(kind.routerType, responses)
+    }
+    responses.count(status, errorCode)
   }
 
   #add(kind: RouterKind, model: string, endpoint: string, streaming: boolean): RoutedMetrics {
     const label = this.#models.admit(model)
     if (label !== model) return this.forRequest(kind, OTHER, endpoint, streaming)
     const routed = new RoutedMetrics(this.#families, kind, model, endpoint, streaming)
-    const known = this.#byModel.get(model)
-    if (known === undefined) this.#byModel.set(model, [routed])
-    else known.push(routed)
+    const known = this.#byModel.get(model) ?? []
+    known.push(routed)
+    this.#byModel.set(model, known)
     return routed
-  }
-
-  #upstreamChild(routerType: string, status: number, errorCode: string | null): CounterHandle {
-    if (errorCode !== null) {
-      return this.#upstream.labels(routerType, String(status), this.#errorCodes.admit(errorCode))
-    }
-    const child = this.#upstream.labels(routerType, String(status), '')
-    const byStatus = this.#plainUpstream.get(routerType) ?? new Map<number, CounterHandle>()
-    byStatus.set(status, child)
-    this.#plainUpstream.set(routerType, byStatus)
-    return child
   }
 }
 

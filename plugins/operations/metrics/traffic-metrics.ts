@@ -118,7 +118,9 @@ export class TrafficMetrics implements TrafficWatch {
     const kind = code === 'server_selection_failed' ? UNROUTED.pair : UNROUTED.regular
     const isKnown = !UNKNOWN_MODEL_CODES.has(code)
     const routed = this.#calls.router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
-    routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
+    // Not in the duration histogram, which its short duration would distort.
+    routed.requests.value += 1
+    routed.countError(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
   }
 
   /** @param attempt number of the attempt, at least 2 */

@@ -28,6 +28,8 @@ interface Selection extends SelectedWorker {
   readonly count: CounterHandle
 }
 
+const NONE: readonly Selection[] = []
+
 /** Declares the worker metrics of one thread. */
 export class WorkerMetrics {
   readonly #metrics: Metrics
@@ -125,17 +127,14 @@ export class WorkerMetrics {
    * @param policy name of the policy, or `hook` if a hook picked
    */
   onSelection(worker: SelectedWorker, model: string, policy: string): void {
-    const known = this.#byModel.get(model)
-    if (known !== undefined) {
-      for (const selection of known) {
-        if (
-          selection.policy === policy &&
-          selection.workerType === worker.workerType &&
-          selection.connectionMode === worker.connectionMode
-        ) {
-          selection.count.value += 1
-          return
-        }
+    for (const selection of this.#byModel.get(model) ?? NONE) {
+      if (
+        selection.policy === policy &&
+        selection.workerType === worker.workerType &&
+        selection.connectionMode === worker.connectionMode
+      ) {
+        selection.count.value += 1
+        return
       }
     }
     this.#addSelection(worker, model, policy)
@@ -149,10 +148,9 @@ export class WorkerMetrics {
     const { workerType, connectionMode } = worker
     const count = this.#selections.labels(workerType, connectionMode, model, policy)
     count.value += 1
-    const selection = { workerType, connectionMode, policy, count }
-    const known = this.#byModel.get(model)
-    if (known === undefined) this.#byModel.set(model, [selection])
-    else known.push(selection)
+    const known = this.#byModel.get(model) ?? []
+    known.push({ workerType, connectionMode, policy, count })
+    this.#byModel.set(model, known)
   }
 
   /** @param errorType kind of the failure, such as `connect`, from a fixed set */

@@ -69,6 +69,7 @@ export class RequestSpans implements RequestTracingService {
     // The next attempt on a worker closes a span whose end was not reported.
     trace.upstream.get(attempt.worker.id)?.end('superseded', performance.now())
     const span = trace.server.child(
+      'client',
       `upstream ${ctx.route.endpoint ?? 'request'}`,
       {
         ...this.#addresses.of(attempt.worker),
@@ -105,7 +106,7 @@ export class RequestSpans implements RequestTracingService {
   begin(ctx: RequestContext, name: string, attributes: SpanAttributes): WorkSpan | null {
     const trace = this.#slot.get(ctx)
     if (trace === undefined) return null
-    const span = trace.server.inner(name, attributes, performance.now())
+    const span = trace.server.child('internal', name, attributes, performance.now())
     trace.work.add(span)
     return {
       set: (more) => span.set(more),

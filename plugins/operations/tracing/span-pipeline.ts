@@ -26,14 +26,14 @@ export interface OpenSpan {
   end(error: string | null, atMs: number): void
   /** Headers for the next hop. */
   headers(): TraceHeaders
-  /** Starts a child span of a request to a worker. */
-  child(name: string, attributes: Attributes, atMs: number): OpenSpan
-  /** Starts a child span of work in this process. */
-  inner(name: string, attributes: Attributes, atMs: number): OpenSpan
+  /** Starts a child span: of a request to a worker, or of work in this process. */
+  child(kind: 'client' | 'internal', name: string, attributes: Attributes, atMs: number): OpenSpan
 }
 
 /** Maximum characters of attribute values, some of which clients choose. */
 const MAX_VALUE_LENGTH = 1_024
+
+const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const
 
 const propagator = new W3CTraceContextPropagator()
 
@@ -89,10 +89,8 @@ export class SpanPipeline {
       set: (more) => void span.setAttributes(more),
       end: (error, endMs) => endSpan(span, error, endMs),
       headers: () => headersOf(context),
-      child: (childName, childAttributes, childAtMs) =>
-        this.#open(childName, SpanKind.CLIENT, context, childAttributes, childAtMs),
-      inner: (innerName, innerAttributes, innerAtMs) =>
-        this.#open(innerName, SpanKind.INTERNAL, context, innerAttributes, innerAtMs),
+      child: (childKind, childName, childAttributes, childAtMs) =>
+        this.#open(childName, KINDS[childKind], context, childAttributes, childAtMs),
     }
   }
 
@@ -135,15 +133,9 @@ export class WatchedExporter implements SpanExporter {
   constructor(exporter: SpanExporter, metrics: Metrics, log: Logger) {
     this.#exporter = exporter
     this.#log = log
-    this.#failures = metrics
-      .counter({
-        name: 'weir_tracing_export_failures_total',
-        help: 'Failed exports of spans.',
-      })
-      .labels()
-    this.#lostSpans = metrics
-      .counter({ name: 'weir_tracing_lost_spans_total', help: 'Spans lost by failed exports.' })
-      .labels()
+    const counter = (name: string, help: string) => metrics.counter({ name, help }).labels()
+    this.#failures = counter('weir_tracing_export_failures_total', 'Failed exports of spans.')
+    this.#lostSpans = counter('weir_tracing_lost_spans_total', 'Spans lost by failed exports.')
   }
 
   export(spans: ReadableSpan[], callback: (result: ExportResult) => void): void {

@@ -8,6 +8,7 @@ import {
   type ChainPosition,
   type HistoryParts,
   isId,
+  isRunning,
   itemsOf,
   positionId,
   type Segment,
@@ -36,7 +37,7 @@ export class ChainReader {
     if (cached !== undefined) return this.#checked(cached)
     const head = isId(responseId) ? await this.#parts.responses.get(tenant, responseId) : undefined
     if (head === undefined || head.status === 'deleted') return { problem: 'not_found' }
-    if (head.status === 'queued' || head.status === 'in_progress') return { problem: 'in_progress' }
+    if (isRunning(head)) return { problem: 'in_progress' }
     const { place, previousResponseId } = head
     if (place === null) return { problem: 'unusable' }
     if (this.#isTooLong(place.depth, place.bytes)) return { problem: 'too_long' }

@@ -8,7 +8,7 @@ import {
   type StoreService,
 } from '#kernel'
 import { pagesOf, uuidV7 } from '#shared'
-import { ageId, type Collections, type StoredConversation } from './collections.ts'
+import { ageId, type Collections, nowSec, type StoredConversation } from './collections.ts'
 import { historyErrors } from './errors.ts'
 
 const MARK_MS = 86_400_000
@@ -80,6 +80,20 @@ export function putConversation(
     .put(conversationAges, ageId(value.changedAtSec, id), value.bytes)
 }
 
+/** Stores a conversation with other members and more bytes. @returns it */
+export function changeConversation(
+  list: ChangeList,
+  collections: Collections,
+  found: StoredRecord<StoredConversation>,
+  addedBytes: number,
+  change: Partial<Pick<StoredConversation, 'next' | 'metadata'>> = {},
+): StoredConversation {
+  const bytes = found.value.bytes + addedBytes
+  const value = { ...found.value, ...change, changedAtSec: nowSec(), bytes }
+  putConversation(list, collections, found.id, value, found)
+  return value
+}
+
 /** Deletes a conversation; its items become inaccessible and are deleted later. */
 export function deleteConversation(
   list: ChangeList,
@@ -95,12 +109,14 @@ export function deleteConversation(
 
 /**
  * Repeats a read-modify-write until its conditional write succeeds.
- * @param attempt returns CONFLICT if a condition of its write failed
+ * @param attempt returns CONFLICT if a condition of its write failed; gets the number of failed attempts
  * @throws history_contended after too many conflicts
  */
-export async function retryOnConflict<R>(attempt: () => Promise<R | typeof CONFLICT>): Promise<R> {
+export async function retryOnConflict<R>(
+  attempt: (failed: number) => Promise<R | typeof CONFLICT>,
+): Promise<R> {
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    const result = await attempt()
+    const result = await attempt(tries)
     if (result !== CONFLICT) return result
     // Random, so that two writers do not conflict again.
     const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, tries)

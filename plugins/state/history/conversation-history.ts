@@ -17,6 +17,7 @@ import { pagesOf } from '#shared'
 import {
   ChangeList,
   CONFLICT,
+  changeConversation,
   deleteConversation,
   putConversation,
   retryOnConflict,
@@ -92,9 +93,8 @@ export class StoredConversations implements ConversationHistory {
       if (found === undefined) return undefined
       const metadata = change(found.value.metadata)
       const added = metadataBytes(metadata) - metadataBytes(found.value.metadata)
-      const value = { ...found.value, metadata, changedAtSec: nowSec(), bytes: found.value.bytes + added }
       const list = new ChangeList(tenant)
-      putConversation(list, this.#parts, id, value, found)
+      const value = changeConversation(list, this.#parts, found, added, { metadata })
       if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, added)
       return toConversation({ id, value })
@@ -128,13 +128,7 @@ export class StoredConversations implements ConversationHistory {
       if ('problem' in added) return added
       const bytes = list.textBytes
       await this.#usage.check(tenant, { bytes, conversations: 0 })
-      const value = {
-        ...found.value,
-        next: next + items.length,
-        changedAtSec: nowSec(),
-        bytes: found.value.bytes + bytes,
-      }
-      putConversation(list, this.#parts, id, value, found)
+      changeConversation(list, this.#parts, found, bytes, { next: next + items.length })
       if ((await this.#parts.store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, bytes)
       return added
@@ -171,13 +165,12 @@ export class StoredConversations implements ConversationHistory {
     const [mark] = await this.#parts.marks.getMany(tenant, [id])
     const cached = this.#cache.get(tenant, id)
     const isCurrent = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
-    const known = isCurrent ? cached : null
-    if (known !== null && known.next === found.value.next) return { items: known.items, bytes: known.bytes }
+    const known = isCurrent ? cached : { items: [], bytes: 0, next: 0, readAtMs: nowMs }
+    if (known.next === found.value.next) return { items: known.items, bytes: known.bytes }
     const { maxHistoryBytes, maxHistoryItems } = this.#parts.config
-    const items: HistoryItem[] = [...(known?.items ?? [])]
-    let bytes = known?.bytes ?? 0
-    const bounds = { ...within(id), from: positionId(id, known?.next ?? 0) }
-    let next = known?.next ?? 0
+    const items: HistoryItem[] = [...known.items]
+    let { bytes, next } = known
+    const bounds = { ...within(id), from: positionId(id, next) }
     for await (const records of pagesOf(this.#parts.conversationItems, tenant, bounds)) {
       for (const { id: name, value } of records) {
         items.push(value.item)
@@ -186,9 +179,8 @@ export class StoredConversations implements ConversationHistory {
       }
       if (bytes > maxHistoryBytes || items.length > maxHistoryItems) return { problem: 'too_long' }
     }
-    const readAtMs = known?.readAtMs ?? nowMs
-    const read = { items, bytes, marks: [mark], next: Math.max(next, found.value.next), readAtMs }
-    this.#cache.set(tenant, id, read)
+    next = Math.max(next, found.value.next)
+    this.#cache.set(tenant, id, { items, bytes, marks: [mark], next, readAtMs: known.readAtMs })
     return { items, bytes }
   }
 

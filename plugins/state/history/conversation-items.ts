@@ -9,7 +9,7 @@ import {
   type PageOptions,
   type StoredRecord,
 } from '#kernel'
-import { ChangeList, CONFLICT, putConversation, SYNCED } from './change-list.ts'
+import { ChangeList, CONFLICT, changeConversation, SYNCED } from './change-list.ts'
 import {
   type HistoryParts,
   isId,
@@ -99,8 +99,7 @@ export class ConversationItems {
       .put(positions, name, { at, isGone: true }, position.version)
       .delete(conversationItems, positionId(conversation, at))
       .mark(marks, conversation)
-    const value = { ...found.value, changedAtSec: nowSec(), bytes: found.value.bytes - bytes }
-    putConversation(list, this.#parts, conversation, value, found)
+    changeConversation(list, this.#parts, found, -bytes)
     await removeConversationPointer(tenant, list, items, itemId, conversation)
     return (await this.#parts.store.write(list.changes, SYNCED)) === null ? CONFLICT : bytes
   }

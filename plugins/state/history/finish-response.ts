@@ -12,7 +12,7 @@ import {
 } from '#kernel'
 import { JobClaim } from './background-queue.ts'
 import type { ChainReader } from './chain-reader.ts'
-import { ChangeList, CONFLICT, putConversation, retryOnConflict, SYNCED } from './change-list.ts'
+import { ChangeList, CONFLICT, changeConversation, retryOnConflict, SYNCED } from './change-list.ts'
 import {
   ageId,
   type ChainPosition,
@@ -20,7 +20,6 @@ import {
   type ItemPointer,
   isId,
   isRunning,
-  nowSec,
   positionId,
   type Segment,
   type StoredConversation,
@@ -75,12 +74,9 @@ export class ResponseFinisher {
     isNew: boolean,
   ): Promise<FinishResult> {
     const lock = options.lock instanceof HeldLock ? options.lock : null
-    let isFirst = true
-    const result = await retryOnConflict(async () => {
-      const attempt = this.#attempt(tenant, record, options, lock, isFirst, isNew)
-      isFirst = false
-      return await attempt
-    })
+    const result = await retryOnConflict((failed) =>
+      this.#attempt(tenant, record, options, lock, failed === 0, isNew),
+    )
     if (result === 'stored' || result === 'conversation_gone') lock?.onRemoved()
     return result
   }
@@ -194,14 +190,7 @@ export class ResponseFinisher {
       list.put(positions, nameOf(item), { at })
       linked.set(item.id, { id: conversationId, at: at++ })
     }
-    const added = list.textBytes - bytes
-    const value = {
-      ...conversation.value,
-      next: at,
-      changedAtSec: nowSec(),
-      bytes: conversation.value.bytes + added,
-    }
-    putConversation(list, this.#parts, conversationId, value, conversation)
+    changeConversation(list, this.#parts, conversation, list.textBytes - bytes, { next: at })
     return linked
   }
 

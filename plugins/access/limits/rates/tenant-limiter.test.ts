@@ -47,7 +47,7 @@ describe('a reservation', () => {
     const limiter = open({ default: { requestsPerMinute: 60, tokensPerMinute: 120 } })
     limiter.reserve('auth:a', null, 100, NOW)
     expect(refusal(() => limiter.reserve('auth:a', null, 60, NOW))).toMatchObject({ retryAfter: '20' })
-    expect(limiter.show('auth:a', null, NOW).map(({ state }) => state.left)).toEqual([59, 20])
+    expect(limiter.show('auth:a', null, NOW).map(({ left }) => left)).toEqual([59, 20])
   })
 
   test('a request larger than the limit is rejected without retry', () => {
@@ -73,19 +73,19 @@ describe('a reservation', () => {
     limiter.reserve('auth:a', ['big-1'], 0, NOW)
     expect(refusal(() => limiter.reserve('auth:a', ['big-2'], 0, NOW)).message).toContain('rule big')
     limiter.reserve('auth:a', ['small'], 0, NOW)
-    expect(limiter.show('auth:a', null, NOW)[0].state.left).toBe(8)
+    expect(limiter.show('auth:a', null, NOW)[0].left).toBe(8)
   })
 
   test('unused tokens are refunded, excess tokens become debt', () => {
     const limiter = open({ default: { tokensPerMinute: 600 } })
-    const left = () => limiter.show('auth:a', null, NOW)[0].state.left
+    const left = () => limiter.show('auth:a', null, NOW)[0].left
     limiter.settle(reserved(limiter, 'auth:a'), 40, NOW)
     expect(left()).toBe(560)
     limiter.settle(reserved(limiter, 'auth:a'), 900, NOW)
     expect(left()).toBe(-340)
     expect(refusal(() => limiter.reserve('auth:a', null, 1, NOW)).retryAfter).toBe('35')
     limiter.refund(reserved(limiter, 'auth:b'), NOW)
-    expect(limiter.show('auth:b', null, NOW)[0].state.left).toBe(600)
+    expect(limiter.show('auth:b', null, NOW)[0].left).toBe(600)
   })
 })
 

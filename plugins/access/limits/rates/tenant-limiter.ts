@@ -40,17 +40,14 @@ export interface Reservation {
   readonly window: number
 }
 
-export interface BucketState {
+/** A limit of a tenant. */
+export interface ShownBucket {
   readonly unit: 'requests' | 'tokens'
   readonly ruleId: string | null
   readonly perMinute: number
-  /** Negative after an overrun. */
+  /** On this gateway; negative after an overrun. */
   readonly left: number
-}
-
-/** A limit of a tenant, and its bucket if gateways share it. */
-export interface ShownBucket {
-  readonly state: BucketState
+  /** Null unless gateways share it. */
   readonly shared: BucketFacts | null
 }
 
@@ -108,7 +105,7 @@ export class TenantLimiter {
       const scope = scopes[taken]
       const wait = this.#take(scope, costOf(scope.unit, tokens), nowNs)
       if (wait === 0n) continue
-      this.#release(scopes.slice(0, taken), tokens, window, nowNs)
+      this.refund({ scopes: scopes.slice(0, taken), tokens, window }, nowNs)
       if (wait instanceof TokenShortage) return wait
       throw this.#allowance === null ? this.#refusal(scopes, tokens, nowNs) : refusalOf(scope, wait)
     }
@@ -124,7 +121,7 @@ export class TenantLimiter {
 
   /** Returns everything, for a request that did not run. */
   refund({ scopes, tokens, window }: Reservation, nowNs: bigint): void {
-    this.#release(scopes, tokens, window, nowNs)
+    for (const scope of scopes) this.#charge(scope, -costOf(scope.unit, tokens), window, nowNs)
   }
 
   /** Limits of a tenant and what remains of them on this gateway. */
@@ -132,10 +129,8 @@ export class TenantLimiter {
     return this.#scopes(toTenant(tenant), model).map((scope) => {
       const { key, size, unit, ruleId } = scope
       const left = tokensLeft(this.#table.peek(key), size, nowNs)
-      return {
-        state: { unit, ruleId, perMinute: size.capacity, left },
-        shared: this.#allowance === null ? null : sharedOf(scope).facts,
-      }
+      const shared = this.#allowance === null ? null : sharedOf(scope).facts
+      return { unit, ruleId, perMinute: size.capacity, left, shared }
     })
   }
 
@@ -175,11 +170,7 @@ export class TenantLimiter {
     if (models !== null && models.length < 2) return this.#scopes(tenant, models[0] ?? null)
     const limits = this.#limitsOf(tenant)
     const found = models?.map((model) => findRule(limits.modelRules, model)) ?? limits.modelRules
-    const rules = new Set(found.filter((rule) => rule !== undefined))
-    return [
-      ...scopesOf(tenant, null, limits),
-      ...[...rules].flatMap((rule) => scopesOf(tenant, rule.ruleId, rule)),
-    ]
+    return scopesOf(tenant, limits, new Set(found.filter((rule) => rule !== undefined)))
   }
 
   #scopes(tenant: string, model: string | null): readonly Scope[] {
@@ -188,14 +179,10 @@ export class TenantLimiter {
     const name = rule === undefined ? tenant : `${tenant}\n${rule.ruleId}`
     const known = this.#known.get(name)
     if (known !== undefined) return known
-    const scopes = [...scopesOf(tenant, null, limits), ...(rule ? scopesOf(tenant, rule.ruleId, rule) : [])]
+    const scopes = scopesOf(tenant, limits, rule === undefined ? [] : [rule])
     if (this.#known.size >= MAX_KNOWN) this.#known.clear()
     this.#known.set(name, scopes)
     return scopes
-  }
-
-  #release(scopes: readonly Scope[], tokens: number, window: number, nowNs: bigint): void {
-    for (const scope of scopes) this.#charge(scope, -costOf(scope.unit, tokens), window, nowNs)
   }
 
   /** Reports the bucket with the longest wait. */
@@ -245,24 +232,19 @@ export function findRule(rules: readonly ModelRule[], model: string): ModelRule 
   return best
 }
 
-function scopesOf(
-  tenant: string,
-  ruleId: string | null,
-  limits: Pick<TenantLimits, 'requestsPerMinute' | 'tokensPerMinute'>,
-): Scope[] {
-  const scope = (unit: Scope['unit'], perMinute: number | null) =>
-    perMinute === null
-      ? []
-      : [
-          {
-            key: bucketKey(tenant, ruleId ?? '', unit),
-            size: bucketPerMinute(perMinute),
-            unit,
-            ruleId,
-            shared: null,
-          },
-        ]
-  return [...scope('requests', limits.requestsPerMinute), ...scope('tokens', limits.tokensPerMinute)]
+/** Of the tenant, and of the rules that apply. */
+function scopesOf(tenant: string, limits: TenantLimits, rules: Iterable<ModelRule>): Scope[] {
+  const scopes: Scope[] = []
+  for (const limit of [{ ...limits, ruleId: null }, ...rules])
+    for (const [unit, perMinute] of [
+      ['requests', limit.requestsPerMinute],
+      ['tokens', limit.tokensPerMinute],
+    ] as const) {
+      if (perMinute === null) continue
+      const key = bucketKey(tenant, limit.ruleId ?? '', unit)
+      scopes.push({ key, size: bucketPerMinute(perMinute), unit, ruleId: limit.ruleId, shared: null })
+    }
+  return scopes
 }
 
 function costOf(unit: Scope['unit'], tokens: number): number {

@@ -1,43 +1,12 @@
-/** Drives the scheduler of one thread: promises for waiting requests, the timer, and wake-ups by other threads. */
+/** Drives the scheduler of one thread: the timer while requests wait, and wake-ups by other threads. */
 
-import type { QueueEntry, WaitOutcome } from '../permits/permit-queue.ts'
-import type { Scheduler } from './scheduler.ts'
-import { SchedulerEntry } from './scheduler-entry.ts'
+import type { RequestResult, Scheduler } from './scheduler.ts'
+import type { SchedulerEntry } from './scheduler-entry.ts'
 import type { SchedulerRules } from './scheduler-rules.ts'
 import type { SharedSlots } from './shared-slots.ts'
 
 /** Interval at which deadlines and starvation are checked while requests wait, in milliseconds. */
 const CHECK_INTERVAL_MS = 50
-
-/** A request that the scheduler may preempt. */
-export interface Preemptible {
-  isPreemptible(): boolean
-  /** @param by class of the request that takes the slot, 0-based */
-  preempt(by: number): void
-}
-
-export class ScheduledRequest implements QueueEntry {
-  readonly outcome: Promise<WaitOutcome>
-  readonly entry: SchedulerEntry
-  readonly leave: () => void
-
-  constructor(priority: number, owner: Preemptible, onLeave: (entry: SchedulerEntry) => void) {
-    const { promise, resolve } = Promise.withResolvers<WaitOutcome>()
-    this.outcome = promise
-    const entry = new SchedulerEntry(priority, {
-      isPreemptible: () => owner.isPreemptible(),
-      onPreempted: (by) => owner.preempt(by),
-      onAdmitted: () => resolve('entered'),
-      onTimedOut: () => resolve('timed_out'),
-    })
-    this.entry = entry
-    this.leave = () => {
-      if (entry.state !== 'waiting') return
-      onLeave(entry)
-      resolve('left')
-    }
-  }
-}
 
 export class SchedulerQueue {
   readonly #scheduler: Scheduler
@@ -54,12 +23,10 @@ export class SchedulerQueue {
     this.#nowMs = nowMs
   }
 
-  /** @returns the running or waiting request; null if the queue of its class is full */
-  enter(priority: number, owner: Preemptible): ScheduledRequest | null {
-    const request = new ScheduledRequest(priority, owner, (entry) => this.end(entry))
-    const result = this.#scheduler.request(request.entry, this.#nowMs())
+  enter(entry: SchedulerEntry): RequestResult {
+    const result = this.#scheduler.request(entry, this.#nowMs())
     if (result === 'waiting') this.#timer ??= setInterval(() => this.#tick(), CHECK_INTERVAL_MS).unref()
-    return result === 'full' ? null : request
+    return result
   }
 
   /** Releases the slot or the queue entry; idempotent. */

@@ -1,7 +1,7 @@
 /** Rules of the scheduler: capacity, reservations and slots of the classes, and the maximum class of tenants. */
 import type { WorkerEntry, WorkerStatus } from '#kernel'
 import { toTenant } from '../rates/tenant-name.ts'
-import { PRIORITIES, type SchedulerConfig } from './scheduler-config.ts'
+import { PRIORITIES, type Priority, type SchedulerConfig } from './scheduler-config.ts'
 import { MAX_SLOTS } from './shared-slots.ts'
 
 /** Slots of a worker without the capacity label, if other workers have it. */
@@ -42,7 +42,7 @@ export function schedulerRules(config: SchedulerConfig, capacity: number): Sched
 
 /** Index of a priority class, case-insensitive; undefined for an unknown name. */
 export function findPriority(name: string): number | undefined {
-  const index = PRIORITIES.indexOf(name.trim().toLowerCase() as (typeof PRIORITIES)[number])
+  const index = PRIORITIES.indexOf(name.trim().toLowerCase() as Priority)
   return index < 0 ? undefined : index
 }
 
@@ -63,15 +63,7 @@ export class MaxClasses {
   }
 }
 
-export interface ClassRules {
-  /** The reservation is the larger of `floor` and `share` of the capacity. */
-  readonly floor: number
-  readonly share: number
-  readonly queueSize: number
-  readonly queueTimeoutMs: number
-  readonly starvationMs: number
-  readonly mayPreempt: boolean
-}
+export type ClassRules = Readonly<SchedulerConfig['classes'][Priority]>
 
 export interface SchedulerRules {
   readonly capacity: number
