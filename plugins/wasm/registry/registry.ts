@@ -44,7 +44,7 @@ export class Registry {
   }
 
   get modules(): readonly LoadedModule[] {
-    return this.#table.modules.map(({ loaded }) => loaded)
+    return this.#table.running
   }
 
   /** Current versions and versions on trial. */
@@ -157,7 +157,7 @@ export class Registry {
   /** Replaces a module by a new version, or starts a trial. */
   replace(uuid: string, change: ModuleChange, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (old) => {
-      if (old.trialOf !== null)
+      if (old.trial !== null)
         throw new ModuleRejected(`module ${uuid} is on trial: promote it or roll it back first`)
       const { trial, ...members } = change
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
