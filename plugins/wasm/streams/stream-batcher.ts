@@ -143,12 +143,14 @@ export class StreamBatcher extends Batcher<Waiting> {
     { out, states, failedClosed }: StreamItemResult,
   ): StreamItemResult['out'] | null {
     for (let index = 0; index < places.length; index++) work.states[places[index]] = states[index]
-    if (failedClosed >= 0) return null
-    return this.#notices === null ? out : this.#notices.addTo(work, out)
+    return failedClosed >= 0 ? null : this.#withNotices(work, out)
   }
 
   #untouched(work: StreamWork): StreamItemResult['out'] {
-    const out = untouched(work)
+    return this.#withNotices(work, untouched(work))
+  }
+
+  #withNotices(work: StreamWork, out: StreamItemResult['out']): StreamItemResult['out'] {
     return this.#notices === null ? out : this.#notices.addTo(work, out)
   }
 
