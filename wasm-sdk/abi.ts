@@ -69,6 +69,17 @@ export const FRAME_HEAD_BYTES = 4
 export type HeaderPair = readonly [name: string, value: string]
 export type Phase = 'request' | 'response' | 'error' | 'stream_event' | 'text' | 'tool_call' | 'pick'
 
+/** Phase of the input at each attach point. */
+export const PHASE_OF_ATTACH_POINT: Readonly<Record<AttachPoint, Phase>> = Object.freeze({
+  OnRequest: 'request',
+  OnResponse: 'response',
+  OnError: 'error',
+  OnStreamEvent: 'stream_event',
+  OnText: 'text',
+  OnToolCall: 'tool_call',
+  OnPick: 'pick',
+})
+
 /** What is passed to a module. */
 export interface ModuleNeeds {
   /** Request headers: all, none, or a list of names in lower case. Default true. */

@@ -53,8 +53,9 @@ export default definePlugin({
     let current = config.modules
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
     const recordings = host.isControl ? openRecordings(host, config) : null
-    const hooks = host.isData ? openHooks(host, config, stats, state) : null
+    const hooks = host.isData ? new ModuleHooks(host, config, stats, state) : null
     const set = host.replica(ModulesReplica)
+    if (hooks !== null) set.onChange((next) => hooks.update(next))
     host.readiness(() => {
       const { missing } = set.current
       return missing === null ? null : `required WASM module ${missing} not loaded`
@@ -74,7 +75,7 @@ export default definePlugin({
         await registry?.start()
         const guards = host.find(ToolCallGuards)
         if (guards !== undefined) hooks?.guard(guards)
-        hooks?.update(host.replica(ModulesReplica).current)
+        hooks?.update(set.current)
       },
       reload: async ({ modules }) => {
         await registry?.reconfigure(current, modules)
@@ -170,15 +171,4 @@ function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings 
     return recordings.record(order)
   })
   return recordings
-}
-
-function openHooks(
-  host: Host,
-  config: WasmConfig,
-  stats: ModuleStats,
-  state: SharedArrayBuffer,
-): ModuleHooks {
-  const hooks = new ModuleHooks(host, config, stats, state)
-  host.replica(ModulesReplica).onChange((set) => hooks.update(set))
-  return hooks
 }

@@ -3,8 +3,7 @@ import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { printable, printResult } from '../../cli/output.ts'
 import type { WasmConfig } from '../config.ts'
 import { PAGE_BYTES } from '../rewrite/plan.ts'
-import { checkModule } from '../testing/conformance.ts'
-import type { Finding } from '../testing/conformance-trial.ts'
+import { checkModule, type Finding } from '../testing/conformance.ts'
 import type { ModuleReport } from '../testing/inspect.ts'
 import {
   fileProblem,

@@ -1,11 +1,10 @@
 /** Writes the results of a module into its case files, as expectations. */
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { HeaderPair } from '../../../wasm-sdk/abi.ts'
 import { differences, type Member, type Observed, observedMember } from '../testing/compare.ts'
 import type { CaseStep, Expectation, ModuleCase } from '../testing/module-case.ts'
-import type { CaseResult } from '../testing/run-cases.ts'
+import { type CaseResult, caseFiles } from '../testing/run-cases.ts'
 
 interface RawCase {
   readonly steps?: { expect?: Expectation }[]
@@ -13,10 +12,7 @@ interface RawCase {
 
 /** Adds an empty expectation to steps without one. Invalid files are reported by the reader. */
 export async function withExpectations(place: string): Promise<void> {
-  const isFolder = (await stat(place)).isDirectory()
-  const names = isFolder ? (await readdir(place)).filter((name) => name.endsWith('.json')) : ['']
-  for (const name of names) {
-    const file = join(place, name)
+  for (const file of await caseFiles(place)) {
     const raw = parse(await readFile(file, 'utf8'))
     const missing = raw?.steps?.filter?.(
       (step) => typeof step === 'object' && step !== null && step.expect === undefined,

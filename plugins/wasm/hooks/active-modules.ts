@@ -83,35 +83,38 @@ export function selectForTool(
   if (!isSelective) return modules
   return modules.filter(({ match: { tenants, models, share, isInverse } }) => {
     if (tenants !== undefined && !tenants.includes(tenant)) return false
-    if (models !== undefined && !(model !== null && models.some((pattern) => fits(pattern, model))))
-      return false
+    if (!fitsAny(models, model)) return false
     return share === undefined || placeOf(requestId) < share !== (isInverse === true)
   })
 }
 
 /** The first module that matches the model, the only condition of OnPick. */
 export function moduleForModel(modules: readonly LoadedModule[], model: string): LoadedModule | null {
-  for (const module of modules) {
-    const { models } = module.match
-    if (models === undefined || models.some((pattern) => fits(pattern, model))) return module
-  }
+  for (const module of modules) if (fitsAny(module.match.models, model)) return module
   return null
 }
 
 /** False if no request of the route can reach the module. */
 export function mayMatch({ match: { routes } }: LoadedModule, { path }: { readonly path: string }): boolean {
-  return routes === undefined || routes.some((pattern) => fits(pattern, path))
+  return fitsAny(routes, path)
 }
 
 function matches(
   { routes, models, tenants, headers, share, isInverse }: Matcher,
   ctx: RequestContext,
 ): boolean {
-  if (routes !== undefined && !routes.some((route) => fits(route, ctx.route.path))) return false
+  if (!fitsAny(routes, ctx.route.path)) return false
   if (tenants !== undefined && !tenants.includes(ctx.identity?.tenant ?? 'anonymous')) return false
   if (models !== undefined && !isModel(models, ctx)) return false
   for (const name in headers) if (!hasHeader(ctx.requestHeaders, name, headers[name])) return false
   return share === undefined || placeOf(ctx.requestId) < share !== (isInverse === true)
+}
+
+/** Absent patterns match everything, also what is unknown. */
+function fitsAny(patterns: readonly string[] | undefined, text: string | null): boolean {
+  if (patterns === undefined) return true
+  for (const pattern of patterns) if (text !== null && fits(pattern, text)) return true
+  return false
 }
 
 /** A trailing * matches any suffix. */
@@ -121,8 +124,7 @@ function fits(pattern: string, text: string): boolean {
 
 function isModel(models: readonly string[], ctx: RequestContext): boolean {
   try {
-    const { model } = ctx.peek()
-    return model !== null && models.some((pattern) => fits(pattern, model))
+    return fitsAny(models, ctx.peek().model)
   } catch {
     // The handler reports an invalid body.
     return false

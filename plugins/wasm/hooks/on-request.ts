@@ -18,7 +18,7 @@ export function runOnRequest(
   if (modules.length === 0) return undefined
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
   if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
-  const message = messageOf(ctx, chain, { point: 'OnRequest', phase: 'request', body })
+  const message = messageOf(ctx, chain, { point: 'OnRequest', body })
   const end = phases.run(modules, message, chain.shadows)
   return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)
 }

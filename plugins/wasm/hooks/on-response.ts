@@ -13,7 +13,7 @@ import {
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
-import { type ActiveModules, type Chain, selectModules } from './active-modules.ts'
+import { type ActiveModules, selectModules } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { messageOf } from './phase-message.ts'
@@ -56,44 +56,39 @@ function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): 
   )
 }
 
-/** @param errorSeen OnError was called for this request */
+/**
+ * @param response not a stream
+ * @param errorSeen OnError was called for this request
+ */
 export function runOnResponse(
   parts: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
   errorSeen: boolean,
 ): Promise<void> | undefined {
-  // A promise would delay the first byte of streams.
-  if (isStream(response)) return undefined
   const isError = response.status >= LEAST_ERROR_STATUS && !errorSeen
-  const errors = isError ? parts.active.chain('OnError') : null
-  const responses = parts.active.chain('OnResponse')
-  const hasErrors = errors !== null && errors.modules.length > 0
-  if (!hasErrors && responses.modules.length === 0) return undefined
-  return passThrough(parts, ctx, response, { errors: hasErrors ? errors : null, responses })
+  const callsError = isError && parts.active.chain('OnError').modules.length > 0
+  if (!callsError && parts.active.chain('OnResponse').modules.length === 0) return undefined
+  return passThrough(parts, ctx, response, callsError)
 }
 
 async function passThrough(
   parts: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
-  { errors, responses }: { errors: Chain | null; responses: Chain },
+  callsError: boolean,
 ): Promise<void> {
-  if (errors !== null) {
+  if (callsError) {
     const { status } = response
     const message = `the worker returned ${status}`
     const error = { code: 'upstream_error', message, type: 'upstream_error', status }
-    await onePhase(parts, ctx, response, { point: 'OnError', chain: errors, isRefused: false, error })
+    await onePhase(parts, ctx, response, { point: 'OnError', isRefused: false, error })
   }
-  if (responses.modules.length > 0) {
-    const isRefused = isRefusal(ctx, response)
-    await onePhase(parts, ctx, response, { point: 'OnResponse', chain: responses, isRefused })
-  }
+  await onePhase(parts, ctx, response, { point: 'OnResponse', isRefused: isRefusal(ctx, response) })
 }
 
 interface ResponsePhase {
   readonly point: 'OnError' | 'OnResponse'
-  readonly chain: Chain
   /** The access check rejected the request. */
   readonly isRefused: boolean
   readonly error?: GuestInput['error']
@@ -101,23 +96,18 @@ interface ResponsePhase {
 
 /** @returns null if no module was called */
 async function onePhase(
-  { phases, statistics, maxBodyBytes }: ResponseParts,
+  { phases, active, statistics, maxBodyBytes }: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
-  { point, chain, isRefused, error }: ResponsePhase,
+  { point, isRefused, error }: ResponsePhase,
 ): Promise<PhaseEnd | null> {
   const { body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null
+  const chain = active.chain(point)
   const selected = selectModules(chain, ctx, isRefused)
   const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
   if (modules.length === 0) return null
-  const content = {
-    point,
-    phase: point === 'OnError' ? ('error' as const) : ('response' as const),
-    response,
-    error,
-    body: chain.needsResponseBody ? shown : null,
-  }
+  const content = { point, response, error, body: chain.needsResponseBody ? shown : null }
   const end = await phases.run(modules, messageOf(ctx, chain, content), chain.shadows)
   applyEnd(response, end)
   return end
@@ -166,7 +156,6 @@ export async function runOnError(
   const response: IncomingResponse = { status, headers, body }
   const end = await onePhase(parts, ctx, response, {
     point: 'OnError',
-    chain: parts.active.chain('OnError'),
     isRefused: ctx.identity === null && isAuthFailure(error),
     error: { code, message, type: kind, status },
   })

@@ -1,7 +1,7 @@
 /** Sends phases of requests to the pool, with several requests in one task. */
-import { Batcher, chainOf, lostCall } from '../threads/batcher.ts'
-import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
-import type { LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
+import { Batcher, type LostCall } from '../threads/batcher.ts'
+import type { GuestPool } from '../threads/guest-pool.ts'
+import type { GuestTaskResult, LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import type { PhaseOrigin } from './phase-message.ts'
 
 /** Maximum number of requests in a batch, since each request waits for the whole batch. */
@@ -101,7 +101,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
       taken++
       if (waiting.work.origin?.isDone === true) waiting.resolve({ kind: 'gone' })
       else if (waiting.work.modules.some(this.#isSuspended)) waiting.resolve({ kind: 'suspended' })
-      else if (waiting.dueAtMs < overdueMs) waiting.resolve({ kind: 'refused' })
+      else if (waiting.dueAtMs < overdueMs) this.refuse(waiting)
       else batch.push(waiting)
     }
     if (this.#isNewestFirst) this.waiting.length -= taken
@@ -110,49 +110,41 @@ export class PhaseBatcher extends Batcher<Waiting> {
     return batch
   }
 
-  protected override async send(batch: readonly Waiting[]): Promise<void> {
-    const chain = [...new Set(batch.flatMap(({ work }) => work.modules))]
-    const ended = await this.pool.run({
-      ...chainOf(chain),
-      draft: () => draftOf(batch, chain),
+  protected override modulesOf({ work }: Waiting): readonly LoadedModule[] {
+    return work.modules
+  }
+
+  /** Bodies are copied, and the copies transferred. */
+  protected override draftOf(batch: readonly Waiting[], chain: readonly LoadedModule[]) {
+    const transfer: ArrayBuffer[] = []
+    const items = batch.map(({ work: { modules, item, body } }): PhaseItem => {
+      const copy = body === null ? null : Uint8Array.from(body)
+      if (copy !== null) transfer.push(copy.buffer)
+      return { ...item, modules: modules.map((module) => chain.indexOf(module)), body: copy }
     })
-    if (ended.kind !== 'result') this.#recover(batch, chain, ended)
-    else if (ended.result.kind === 'phases') {
-      const { items } = ended.result
-      if (items.at(-1)?.some(({ failure }) => failure?.kind === 'fuel') === true) this.#isNewestFirst = true
-      for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
-      this.restart(batch.slice(items.length))
-    }
+    return { task: { kind: 'phases' as const, chain: chain.map(({ uuid }) => uuid), items }, transfer }
   }
 
-  /** The results of the batch are lost with the thread: all requests but the failed one run again. */
-  #recover(
+  protected override settle(
     batch: readonly Waiting[],
-    chain: readonly LoadedModule[],
-    ended: Exclude<TaskEnd, { kind: 'result' }>,
-  ): void {
-    const lost = lostCall(chain, ended)
-    if (lost === null) {
-      for (const { resolve } of batch) resolve({ kind: 'refused' })
-      return
-    }
-    this.#isNewestFirst = true
-    const { work, resolve } = batch[lost.item]
-    resolve({ kind: lost.kind, module: work.modules.indexOf(lost.module) })
-    this.restart(batch.filter((_, place) => place !== lost.item))
+    _chain: readonly LoadedModule[],
+    result: GuestTaskResult,
+  ): number {
+    if (result.kind !== 'phases') return 0
+    const { items } = result
+    if (items.at(-1)?.some(({ failure }) => failure?.kind === 'fuel') === true) this.#isNewestFirst = true
+    for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
+    return items.length
   }
-}
 
-/** Bodies are copied, and the copies transferred. */
-function draftOf(
-  batch: readonly Waiting[],
-  chain: readonly LoadedModule[],
-): ReturnType<TaskRequest['draft']> {
-  const transfer: ArrayBuffer[] = []
-  const items = batch.map(({ work: { modules, item, body } }): PhaseItem => {
-    const copy = body === null ? null : Uint8Array.from(body)
-    if (copy !== null) transfer.push(copy.buffer)
-    return { ...item, modules: modules.map((module) => chain.indexOf(module)), body: copy }
-  })
-  return { task: { kind: 'phases', chain: chain.map(({ uuid }) => uuid), items }, transfer }
+  protected override refuse({ resolve }: Waiting): void {
+    resolve({ kind: 'refused' })
+  }
+
+  protected override recover(batch: readonly Waiting[], { kind, item, module }: LostCall): void {
+    this.#isNewestFirst = true
+    const { work, resolve } = batch[item]
+    resolve({ kind, module: work.modules.indexOf(module) })
+    this.restart(batch.toSpliced(item, 1))
+  }
 }

@@ -26,6 +26,7 @@ interface Waiting {
   readonly end: PhaseEnd
   /** The module and those after it. */
   readonly rest: readonly LoadedModule[]
+  /** As the module sees it. */
   readonly message: PhaseMessage
   readonly order: FetchOrder
   readonly shadows: readonly LoadedModule[]
@@ -54,37 +55,40 @@ export class PhaseChain {
 
   /**
    * Synchronous if all modules run inline.
+   * @param end result of earlier modules, which the others change
    * @throws wasm_module_failed (500) if a fail-closed module failed
    */
   run(
     chain: readonly LoadedModule[],
     message: PhaseMessage,
     shadows: readonly LoadedModule[] = [],
+    end: PhaseEnd = { edits: [], status: null, body: null, rejection: null },
   ): PhaseEnd | Promise<PhaseEnd> {
     const usable = this.#usable(chain)
-    if (usable.length === 0) return nothingChanged()
+    if (usable.length === 0) return end
     if (message.fetched === null) this.#recorder.note(message)
     const results = this.#inline.phase(usable, message)
     return results === null
-      ? this.#inPool(usable, message, shadows)
-      : this.#toEnd(usable, message, results, shadows)
+      ? this.#inPool(usable, message, shadows, end)
+      : this.#apply(usable, message, results, shadows, end)
   }
 
   async #inPool(
     usable: readonly LoadedModule[],
     message: PhaseMessage,
     shadows: readonly LoadedModule[],
+    end: PhaseEnd,
   ): Promise<PhaseEnd> {
     const { body, origin, ...item } = message
     let rest = usable
     while (rest.length > 0) {
       const ended = await this.#batcher.run({ modules: rest, item, body, origin })
-      if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results, shadows)
+      if (ended.kind === 'results') return this.#apply(rest, message, ended.results, shadows, end)
       if (ended.kind === 'gone') break
       if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
       else rest = this.#afterFailure(rest, message, ended)
     }
-    return nothingChanged()
+    return end
   }
 
   /** Without suspended modules; the same list if there are none. */
@@ -105,18 +109,19 @@ export class PhaseChain {
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
   }
 
-  #toEnd(
+  /** Adds the results to the end, and runs what follows a fetch. */
+  #apply(
     chain: readonly LoadedModule[],
     message: PhaseMessage,
     results: readonly PhaseResult[],
     shadows: readonly LoadedModule[],
+    end: PhaseEnd,
   ): PhaseEnd | Promise<PhaseEnd> {
     const { point, input, origin } = message
     for (const shadow of shadows) {
       const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
       if (place >= 0 && place < results.length) void this.#compare(shadow, message, results, place)
     }
-    const end = nothingChanged()
     let order: FetchOrder | null = null
     for (let place = 0; place < results.length; place++) {
       const module = chain[place]
@@ -136,17 +141,12 @@ export class PhaseChain {
         order = result.fetch
       }
     }
-    const waiting = results.length - 1
-    if (order !== null) return this.#fetch({ end, rest: chain.slice(waiting), message, order, shadows })
+    const last = results.length - 1
+    if (results[last]?.action !== 'fetch') return end
+    const seen = results.slice(0, last).reduce(advanced, message)
+    if (order !== null) return this.#fetch({ end, rest: chain.slice(last), message: seen, order, shadows })
     // A fail-open module exceeded the number of fetches: the others continue.
-    return results[waiting]?.action === 'fetch'
-      ? this.#continue(
-          end,
-          chain.slice(results.length),
-          { ...advanced(message, end), fetched: null },
-          shadows,
-        )
-      : end
+    return this.run(chain.slice(results.length), { ...seen, fetched: null }, shadows, end)
   }
 
   /** Calls a shadow and compares its result with that of the current version, at `place` in the results. Never rejects. */
@@ -191,22 +191,7 @@ export class PhaseChain {
     if (message.origin.isDone) return end
     const count = (before?.count ?? 0) + 1
     const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs }
-    return this.#continue(end, rest, { ...advanced(message, end), fetched }, shadows)
-  }
-
-  async #continue(
-    end: PhaseEnd,
-    rest: readonly LoadedModule[],
-    message: PhaseMessage,
-    shadows: readonly LoadedModule[],
-  ): Promise<PhaseEnd> {
-    const more = await this.run(rest, message, shadows)
-    return {
-      edits: [...end.edits, ...more.edits],
-      status: more.status ?? end.status,
-      body: more.body ?? end.body,
-      rejection: more.rejection,
-    }
+    return this.run(rest, { ...message, fetched }, shadows, end)
   }
 
   /**
@@ -228,10 +213,6 @@ export class PhaseChain {
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
   }
-}
-
-function nothingChanged(): PhaseEnd {
-  return { edits: [], status: null, body: null, rejection: null }
 }
 
 function isSame(a: PhaseResult, b: PhaseResult): boolean {

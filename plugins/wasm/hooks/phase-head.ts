@@ -1,5 +1,5 @@
 /** Writes heads of inputs as JSON without an object per call; the common part of a chain is written once. */
-import { CREDENTIAL_HEADERS, type GuestInput, type HeaderPair } from '../../../wasm-sdk/abi.ts'
+import { CREDENTIAL_HEADERS, type GuestInput } from '../../../wasm-sdk/abi.ts'
 import { arePlain, quoted } from '../instances/guest-frame.ts'
 import type { Fetched, LoadedModule } from '../threads/guest-task.ts'
 
@@ -29,7 +29,7 @@ const last = {
 }
 
 /** The member `request` without headers and without its end. */
-export function requestJson({ request }: GuestInput): string {
+export function requestJson({ request }: Pick<GuestInput, 'request'>): string {
   const { id, method, path, query, route, tenant, client_ip } = request
   const isLast =
     last.client_ip === client_ip &&
@@ -63,20 +63,33 @@ export function headOf({
   status,
 }: HeadParts): string {
   const { response, error, tool } = input
-  let head = `{"abi":${input.abi},"phase":"${input.phase}","now_ms":${input.now_ms},"request":${request}`
-  if (requestHeaders !== null && needs.headers !== false)
-    head += `,"headers":${headersJson(requestHeaders, needs.headers, needs.credentials)}`
-  head += '}'
+  let head = `{"abi":${input.abi},"phase":"${input.phase}","now_ms":${input.now_ms}`
+  head += `,"request":${withHeaders(request, requestHeaders, needs.headers, needs.credentials)}`
   if (response !== undefined) {
-    head += `,"response":{"status":${status},"is_stream":${response.is_stream}`
-    if (responseHeaders !== null && needs.response_headers !== false)
-      head += `,"headers":${headersJson(responseHeaders, needs.response_headers, false)}`
-    head += '}'
+    const start = `{"status":${status},"is_stream":${response.is_stream}`
+    head += `,"response":${withHeaders(start, responseHeaders, needs.response_headers)}`
   }
   if (error !== undefined) head += `,"error":${JSON.stringify(error)}`
   if (tool !== undefined) head += `,"tool":${JSON.stringify(tool)}`
   if (fetched !== null) head += `,"fetched":${JSON.stringify(fetched.head)},"state":${quoted(fetched.state)}`
   return `${head}}`
+}
+
+/**
+ * Completes an object by its headers.
+ *
+ * @param start JSON of the object without its end
+ * @param headers flat list; null if no module of the chain needs them
+ * @param needs true for all but credentials, or the names wanted
+ */
+export function withHeaders(
+  start: string,
+  headers: readonly string[] | null,
+  needs: boolean | readonly string[],
+  showsCredentials = false,
+): string {
+  if (headers === null || needs === false) return `${start}}`
+  return `${start},"headers":${headersJson(headers, needs, showsCredentials)}}`
 }
 
 function headersJson(
@@ -94,20 +107,7 @@ function headersJson(
   return `[${json}]`
 }
 
-/** @param needs true for all but credentials, or the names wanted */
-export function toPairs(
-  headers: readonly string[],
-  needs: boolean | readonly string[],
-  showsCredentials = false,
-): HeaderPair[] {
-  const pairs: HeaderPair[] = []
-  if (needs === false) return pairs
-  for (let i = 0; i < headers.length; i += 2)
-    if (isShown(headers[i], needs, showsCredentials)) pairs.push([headers[i], headers[i + 1]])
-  return pairs
-}
-
-function isShown(name: string, needs: boolean | readonly string[], showsCredentials: boolean): boolean {
-  if (typeof needs !== 'boolean') return needs.includes(name)
-  return needs && (showsCredentials || !CREDENTIAL_HEADERS.includes(name))
+function isShown(name: string, needs: true | readonly string[], showsCredentials: boolean): boolean {
+  if (needs !== true) return needs.includes(name)
+  return showsCredentials || !CREDENTIAL_HEADERS.includes(name)
 }

@@ -1,6 +1,6 @@
 /** Input of the modules of one phase of a request. */
 import type { IncomingResponse, RequestContext } from '#kernel'
-import { ABI_VERSION, type GuestInput, type Phase } from '../../../wasm-sdk/abi.ts'
+import { ABI_VERSION, type GuestInput, PHASE_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import type { Chain } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
@@ -20,7 +20,6 @@ export interface PhaseOrigin {
 }
 
 interface PhaseContent extends Pick<PhaseMessage, 'point' | 'body'> {
-  readonly phase: Phase
   /** Null in the request phase. */
   readonly response?: IncomingResponse | null
   readonly error?: GuestInput['error']
@@ -73,13 +72,13 @@ export function requestFacts(ctx: RequestContext, showsAddress: boolean): GuestI
 export function messageOf(
   ctx: RequestContext,
   { needsClientAddress, needsRequestHeaders, needsResponseHeaders }: Chain,
-  { point, phase, response = null, error, body }: PhaseContent,
+  { point, response = null, error, body }: PhaseContent,
 ): PhaseMessage {
   return {
     point,
     input: {
       abi: ABI_VERSION,
-      phase,
+      phase: PHASE_OF_ATTACH_POINT[point],
       now_ms: Date.now(),
       request: requestFacts(ctx, needsClientAddress),
       response: response === null ? undefined : { status: response.status, is_stream: false },

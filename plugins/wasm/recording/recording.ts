@@ -69,47 +69,47 @@ export class Recorder {
   }
 }
 
+/** A recording on control. */
+interface ActiveRecording extends Pick<Recording, 'number' | 'count'> {
+  readonly steps: RecordedStep[]
+  end(): void
+}
+
 /** Control side: one recording at a time. */
 export class Recordings {
   readonly #publish: (recording: Recording) => Promise<void>
   #number = 0
-  #steps: RecordedStep[] = []
-  #order: RecordingOrder | null = null
-  #finish: (() => void) | null = null
+  #active: ActiveRecording | null = null
 
   constructor(publish: (recording: Recording) => Promise<void>) {
     this.#publish = publish
   }
 
-  async record(order: RecordingOrder): Promise<RecordingResult> {
-    if (this.#order !== null) return { refusal: 'another recording is active; retry later' }
-    this.#order = order
-    this.#number++
-    this.#steps = []
-    const { count, seconds, bodies } = order
+  async record({ count, seconds, bodies }: RecordingOrder): Promise<RecordingResult> {
+    if (this.#active !== null) return { refusal: 'another recording is active; retry later' }
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    const number = ++this.#number
+    const steps: RecordedStep[] = []
+    this.#active = { number, count, steps, end }
     try {
-      const ended = new Promise<void>((resolve) => {
-        this.#finish = resolve
-      })
-      await this.#publish({ number: this.#number, count, bodies })
-      const timer = setTimeout(() => this.end(), seconds * 1_000)
+      await this.#publish({ number, count, bodies })
+      const timer = setTimeout(end, seconds * 1_000)
       await ended
       clearTimeout(timer)
       await this.#publish(NO_RECORDING)
-      return { steps: this.#steps }
+      return { steps }
     } finally {
-      this.#order = null
+      this.#active = null
     }
   }
 
   keep({ number, step }: { number: number; step: RecordedStep }): void {
-    if (number !== this.#number || this.#order === null || this.#steps.length >= this.#order.count) return
-    this.#steps.push(step)
-    if (this.#steps.length === this.#order.count) this.end()
+    const active = this.#active
+    if (active === null || number !== active.number || active.steps.length >= active.count) return
+    if (active.steps.push(step) === active.count) active.end()
   }
 
   end(): void {
-    this.#finish?.()
-    this.#finish = null
+    this.#active?.end()
   }
 }

@@ -23,10 +23,13 @@ export interface Registered {
   readonly hash: string
   readonly sizeBytes: number
   readonly createdAtNs: bigint
-  /** UUID of the version that this one may replace; null unless it is on trial. */
-  readonly trialOf: string | null
-  /** Null unless it is on trial. */
+  /** How it is on trial beside the current version of its line; null for that version and earlier ones. */
   readonly trial: Trial | null
+}
+
+/** The current version of the module that a version belongs to. */
+export function currentOf(modules: readonly Registered[], { line }: Registered): Registered | undefined {
+  return modules.find((module) => module.line === line && module.trial === null)
 }
 
 /** A saved module that this gateway could not load, or not in its newest version. */
@@ -51,7 +54,7 @@ export function toModuleList(
   return {
     modules: modules.map((module) => ({
       ...toRecord(module, stats),
-      ...(earlier === null ? {} : { module_state: toState(module, stats, earlier(module.line)) }),
+      ...(earlier === null ? {} : { module_state: toState(module, stats, earlier(module.line), modules) }),
     })),
     metrics: {
       total_executions: total,
@@ -66,10 +69,12 @@ export function toModuleList(
 }
 
 function toState(
-  { loaded, trialOf }: Registered,
+  module: Registered,
   stats: ModuleStats,
   earlier: readonly Registered[],
+  modules: readonly Registered[],
 ): NonNullable<ModuleRecord['module_state']> {
+  const { loaded, trial } = module
   const { failed, timeUs, fuel, maxFuel, suspendedUntilMs } = stats.ofModule(loaded.row)
   return {
     failed_executions: failed,
@@ -80,8 +85,8 @@ function toState(
     placement: loaded.placement,
     instance: loaded.instance,
     on_failure: loaded.onFailure,
-    trial: trialOf === null ? null : loaded.shadowOf === null ? 'canary' : 'shadow',
-    trial_of: trialOf,
+    trial: trial?.kind ?? null,
+    trial_of: trial === null ? null : (currentOf(modules, module)?.loaded.uuid ?? null),
     settings: loaded.settings,
     earlier_versions: earlier.length,
     versions: earlier.map(toVersion),

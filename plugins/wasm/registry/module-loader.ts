@@ -50,7 +50,6 @@ export class ModuleLoader {
       hash,
       sizeBytes: bytes.length,
       createdAtNs,
-      trialOf: null,
       trial: null,
     }
   }

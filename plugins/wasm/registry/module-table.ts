@@ -6,8 +6,9 @@
 import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
 import type { ModuleDescriptor, Trial } from '../wire.ts'
-import type { ModuleLine, Registered } from './module-list.ts'
+import { currentOf, type ModuleLine, type Registered } from './module-list.ts'
 
 /** Number of versions available for rollback. */
 const MAX_EARLIER = 5
@@ -40,13 +41,27 @@ export class ModuleTable {
     return this.#modules.find(({ loaded }) => loaded.uuid === uuid)
   }
 
-  /** The modules after the removal of one. */
+  /** The modules as they run: a canary gets a share of the requests of its module, a shadow sees all without effect. */
+  get running(): LoadedModule[] {
+    return this.#modules.map((module) => {
+      const { loaded, line, trial } = module
+      const rule = trial ?? this.#modules.find((one) => one.line === line && one.trial !== null)?.trial
+      if (rule?.kind === 'canary') {
+        const share = rule.percent / 100
+        return { ...loaded, match: { ...loaded.match, share, isInverse: trial === null } }
+      }
+      if (trial === null) return loaded
+      // Its increments must not affect the counters of the module.
+      const kvOwner = `${loaded.name} (shadow)`
+      return { ...loaded, kvOwner, shadowOf: currentOf(this.#modules, module)?.loaded.uuid ?? null }
+    })
+  }
+
+  /** The modules after the removal of one: a current version is removed with the one on trial. */
   without(found: Registered): readonly Registered[] {
-    const left = withoutTrials(this.#modules, found).filter(({ loaded }) => loaded.uuid !== found.loaded.uuid)
-    if (!left.some(({ line }) => line === found.line)) this.#earlier.delete(found.line)
-    // The other version of a trial receives all requests again.
-    const other = left.find(({ loaded }) => loaded.uuid === found.trialOf)
-    return other === undefined ? left : withoutTrials(left, other)
+    if (found.trial !== null) return this.#modules.filter((module) => module !== found)
+    this.#earlier.delete(found.line)
+    return this.#modules.filter(({ line }) => line !== found.line)
   }
 
   /** Versions available for rollback, most recent first. */
@@ -56,31 +71,33 @@ export class ModuleTable {
 
   /** @param earlier versions available for rollback, most recent first */
   setEarlier(line: ModuleLine, earlier: readonly Registered[]): void {
-    this.#earlier.set(line, earlier.map(plain).toReversed())
+    this.#earlier.set(line, earlier.toReversed())
   }
 
-  /** Replaces the old version by the new one and ends a trial of it. */
+  /** Replaces the current version by the new one and ends a trial. */
   replaced(old: Registered, next: Registered): Registered[] {
     this.#remember(old)
-    return withoutTrials(this.#modules, old).map((module) =>
-      module.loaded.uuid === old.loaded.uuid ? { ...next, line: old.line } : module,
-    )
+    return this.#withoutTrial(old).map((module) => (module === old ? { ...next, line: old.line } : module))
   }
 
   /** Starts a trial. @throws ModuleRejected */
   tried(old: Registered, next: Registered, trial: Trial): Registered[] {
-    return withTrial(this.#modules, old, next, trial)
+    if (trial.kind === 'canary' && old.loaded.match.share !== undefined)
+      throw new ModuleRejected('a canary is not available for a module with match.share')
+    return this.#withoutTrial(old).flatMap((module) =>
+      module === old ? [module, { ...next, line: old.line, trial }] : [module],
+    )
   }
 
   /** Makes the version on trial the current one. @throws ModuleRejected if it is not on trial */
-  promoted(trial: Registered): VersionChange {
-    const old = this.#modules.find(({ loaded }) => loaded.uuid === trial.trialOf)
-    if (old === undefined) throw new ModuleRejected(`module ${trial.loaded.uuid} is not on trial`)
-    const next = plain(trial)
+  promoted(given: Registered): VersionChange {
+    const { trial, loaded } = given
+    const old = currentOf(this.#modules, given)
+    if (trial === null || old === undefined) throw new ModuleRejected(`module ${loaded.uuid} is not on trial`)
     // Threads cache modules by uuid, and a shadow stores its values under another name.
-    const isShadow = trial.loaded.shadowOf !== null
-    const current = isShadow ? { ...next, loaded: { ...next.loaded, uuid: uuidV7() } } : next
-    return { modules: this.replaced(plain(old), current), current }
+    const uuid = trial.kind === 'shadow' ? uuidV7() : loaded.uuid
+    const current = { ...given, trial: null, loaded: { ...loaded, uuid } }
+    return { modules: this.replaced(old, current), current }
   }
 
   /**
@@ -90,10 +107,9 @@ export class ModuleTable {
    * @throws ModuleRejected if there is no previous version
    */
   rolledBack(given: Registered, prepare: (earlier: Registered) => Registered): VersionChange {
-    const modules = this.#modules
-    const current = modules.find(({ loaded }) => loaded.uuid === given.trialOf) ?? given
-    if (modules.some(({ trialOf }) => trialOf === current.loaded.uuid))
-      return { modules: withoutTrials(modules, current), current }
+    const modules = this.#withoutTrial(given)
+    const current = currentOf(modules, given) ?? given
+    if (modules.length < this.#modules.length) return { modules, current }
     const earlier = this.#earlier.get(current.line)?.pop()
     if (earlier === undefined)
       throw new ModuleRejected(`there is no earlier version of ${current.loaded.name}`)
@@ -115,7 +131,7 @@ export class ModuleTable {
     for (const one of gone) left.delete(one)
     const names = new Set(wanted.map(({ name }) => name))
     // Replacing a module ends its trial.
-    for (const one of left) if (one.trialOf !== null && names.has(one.loaded.name)) left.delete(one)
+    for (const one of left) if (one.trial !== null && names.has(one.loaded.name)) left.delete(one)
     for (const { loaded } of left) names.delete(loaded.name)
     if (left.size + names.size > maxModules)
       throw new ModuleRejected(
@@ -133,9 +149,13 @@ export class ModuleTable {
       throw new ModuleRejected(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
   }
 
+  #withoutTrial({ line }: Registered): Registered[] {
+    return this.#modules.filter((module) => module.line !== line || module.trial === null)
+  }
+
   #remember(old: Registered): void {
     const earlier = this.#earlier.get(old.line) ?? []
-    earlier.push(plain(old))
+    earlier.push(old)
     if (earlier.length > MAX_EARLIER) earlier.shift()
     this.#earlier.set(old.line, earlier)
   }
@@ -143,72 +163,6 @@ export class ModuleTable {
 
 /** Sorts by descending priority, then by registration. Versions on trial follow their module. */
 function inOrder(modules: readonly Registered[]): readonly Registered[] {
-  const byUuid = new Map(modules.map((module) => [module.loaded.uuid, module]))
-  const priority = (module: Registered) =>
-    (byUuid.get(module.trialOf ?? '') ?? module).descriptor.priority ?? 0
+  const priority = (module: Registered) => (currentOf(modules, module) ?? module).descriptor.priority ?? 0
   return modules.toSorted((a, b) => priority(b) - priority(a) || a.line.place - b.line.place)
-}
-
-/** Starts a trial: a canary gets a share of the requests, a shadow sees all without effect. @throws ModuleRejected */
-function withTrial(
-  modules: readonly Registered[],
-  old: Registered,
-  next: Registered,
-  trial: Trial,
-): Registered[] {
-  // A share that only exists because of another canary is removed by `plain`.
-  if (trial.kind === 'canary' && plain(old).loaded.match.share !== undefined)
-    throw new ModuleRejected('a canary is not available for a module with match.share')
-  const others = withoutTrials(modules, old)
-  const tried = { ...next, line: old.line, trial }
-  return others.flatMap((module) => {
-    if (module.loaded.uuid !== old.loaded.uuid) return [module]
-    if (trial.kind === 'shadow') return [module, asShadow(tried, old)]
-    const share = trial.percent / 100
-    return [
-      withMatch(module, { share, isInverse: true }),
-      { ...withMatch(tried, { share }), trialOf: old.loaded.uuid },
-    ]
-  })
-}
-
-/** The modules of a line that another gateway or an earlier process has left. */
-export function resumed(current: Registered, tried: Registered | null, trial: Trial | null): Registered[] {
-  const module = plain(current)
-  return tried === null || trial === null ? [module] : withTrial([module], module, plain(tried), trial)
-}
-
-/** Removes the trials of a module, which receives all of its requests again. */
-function withoutTrials(modules: readonly Registered[], old: Registered): Registered[] {
-  return modules
-    .filter(({ trialOf }) => trialOf !== old.loaded.uuid)
-    .map((module) => (module.loaded.uuid === old.loaded.uuid ? plain(module) : module))
-}
-
-function asShadow(next: Registered, { loaded: { uuid } }: Registered): Registered {
-  // Its increments must not affect the counters of the module.
-  const kvOwner = `${next.loaded.name} (shadow)`
-  return { ...next, trialOf: uuid, loaded: { ...next.loaded, shadowOf: uuid, kvOwner } }
-}
-
-function withMatch(module: Registered, more: { share: number; isInverse?: boolean }): Registered {
-  return { ...module, loaded: { ...module.loaded, match: { ...module.loaded.match, ...more } } }
-}
-
-/** Removes everything that a trial added. */
-function plain(module: Registered): Registered {
-  const { loaded, descriptor } = module
-  const { share: _share, isInverse: _isInverse, ...match } = loaded.match
-  const share = descriptor.match?.share
-  return {
-    ...module,
-    trialOf: null,
-    trial: null,
-    loaded: {
-      ...loaded,
-      shadowOf: null,
-      kvOwner: loaded.name,
-      match: share === undefined ? match : { ...match, share },
-    },
-  }
 }

@@ -44,7 +44,7 @@ export class Registry {
   }
 
   get modules(): readonly LoadedModule[] {
-    return this.#table.modules.map(({ loaded }) => loaded)
+    return this.#table.running
   }
 
   /** Current versions and versions on trial. */
@@ -60,7 +60,7 @@ export class Registry {
   /** Loads modules of the configuration, then saved ones. @throws invalid_wasm_config naming a module that cannot be loaded */
   start(): Promise<void> {
     return this.#queue(async () => {
-      const { config, saved, pool } = this.#parts
+      const { config, saved } = this.#parts
       for (const [index, descriptor] of config.modules.entries()) {
         try {
           await this.#add(descriptor, null)
@@ -75,7 +75,6 @@ export class Registry {
       }
       saved.onChange((id) => this.#onChange(id))
       await this.#lines.follow()
-      await pool.close()
     })
   }
 
@@ -108,7 +107,6 @@ export class Registry {
           running === undefined ? [...this.#table.modules, one] : this.#table.replaced(running, one)
       }
       await this.#publish()
-      await this.#parts.pool.close()
     })
   }
 
@@ -124,12 +122,8 @@ export class Registry {
   register(descriptors: readonly ModuleDescriptor[], requester: Requester): Promise<AddResult[]> {
     return this.#queue(async () => {
       const results: AddResult[] = []
-      try {
-        for (const descriptor of descriptors)
-          results.push(await this.#registerOne(descriptor, requester, results.length === 0))
-      } finally {
-        await this.#parts.pool.close()
-      }
+      for (const descriptor of descriptors)
+        results.push(await this.#registerOne(descriptor, requester, results.length === 0))
       return results
     })
   }
@@ -157,7 +151,7 @@ export class Registry {
   /** Replaces a module by a new version, or starts a trial. */
   replace(uuid: string, change: ModuleChange, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (old) => {
-      if (old.trialOf !== null)
+      if (old.trial !== null)
         throw new ModuleRejected(`module ${uuid} is on trial: promote it or roll it back first`)
       const { trial, ...members } = change
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
@@ -224,8 +218,6 @@ export class Registry {
       } catch (error) {
         if (!(error instanceof ModuleRejected)) throw error
         return { uuid: null, text: error.message }
-      } finally {
-        await this.#parts.pool.close()
       }
     })
   }
@@ -246,10 +238,7 @@ export class Registry {
   #onChange(id: string): void {
     if (this.#isClosed) return
     this.#lines.mark(id)
-    void this.#queue(async () => {
-      await this.#lines.follow()
-      await this.#parts.pool.close()
-    })
+    void this.#queue(() => this.#lines.follow())
   }
 
   list(isFull: boolean): ModuleList {
@@ -329,8 +318,9 @@ export class Registry {
     )
   }
 
+  /** Runs one change after the other, and stops the thread of the trial starts after each. */
   #queue<T>(act: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(act)
+    const result = this.#last.then(act).finally(() => this.#parts.pool.close())
     this.#last = result.catch(() => {})
     return result
   }

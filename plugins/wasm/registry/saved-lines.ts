@@ -4,7 +4,7 @@ import { GatewayError, type Logger, messageOf } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { ModuleLine, NotLoaded, Registered } from './module-list.ts'
 import type { ModuleLoader } from './module-loader.ts'
-import { type ModuleTable, resumed } from './module-table.ts'
+import type { ModuleTable } from './module-table.ts'
 import type { ModuleStore, SavedLine, SavedVersion } from './saved-modules.ts'
 
 /**
@@ -18,14 +18,13 @@ export function toSavedLine(
   earlier: readonly Registered[],
 ): SavedLine | null {
   const own = modules.filter((module) => module.line === line)
-  const current = own.find(({ trialOf }) => trialOf === null)
-  const tried = own.find(({ trialOf }) => trialOf !== null)
+  const current = own.find(({ trial }) => trial === null)
+  const tried = own.find(({ trial }) => trial !== null)
   if (current === undefined) return null
-  const hasTrial = tried !== undefined && tried.trial !== null
   return {
     id: line.firstUuid,
     current: toSaved(current),
-    trial: hasTrial ? { version: toSaved(tried), rule: tried.trial } : null,
+    trial: tried?.trial ? { version: toSaved(tried), rule: tried.trial } : null,
     earlier: earlier.map(toSaved).toReversed(),
   }
 }
@@ -187,14 +186,17 @@ async function loadLine(
     return loader.withRow(known ?? (await load(version, beside)), beside)
   }
   const first = await revive(saved.current, own)
-  const current = { ...first, line: line ?? { ...first.line, firstUuid: saved.id } }
-  const { trial } = saved
-  const tried = trial === null ? null : await revive(trial.version, [...own, current])
+  const current = { ...first, line: line ?? { ...first.line, firstUuid: saved.id }, trial: null }
+  const modules: Registered[] = [current]
+  if (saved.trial !== null) {
+    const { version, rule } = saved.trial
+    modules.push({ ...(await revive(version, [...own, current])), line: current.line, trial: rule })
+  }
   const earlier: Registered[] = []
   for (const version of saved.earlier.toReversed()) {
     const known = [...own, ...remembered].find(({ loaded }) => loaded.uuid === version.uuid)
     try {
-      earlier.push({ ...(known ?? (await load(version, []))), line: current.line })
+      earlier.push({ ...(known ?? (await load(version, []))), line: current.line, trial: null })
     } catch (err) {
       // Without the engine of the mesh, the line is loaded later.
       if (err instanceof GatewayError) throw err
@@ -202,5 +204,5 @@ async function loadLine(
     }
   }
   table.setEarlier(current.line, earlier)
-  return resumed(current, tried, trial?.rule ?? null)
+  return modules
 }

@@ -30,53 +30,31 @@ interface ModuleSeries {
 }
 
 function openSeries(metrics: Metrics) {
+  /** @param labels after that of the module */
+  const counter = (name: string, help: string, ...labels: string[]) =>
+    metrics.counter({ name, help, labels: ['module', ...labels] })
   return {
-    executions: metrics.counter({
-      name: 'weir_wasm_executions_total',
-      help: 'Calls of WASM modules.',
-      labels: ['module', 'attach_point', 'outcome'],
-    }),
+    executions: counter('weir_wasm_executions_total', 'Calls of WASM modules.', 'attach_point', 'outcome'),
     durations: metrics.histogram({
       name: 'weir_wasm_execution_duration_seconds',
       help: 'Time in a guest, instantiation included.',
       labels: ['module', 'attach_point'],
       buckets: [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
     }),
-    skipped: metrics.counter({
-      name: 'weir_wasm_skipped_total',
-      help: 'Skipped calls of WASM modules.',
-      labels: ['module', 'reason'],
-    }),
-    droppedHeaders: metrics.counter({
-      name: 'weir_wasm_dropped_headers_total',
-      help: 'Rejected header changes of WASM modules.',
-      labels: ['module'],
-    }),
-    fuel: metrics.counter({
-      name: 'weir_wasm_fuel_total',
-      help: 'Fuel used by calls of WASM modules.',
-      labels: ['module'],
-    }),
-    droppedLines: metrics.counter({
-      name: 'weir_wasm_dropped_log_lines_total',
-      help: 'Log lines of WASM modules and their failures that exceeded the rate limit.',
-      labels: ['module'],
-    }),
-    fetches: metrics.counter({
-      name: 'weir_wasm_fetches_total',
-      help: 'Outgoing requests of WASM modules by outcome.',
-      labels: ['module', 'outcome'],
-    }),
-    compared: metrics.counter({
-      name: 'weir_wasm_shadow_comparisons_total',
-      help: 'Calls of shadow versions by whether the result was the same.',
-      labels: ['module', 'verdict'],
-    }),
-    counted: metrics.counter({
-      name: 'weir_wasm_module_events_total',
-      help: 'Counters of WASM modules.',
-      labels: ['module', 'name'],
-    }),
+    skipped: counter('weir_wasm_skipped_total', 'Skipped calls of WASM modules.', 'reason'),
+    droppedHeaders: counter('weir_wasm_dropped_headers_total', 'Rejected header changes of WASM modules.'),
+    fuel: counter('weir_wasm_fuel_total', 'Fuel used by calls of WASM modules.'),
+    droppedLines: counter(
+      'weir_wasm_dropped_log_lines_total',
+      'Log lines of WASM modules and their failures that exceeded the rate limit.',
+    ),
+    fetches: counter('weir_wasm_fetches_total', 'Outgoing requests of WASM modules by outcome.', 'outcome'),
+    compared: counter(
+      'weir_wasm_shadow_comparisons_total',
+      'Calls of shadow versions by whether the result was the same.',
+      'verdict',
+    ),
+    counted: counter('weir_wasm_module_events_total', 'Counters of WASM modules.', 'name'),
   }
 }
 

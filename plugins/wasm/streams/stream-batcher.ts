@@ -1,10 +1,15 @@
 /** Sends events of streams to the pool, with several streams in one task. */
-
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
-import { Batcher, chainOf, lostCall } from '../threads/batcher.ts'
-import type { GuestPool, TaskEnd } from '../threads/guest-pool.ts'
-import type { LoadedModule, StreamItem, StreamItemResult, StreamReport } from '../threads/guest-task.ts'
+import { Batcher, type LostCall } from '../threads/batcher.ts'
+import type { GuestPool } from '../threads/guest-pool.ts'
+import type {
+  GuestTaskResult,
+  LoadedModule,
+  StreamItem,
+  StreamItemResult,
+  StreamReport,
+} from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import type { SkipNotices } from './skip-notices.ts'
 
@@ -107,8 +112,8 @@ export class StreamBatcher extends Batcher<Waiting> {
     })
     if (ended === null) return undefined
     this.#note(ended.reports, modules)
-    if (this.#notices !== null) this.#noteFailures(ended.reports, modules, [work])
-    return this.#settle(work, places, ended.result)
+    if (this.#notices !== null) this.#noteFailures(ended.reports, modules, [{ work }])
+    return this.#finish(work, places, ended.result)
   }
 
   #note(reports: readonly StreamReport[], chain: readonly LoadedModule[]): void {
@@ -122,26 +127,30 @@ export class StreamBatcher extends Batcher<Waiting> {
   #noteFailures(
     reports: readonly StreamReport[],
     chain: readonly LoadedModule[],
-    works: readonly StreamWork[],
+    batch: readonly Pick<Waiting, 'work'>[],
   ): void {
     for (const { failure, module, requestId } of reports) {
       if (failure === null) continue
-      for (const work of works)
+      for (const { work } of batch)
         if (work.requestId === requestId) this.#notices?.note(work, chain[module], failure.kind)
     }
   }
 
-  #settle(
+  /** @returns the outgoing events; null if a fail-closed module failed */
+  #finish(
     work: StreamWork,
     places: readonly number[],
-    result: StreamItemResult,
+    { out, states, failedClosed }: StreamItemResult,
   ): StreamItemResult['out'] | null {
-    const out = settle(work, places, result)
-    return out === null || this.#notices === null ? out : this.#notices.addTo(work, out)
+    for (let index = 0; index < places.length; index++) work.states[places[index]] = states[index]
+    return failedClosed >= 0 ? null : this.#withNotices(work, out)
   }
 
   #untouched(work: StreamWork): StreamItemResult['out'] {
-    const out = untouched(work)
+    return this.#withNotices(work, untouched(work))
+  }
+
+  #withNotices(work: StreamWork, out: StreamItemResult['out']): StreamItemResult['out'] {
     return this.#notices === null ? out : this.#notices.addTo(work, out)
   }
 
@@ -158,58 +167,55 @@ export class StreamBatcher extends Batcher<Waiting> {
       const places = this.#withoutSuspended(work, waiting.places)
       if (places === null) resolve(null)
       else if (places.length === 0) resolve(this.#untouched(work))
-      else if (dueAtMs < overdueMs) this.#skip({ ...waiting, places })
+      else if (dueAtMs < overdueMs) this.refuse({ ...waiting, places })
       else batch.push({ ...waiting, places })
     }
     return batch
   }
 
-  protected override async send(batch: readonly Waiting[]): Promise<void> {
-    const chain = [
-      ...new Set(batch.flatMap(({ work, places }) => places.map((place) => work.modules[place]))),
-    ]
-    const ended = await this.pool.run({
-      ...chainOf(chain),
-      draft: () => {
-        const items = batch.map((waiting) => toItem(waiting, this.#point, chain))
-        return { task: { kind: 'stream', chain: chain.map(({ uuid }) => uuid), items }, transfer: [] }
-      },
-    })
-    if (ended.kind !== 'result') this.#recover(batch, chain, ended)
-    else if (ended.result.kind === 'stream') {
-      this.#note(ended.result.reports, chain)
-      const { items, reports } = ended.result
-      if (this.#notices !== null)
-        this.#noteFailures(
-          reports,
-          chain,
-          batch.map(({ work }) => work),
-        )
-      for (const [place, result] of items.entries()) {
-        const { work, places, resolve } = batch[place]
-        resolve(this.#settle(work, places, result))
-      }
-      this.restart(batch.slice(items.length))
-    }
+  protected override modulesOf({ work, places }: Waiting): readonly LoadedModule[] {
+    return places.map((place) => work.modules[place])
   }
 
-  /** The results of the batch are lost with the thread: all streams run again, the failed one without its module. */
-  #recover(
+  protected override draftOf(batch: readonly Waiting[], chain: readonly LoadedModule[]) {
+    const items = batch.map(({ work, places }): StreamItem => {
+      const { requestId, tenant, firstIndex, events, isEnd } = work
+      return {
+        point: this.#point,
+        modules: places.map((place) => chain.indexOf(work.modules[place])),
+        prefixes: places.map((place) => work.prefixes[place]),
+        states: places.map((place) => work.states[place]),
+        requestId,
+        tenant,
+        firstIndex,
+        events,
+        isEnd,
+      }
+    })
+    return { task: { kind: 'stream' as const, chain: chain.map(({ uuid }) => uuid), items }, transfer: [] }
+  }
+
+  protected override settle(
     batch: readonly Waiting[],
     chain: readonly LoadedModule[],
-    ended: Exclude<TaskEnd, { kind: 'result' }>,
-  ): void {
-    const lost = lostCall(chain, ended)
-    if (lost === null) {
-      for (const waiting of batch) this.#skip(waiting)
-      return
+    result: GuestTaskResult,
+  ): number {
+    if (result.kind !== 'stream') return 0
+    const { items, reports } = result
+    this.#note(reports, chain)
+    if (this.#notices !== null) this.#noteFailures(reports, chain, batch)
+    for (const [place, one] of items.entries()) {
+      const { work, places, resolve } = batch[place]
+      resolve(this.#finish(work, places, one))
     }
-    const { kind, item, module } = lost
-    this.#statistics.lost({ module, point: this.#point, requestId: batch[item].work.requestId }, kind)
-    for (const [place, waiting] of batch.entries()) {
-      if (place !== item) this.waiting.push(waiting)
-      else this.#withoutModule(waiting, module, kind)
-    }
+    return items.length
+  }
+
+  protected override recover(batch: readonly Waiting[], { kind, item, module }: LostCall): void {
+    const lost = batch[item]
+    this.#statistics.lost({ module, point: this.#point, requestId: lost.work.requestId }, kind)
+    this.waiting.push(...batch.toSpliced(item, 1))
+    this.#withoutModule(lost, module, kind)
     this.schedule()
   }
 
@@ -222,7 +228,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     else this.waiting.push({ ...waiting, places: left })
   }
 
-  #skip({ work, places, resolve }: Waiting): void {
+  protected override refuse({ work, places, resolve }: Waiting): void {
     for (const place of places) {
       this.#statistics.skip(work.modules[place], 'saturated')
       this.#notices?.note(work, work.modules[place], 'saturated')
@@ -230,34 +236,6 @@ export class StreamBatcher extends Batcher<Waiting> {
     const isClosed = places.some((place) => work.modules[place].onFailure === 'closed')
     resolve(isClosed ? null : this.#untouched(work))
   }
-}
-
-function toItem(
-  { work, places }: Waiting,
-  point: StreamItem['point'],
-  chain: readonly LoadedModule[],
-): StreamItem {
-  const { requestId, tenant, firstIndex, events, isEnd } = work
-  return {
-    point,
-    modules: places.map((place) => chain.indexOf(work.modules[place])),
-    prefixes: places.map((place) => work.prefixes[place]),
-    states: places.map((place) => work.states[place]),
-    requestId,
-    tenant,
-    firstIndex,
-    events,
-    isEnd,
-  }
-}
-
-function settle(
-  work: StreamWork,
-  places: readonly number[],
-  { out, states, failedClosed }: StreamItemResult,
-): StreamItemResult['out'] | null {
-  for (let index = 0; index < places.length; index++) work.states[places[index]] = states[index]
-  return failedClosed >= 0 ? null : out
 }
 
 function untouched({ events }: StreamWork): StreamItemResult['out'] {

@@ -2,7 +2,7 @@
 import type { RequestContext } from '#kernel'
 import { writeEvent } from '#shared'
 import { wasmErrors } from '../errors.ts'
-import { toPairs } from '../hooks/phase-head.ts'
+import { requestJson, withHeaders } from '../hooks/phase-head.ts'
 import { requestFacts } from '../hooks/phase-message.ts'
 import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
 import { DONE, type EventBlock, readBlocks } from './sse-events.ts'
@@ -31,12 +31,9 @@ export class RequestModules {
       modules.some(({ needs }) => needs.client_ip),
     )
     this.tenant = request.tenant
-    const requestHeaders = [...ctx.requestHeaders]
-    this.requests = modules.map(({ needs }) => {
-      const headers =
-        needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers, needs.credentials)
-      return JSON.stringify({ ...request, headers })
-    })
+    const start = requestJson({ request })
+    const headers = [...ctx.requestHeaders]
+    this.requests = modules.map(({ needs }) => withHeaders(start, headers, needs.headers, needs.credentials))
   }
 }
 
@@ -57,14 +54,10 @@ export class StreamSession {
     this.#of = of
     this.#states = of.modules.map(() => '')
     // Encoded once, since it is the same for every event.
+    const start = `{"status":${of.ctx.status},"is_stream":true`
     this.#prefixes = of.modules.map(({ needs }, index) => {
-      const response = {
-        status: of.ctx.status,
-        is_stream: true,
-        headers:
-          needs.response_headers === false ? undefined : toPairs(responseHeaders, needs.response_headers),
-      }
-      return `"request":${of.requests[index]},"response":${JSON.stringify(response)}`
+      const response = withHeaders(start, responseHeaders, needs.response_headers)
+      return `"request":${of.requests[index]},"response":${response}`
     })
   }
 

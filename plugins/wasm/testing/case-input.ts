@@ -6,19 +6,9 @@ import {
   type GuestInput,
   type HeaderPair,
   type ModuleNeeds,
-  type Phase,
+  PHASE_OF_ATTACH_POINT,
 } from '../../../wasm-sdk/abi.ts'
 import type { CaseHeaders, CaseRequest, CaseResponse, CaseStep, CaseTool } from './module-case.ts'
-
-const PHASES: Readonly<Record<AttachPoint, Phase>> = {
-  OnRequest: 'request',
-  OnResponse: 'response',
-  OnError: 'error',
-  OnStreamEvent: 'stream_event',
-  OnText: 'text',
-  OnToolCall: 'tool_call',
-  OnPick: 'pick',
-}
 
 const NO_BODY = new Uint8Array(0)
 /** Default of `now_ms`. */
@@ -32,7 +22,10 @@ export interface CallInput {
 /** Input of one call; for streams, the common part of all calls. */
 export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
   const { body, ...members } = MEMBERS[step.on]?.(step, needs) ?? exchangeMembers(step, needs)
-  return { head: { abi: ABI_VERSION, phase: PHASES[step.on], now_ms: nowMs, ...members }, body }
+  return {
+    head: { abi: ABI_VERSION, phase: PHASE_OF_ATTACH_POINT[step.on], now_ms: nowMs, ...members },
+    body,
+  }
 }
 
 /** Members of the head that depend on the attach point, and the body. */

@@ -224,18 +224,17 @@ function shownFetch({ url, method, headers, body }: RequestedFetch): Observed['f
   return { url, method, headers, body: body.toString('utf8') }
 }
 
+/** Paths of the case files of a folder, by name, or of one file. */
+export async function caseFiles(place: string): Promise<string[]> {
+  if (!(await stat(place)).isDirectory()) return [place]
+  const names = (await readdir(place)).filter((name) => name.endsWith('.json'))
+  return names.sort().map((name) => join(place, name))
+}
+
 /** Reads the case files of a folder, by name, or one file. @throws Error naming the file and the invalid member */
 export async function readCases(place: string): Promise<{ file: string; moduleCase: ModuleCase }[]> {
-  const names = (await stat(place)).isDirectory() ? await readdir(place) : null
-  const files =
-    names === null
-      ? [place]
-      : names
-          .filter((name) => name.endsWith('.json'))
-          .sort()
-          .map((name) => join(place, name))
   return Promise.all(
-    files.map(async (file) => {
+    (await caseFiles(place)).map(async (file) => {
       const text = await readFile(file, 'utf8')
       try {
         return { file, moduleCase: readCase(text) }

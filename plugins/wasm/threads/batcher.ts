@@ -3,26 +3,49 @@
  * all threads are busy, is sent together, since a message costs more than a call.
  */
 import { type GuestPool, START_GRACE_MS, type TaskEnd, type TaskRequest } from './guest-pool.ts'
-import { type LoadedModule, PROGRESS_BASE } from './guest-task.ts'
+import { type GuestTaskResult, type LoadedModule, PROGRESS_BASE } from './guest-task.ts'
+
+/** The call during which a thread ended. */
+export interface LostCall {
+  readonly kind: 'timeout' | 'crashed'
+  /** Index of the work in the batch. */
+  readonly item: number
+  readonly module: LoadedModule
+}
 
 export abstract class Batcher<Waiting> {
   /** Longest waiting first. */
   protected waiting: Waiting[] = []
-  protected readonly pool: GuestPool
+  readonly #pool: GuestPool
   readonly #maxRunning: number
   #running = 0
   #isScheduled = false
 
   /** @param threads of the pool: the maximum number of running batches */
   constructor(pool: GuestPool, threads: number) {
-    this.pool = pool
+    this.#pool = pool
     this.#maxRunning = threads
   }
 
   /** Takes the next batch out of `waiting`; may return an empty one. @param fairShare of an idle thread */
   protected abstract takeBatch(fairShare: number): Waiting[]
-  /** Runs a batch and calls `restart` for what must run again. Never rejects. */
-  protected abstract send(batch: readonly Waiting[]): Promise<void>
+  /** Modules to call for the work. */
+  protected abstract modulesOf(work: Waiting): readonly LoadedModule[]
+  /** @param chain modules of the batch, each once */
+  protected abstract draftOf(
+    batch: readonly Waiting[],
+    chain: readonly LoadedModule[],
+  ): ReturnType<TaskRequest['draft']>
+  /** Settles work by the result of its batch. @returns number of items that have a result; the others run again */
+  protected abstract settle(
+    batch: readonly Waiting[],
+    chain: readonly LoadedModule[],
+    result: GuestTaskResult,
+  ): number
+  /** Settles work for which no call was made. */
+  protected abstract refuse(work: Waiting): void
+  /** The results of the batch are lost with the thread: runs it again, without the call that was lost. */
+  protected abstract recover(batch: readonly Waiting[], lost: LostCall): void
 
   /** Sends at the end of the turn, together with other work of the turn. */
   protected schedule(): void {
@@ -43,12 +66,12 @@ export abstract class Batcher<Waiting> {
 
   /** Time by which the first call must begin, `performance.now()`. */
   protected dueAtMs({ timeoutMs }: LoadedModule): number {
-    return performance.now() + timeoutMs + (this.pool.isStarting ? START_GRACE_MS : 0)
+    return performance.now() + timeoutMs + (this.#pool.isStarting ? START_GRACE_MS : 0)
   }
 
   /** Work that was due before this time has waited too long. */
   protected get overdueMs(): number {
-    return this.pool.isStarting ? 0 : performance.now()
+    return this.#pool.isStarting ? 0 : performance.now()
   }
 
   #flush(): void {
@@ -56,32 +79,36 @@ export abstract class Batcher<Waiting> {
       const batch = this.takeBatch(Math.ceil(this.waiting.length / (this.#maxRunning - this.#running)))
       if (batch.length === 0) continue
       this.#running++
-      void this.send(batch).finally(() => {
+      void this.#send(batch).finally(() => {
         this.#running--
         this.#flush()
       })
     }
   }
-}
 
-/** Modules and call limits of a task. */
-export function chainOf(
-  chain: readonly LoadedModule[],
-): Pick<TaskRequest, 'modules' | 'limitMs' | 'shortestMs'> {
-  let shortestMs = Number.POSITIVE_INFINITY
-  for (const { timeoutMs } of chain) shortestMs = Math.min(shortestMs, timeoutMs)
-  return {
-    modules: chain,
-    limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
-    shortestMs,
+  async #send(batch: readonly Waiting[]): Promise<void> {
+    const chain = [...new Set(batch.flatMap((work) => this.modulesOf(work)))]
+    const ended = await this.#pool.run({
+      modules: chain,
+      limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
+      shortestMs: Math.min(...chain.map(({ timeoutMs }) => timeoutMs)),
+      draft: () => this.draftOf(batch, chain),
+    })
+    if (ended.kind === 'result') {
+      this.restart(batch.slice(this.settle(batch, chain, ended.result)))
+      return
+    }
+    const lost = lostCall(chain, ended)
+    if (lost !== null) this.recover(batch, lost)
+    else for (const work of batch) this.refuse(work)
   }
 }
 
-/** The call during which the thread ended; null if no call had begun. */
-export function lostCall(
+/** @returns null if no call had begun */
+function lostCall(
   chain: readonly LoadedModule[],
   ended: Exclude<TaskEnd, { kind: 'result' }>,
-): { kind: 'timeout' | 'crashed'; item: number; module: LoadedModule } | null {
+): LostCall | null {
   if (ended.kind === 'refused' || ended.progress === 0) return null
   const call = ended.progress - 1
   return { kind: ended.kind, item: Math.floor(call / PROGRESS_BASE), module: chain[call % PROGRESS_BASE] }
