@@ -26,6 +26,7 @@ test.each([
   const pid = gateway.command.pid as number
   const before = residentBytes(pid)
   const socket = connect(gateway.port, '127.0.0.1').on('error', () => {})
+  const closed = new Promise((resolve) => socket.once('close', resolve))
   let response = ''
   socket.on('data', (data) => {
     response += data
@@ -35,7 +36,7 @@ test.each([
   )
   let peak = before
   for (let sent = 0; sent < UPLOAD && !socket.destroyed; sent += CHUNK.length) {
-    if (!socket.write(CHUNK)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+    if (!socket.write(CHUNK)) await Promise.race([once(socket, 'drain'), closed])
     if (sent % MIB === 0) peak = Math.max(peak, residentBytes(pid))
   }
   if (response === '') await once(socket, 'data')
