@@ -80,7 +80,15 @@ export { readVersion } from './version.ts'
 export { parseBoundedJson, parseBoundedText } from './wire/bounded-json.ts'
 export { canonicalAddress } from './wire/canonical-address.ts'
 export { EventCounter, EventSplitter, nextEventEnd } from './wire/event-splitter.ts'
-export { headerOf, isFieldValue, isToken, removeHeader, TOKEN_BYTE, VALUE_BYTE } from './wire/headers.ts'
+export {
+  headerOf,
+  isFieldValue,
+  isToken,
+  removeHeader,
+  TOKEN_BYTE,
+  toContentLength,
+  VALUE_BYTE,
+} from './wire/headers.ts'
 export { isObject, type JsonObject } from './wire/is-object.ts'
 export {
   CLOSE_BRACE,

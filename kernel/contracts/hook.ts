@@ -66,7 +66,8 @@ export interface OpeningGeneration {
   /** May be replaced: the worker gets the new one. */
   request: GenerationRequest
   /**
-   * Passes every event of the answer through a function: it returns the event, another one in its place, or null to drop it.
+   * Passes every event of the answer through a function: it returns the event, another one in its place, or null to drop it;
+   * `started` and `finished` cannot be dropped.
    * Functions run in the order of their calls, before `onText` hooks. Only for generations that the gateway reads.
    */
   mapEvents(map: (event: GenerationEvent) => GenerationEvent | null): void

@@ -163,7 +163,7 @@ export type EngineInfo =
   /** The engine has no such information. */
   | { readonly kind: 'none' }
   /** Any other response, to be returned unchanged. */
-  | { readonly kind: 'reply'; readonly reply: WorkerResponse }
+  | { readonly kind: 'response'; readonly response: WorkerResponse }
 
 /** Operation of an engine that an operator can start. */
 export type EngineAction =

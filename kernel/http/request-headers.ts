@@ -6,7 +6,7 @@ import type { HttpRequest } from 'uWebSockets.js'
 import { randomFillSync } from 'node:crypto'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { headerOf, isFieldValue, isToken, removeHeader } from '../wire/headers.ts'
+import { headerOf, isFieldValue, isToken, removeHeader, toContentLength } from '../wire/headers.ts'
 import { httpErrors } from './http-errors.ts'
 
 /** Actions for a header: keep it for handlers, forward it to the worker, check the framing. */
@@ -117,25 +117,13 @@ function visit(name: string, value: string): void {
 
 function checkFraming(name: string, value: string): void {
   if (name === 'content-length') {
-    const length = toLength(value)
+    const length = toContentLength(value)
     if (contentLength !== -1) problem = httpErrors.bad_framing('content-length must be sent once')
     else if (length < 0) problem = httpErrors.bad_framing('content-length must be a whole number')
     contentLength = length
   } else if (value !== 'chunked') {
     problem = httpErrors.bad_framing("transfer-encoding must be exactly 'chunked'")
   }
-}
-
-/** Digits only; -1 for anything else. */
-function toLength(value: string): number {
-  if (value.length === 0 || value.length > 15) return -1
-  let length = 0
-  for (let i = 0; i < value.length; i++) {
-    const digit = value.charCodeAt(i) - 48
-    if (digit < 0 || digit > 9) return -1
-    length = length * 10 + digit
-  }
-  return length
 }
 
 function findRequestId(): string {

@@ -35,8 +35,8 @@ export function assertSendable(response: IncomingResponse): void {
 export type CheckedResponse = Required<Omit<WholeResponse, 'contentType'>>
 
 /** Checks the response of a plugin. @param owner its origin, for the message @throws TypeError */
-export function checkedResponse(reply: WholeResponse, owner: string): CheckedResponse {
-  const { status, headers = [], contentType, body = '' } = reply
+export function checkedResponse(response: WholeResponse, owner: string): CheckedResponse {
+  const { status, headers = [], contentType, body = '' } = response
   assertStatus(status, owner)
   const all = contentType === undefined ? headers : ['content-type', contentType, ...headers]
   assertHeaders(all, owner)

@@ -93,11 +93,11 @@ type OnRequest = HookSignatures['onRequest']
 function firstResponse(hook: OnRequest, rest: OnRequest): OnRequest {
   return (ctx) => {
     const early = hook(ctx)
-    if (early instanceof Promise) return early.then((reply) => replyOrRest(reply))
+    if (early instanceof Promise) return early.then((response) => replyOrRest(response))
     return replyOrRest(early)
 
-    function replyOrRest(reply: Awaited<ReturnType<OnRequest>>): ReturnType<OnRequest> {
-      return reply || isOver(ctx) ? reply : rest(ctx)
+    function replyOrRest(response: Awaited<ReturnType<OnRequest>>): ReturnType<OnRequest> {
+      return response || isOver(ctx) ? response : rest(ctx)
     }
   }
 }

@@ -51,3 +51,17 @@ export function isFieldValue(text: string): boolean {
   }
   return true
 }
+
+const MAX_CONTENT_LENGTH_DIGITS = 15
+
+/** Digits only, within exact range; -1 for anything else. @source RFC 9112 §6.2 */
+export function toContentLength(value: string): number {
+  if (value.length === 0 || value.length > MAX_CONTENT_LENGTH_DIGITS) return -1
+  let length = 0
+  for (let at = 0; at < value.length; at++) {
+    const digit = value.charCodeAt(at) - 0x30
+    if (digit < 0 || digit > 9) return -1
+    length = length * 10 + digit
+  }
+  return length
+}

@@ -127,7 +127,7 @@ function responsesRoutes(engine: Engine): RouteDefinition[] {
 
 function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving<T>): RouteDefinition {
   const { path, summary, validator, idPrefix, generate, fixed } = serving
-  const replies =
+  const responses =
     fixed === undefined
       ? null
       : fixedResponses(engine.config, (model) =>
@@ -156,8 +156,8 @@ function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving
   }
 
   return simRoute({ method: 'POST', path, summary, body: validator.schema }, (ctx) => {
-    const isFixed = replies !== null && (engine.config.fixedResponse || ctx.header('x-sim-fixed') === '1')
-    guard(engine, ctx, true, isFixed ? (exchange) => serveFixed(exchange, replies) : serve)
+    const isFixed = responses !== null && (engine.config.fixedResponse || ctx.header('x-sim-fixed') === '1')
+    guard(engine, ctx, true, isFixed ? (exchange) => serveFixed(exchange, responses) : serve)
   })
 }
 

@@ -192,7 +192,7 @@ const ScriptedAnswerSchema = Type.Object(
     ),
     body: Type.Optional(
       Type.Unknown({
-        description: 'The reply itself. To a streamed request: one event, or one per member of an array.',
+        description: 'The response itself. To a streamed request: one event, or one per member of an array.',
       }),
     ),
     ...matching,

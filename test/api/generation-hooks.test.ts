@@ -100,20 +100,42 @@ test('a rejection has the status of its error, also one that comes late', async 
   expect(workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('an answer of a hook that never starts is an error of every route, not a hang', async () => {
-  const { post } = await open((host) =>
-    host.hook('onGeneration', (): GenerationAnswer => [{ type: 'finished', usage: null }], SERVED),
-  )
-  const bodies = {
-    '/v1/chat/completions': { messages },
-    '/v1/completions': { prompt: 'hi' },
-    '/generate': { text: 'hi' },
-  }
-  for (const [path, body] of Object.entries(bodies)) {
-    const reply = await post(path, { model: 'test-model', ...body })
-    expect([path, reply.status]).toEqual([path, 500])
-  }
-}, 5_000)
+test.each([
+  ...REQUESTS,
+  ['/v1/completions', { prompt: ['hi', 'ho'] }],
+  ['/generate', { text: 'hi' }],
+] as const)(
+  '%s: an answer of a hook that never starts is an error, streamed or not',
+  async (path, body) => {
+    const { post } = await open((host) =>
+      host.hook('onGeneration', (): GenerationAnswer => [{ type: 'finished', usage: null }], SERVED),
+    )
+    for (const stream of [false, true]) {
+      const response = await post(path, { model: 'test-model', stream, ...body })
+      expect([stream, response.status]).toEqual([stream, 500])
+    }
+  },
+  5_000,
+)
+
+test.each(REQUESTS)(
+  '%s: a map cannot drop the start and the end of an answer',
+  async (path, body) => {
+    const { post } = await open((host) =>
+      host.hook(
+        'onGeneration',
+        (_, generation) => generation.mapEvents((event) => (event.type === 'choice_done' ? event : null)),
+        SERVED,
+      ),
+    )
+    for (const stream of [false, true]) {
+      const response = await post(path, { model: 'test-model', stream, ...body })
+      expect([stream, response.status]).toEqual([stream, 200])
+      expect(await response.text()).not.toContain('hello')
+    }
+  },
+  5_000,
+)
 
 test('without needsGenerations, bytes still pass through and the hook is not called for them', async () => {
   let calls = 0

@@ -176,7 +176,7 @@ export type NativeSubject =
 
 export interface GenerationStarted {
   readonly type: 'started'
-  /** As the worker names it, for the reply's `model`. */
+  /** As the worker names it, for the response's `model`. */
   readonly model: string
   /** Id of the worker's answer; null if it has none. */
   readonly id: string | null
@@ -184,7 +184,7 @@ export interface GenerationStarted {
   readonly createdAtSec: number
   /** Null if unknown before the first token. */
   readonly inputTokens: number | null
-  /** The engine's build, as in chat replies; null if not reported. */
+  /** The engine's build, as in chat responses; null if not reported. */
   readonly systemFingerprint: string | null
   /** If requested and reported by the engine. */
   readonly promptLogprobs?: readonly PromptLogprob[] | null

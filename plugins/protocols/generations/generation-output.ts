@@ -108,7 +108,8 @@ export class GenerationOutput implements EngineSink {
     if (this.maps === null) return named
     let shown: GenerationEvent | null = named
     for (const map of this.maps) if (shown !== null) shown = map(shown)
-    return shown
+    // Without them, the listener would wait forever.
+    return shown === null && (event.type === 'started' || event.type === 'finished') ? named : shown
   }
 
   /** @throws worker_extra_content_too_long */
@@ -148,9 +149,12 @@ export class GenerationOutput implements EngineSink {
     else this.fail(generationErrors.engine_unreadable.with({ cause: error }, messageOf(error)))
   }
 
-  /** Passes on the answer of a hook. */
+  /** Passes on the answer of a hook, which fails unless it begins with `started` or `failed`. */
   replay(answer: GenerationAnswer): void {
     try {
+      const type = answer.at(0)?.type ?? 'failed'
+      if (type !== 'started' && type !== 'failed')
+        throw new TypeError(`the answer of an onGeneration hook must begin with started (got ${type})`)
       for (const event of answer) {
         if (event.type === 'failed') this.failed(event.error)
         else this.emit(event)

@@ -252,7 +252,7 @@ const ResponseBlock = tagged({
   }),
 })
 
-/** A content block of a reply. Others than these occur: see `tagged`. */
+/** A content block of a response. Others than these occur: see `tagged`. */
 export type WireResponseBlock = Static<typeof ResponseBlock>
 
 export const MessageResponse = Type.Object({

@@ -73,7 +73,7 @@ class CollectedRequest implements Call {
   }
 }
 
-/** Builds a reply from its parts. */
+/** Builds a response from its parts. */
 export function toWorkerResponse(status: number, headers: HeaderList, body: Buffer): WorkerResponse {
   return {
     status,

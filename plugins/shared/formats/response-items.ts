@@ -240,7 +240,7 @@ export function withItemTypes(items: readonly unknown[]): readonly unknown[] {
   })
 }
 
-/** Values of `include`: members that replies hold only on demand. @source OpenAI API reference, Responses */
+/** Values of `include`: members that responses hold only on demand. @source OpenAI API reference, Responses */
 const INCLUDES = [
   'code_interpreter_call.outputs',
   'computer_call_output.output.image_url',

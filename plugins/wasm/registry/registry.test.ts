@@ -37,12 +37,13 @@ function open(settings: object = {}, store = new MemoryStore()) {
   const rows = rowsFor(config.maxModules)
   const memory = new SharedArrayBuffer(ModuleStats.bytes(rows, 1))
   const stats = new ModuleStats(memory, rows, 0, config.breaker)
+  let closes = 0
   const registry = new Registry({
     config,
     stats,
     saved: new SavedModules(store),
     log: { info() {}, error() {} } as unknown as Logger,
-    pool: { close: async () => {} } as unknown as GuestPool,
+    pool: { close: async () => void closes++ } as unknown as GuestPool,
     http: { problemOf: () => null } as unknown as OutgoingHttp,
     publish: async () => {},
   })
@@ -53,7 +54,8 @@ function open(settings: object = {}, store = new MemoryStore()) {
     return results.map((result) => ('Success' in result ? result.Success : result.Error))
   }
   const rowsAreOwn = () => new Set(registry.modules.map(({ row }) => row)).size === registry.modules.length
-  return { registry, stats, names, uuids, add, rowsAreOwn, config, store }
+  const closesOfPool = () => closes
+  return { registry, stats, names, uuids, add, rowsAreOwn, closesOfPool, config, store }
 }
 
 test('a reload can change modules at the module limit', async () => {
@@ -71,15 +73,18 @@ test('a reload can change modules at the module limit', async () => {
 
 test('a reload that exceeds the module limit is rejected and changes nothing', async () => {
   const before = [descriptor('a')]
-  const { registry, uuids, names, add, rowsAreOwn } = open({ maxModules: 3, modules: before })
+  const { registry, uuids, names, add, rowsAreOwn, closesOfPool } = open({ maxModules: 3, modules: before })
   await registry.start()
   await add(descriptor('b'))
   const present = uuids()
+  const closes = closesOfPool()
   const [c, d] = [descriptor('c'), descriptor('d')]
   await expect(registry.reconfigure(before, [...before, c, d])).rejects.toThrow(
     '4 modules would exceed the limit of 3',
   )
   expect(uuids()).toEqual(present)
+  // Its thread must not outlive the change.
+  expect(closesOfPool()).toBe(closes + 1)
   await registry.reconfigure(before, [c, d])
   expect(names()).toEqual(['b', 'c', 'd'])
   expect(rowsAreOwn()).toBe(true)

@@ -108,13 +108,13 @@ export async function probeWorker(
   timeoutMs: number,
 ): Promise<string | null | undefined> {
   try {
-    const reply = await call(worker, {
+    const response = await call(worker, {
       method: 'GET',
       path,
       timeoutMs: Math.min(Math.ceil(timeoutMs), MAX_TIMER_MS),
       maxBodyBytes: MAX_HEALTH_BYTES,
     })
-    return isSuccess(reply.status) ? null : `GET ${path} answered ${reply.status}`
+    return isSuccess(response.status) ? null : `GET ${path} answered ${response.status}`
   } catch (error) {
     return isLocalExhaustion(error) ? undefined : messageOf(error)
   }

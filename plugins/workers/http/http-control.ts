@@ -49,14 +49,14 @@ async function readMetricsPage(
   timeoutMs: number,
 ): Promise<string | null> {
   try {
-    const reply = await call(target, {
+    const response = await call(target, {
       method: 'GET',
       path: '/metrics',
       headers: ['accept', 'text/plain;version=0.0.4'],
       timeoutMs,
       maxBodyBytes: MAX_PAGE_BYTES,
     })
-    return reply.status === 200 ? reply.body.toString('utf8') : null
+    return response.status === 200 ? response.body.toString('utf8') : null
   } catch {
     return null
   }
@@ -73,14 +73,14 @@ async function performAction(
 ): Promise<string | null> {
   const body = action.kind === 'start_profile' ? JSON.stringify(action.options) : undefined
   try {
-    const reply = await call(target, {
+    const response = await call(target, {
       method: 'POST',
       path: `/${action.kind}`,
       ...(body !== undefined && { body, headers: ['content-type', 'application/json'] }),
       timeoutMs,
       maxBodyBytes: MAX_RESPONSE_BYTES,
     })
-    return isSuccess(reply.status) ? null : `the worker answered ${reply.status}`
+    return isSuccess(response.status) ? null : `the worker answered ${response.status}`
   } catch (error) {
     return messageOf(error)
   }
@@ -100,10 +100,10 @@ async function readEngineInfo(
   timeoutMs: number,
 ): Promise<EngineInfo> {
   const path = PATH_OF[about]
-  const reply = await call(worker, { method: 'GET', path, timeoutMs, maxBodyBytes: MAX_INFO_BYTES })
-  if (NO_SUCH_ROUTE.has(reply.status)) return { kind: 'none' }
-  if (!isSuccess(reply.status)) return { kind: 'reply', reply }
-  const members = toInfo(reply.body)
+  const response = await call(worker, { method: 'GET', path, timeoutMs, maxBodyBytes: MAX_INFO_BYTES })
+  if (NO_SUCH_ROUTE.has(response.status)) return { kind: 'none' }
+  if (!isSuccess(response.status)) return { kind: 'response', response }
+  const members = toInfo(response.body)
   // Other JSON values are not shown: they could hold secret settings in a shape that is not filtered.
   return members === null ? { kind: 'none' } : { kind: 'members', members }
 }

@@ -147,19 +147,19 @@ export class LoadSources {
   async read(target: WorkerTarget, runtime: RuntimeType, nowMs: number): Promise<EngineReport | null> {
     for (const source of SOURCES_OF.get(runtime) ?? []) {
       if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
-      let reply: WorkerResponse
+      let response: WorkerResponse
       try {
-        reply = await this.#call(target, { method: 'GET', path: PATH_OF[source], ...LIMITS })
+        response = await this.#call(target, { method: 'GET', path: PATH_OF[source], ...LIMITS })
       } catch {
         // The engine is unreachable, also by another route.
         return null
       }
-      const report = isSuccess(reply.status) ? readResponse(source, reply) : null
+      const report = isSuccess(response.status) ? readResponse(source, response) : null
       if (report !== null) {
         this.#absences.delete(source)
         return report
       }
-      if (reply.status < 500) this.#noteAbsence(source, nowMs)
+      if (response.status < 500) this.#noteAbsence(source, nowMs)
     }
     return null
   }
@@ -172,10 +172,10 @@ export class LoadSources {
 }
 
 /** Null if the response is not a load report. */
-function readResponse(source: Source, reply: WorkerResponse): EngineReport | null {
+function readResponse(source: Source, response: WorkerResponse): EngineReport | null {
   try {
-    if (source === 'loads') return readLoadReport(reply.json())
-    const load = readGauges(reply.body.toString())
+    if (source === 'loads') return readLoadReport(response.json())
+    const load = readGauges(response.body.toString())
     return load === null ? null : { timestamp: null, ranks: [load] }
   } catch {
     return null

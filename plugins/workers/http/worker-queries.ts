@@ -82,14 +82,14 @@ export class WorkerQueries {
     if (this.#outage !== null) return { info: null, problem: this.#outage, isOutage: true }
     try {
       const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
-      const reply = await this.#call(this.#target, { method: 'GET', path, ...limits })
-      const isRefused = reply.status === 401 || reply.status === 403
-      if (reply.status >= 500 || isRefused) {
-        const problem = `GET ${path} answered ${reply.status}`
+      const response = await this.#call(this.#target, { method: 'GET', path, ...limits })
+      const isRefused = response.status === 401 || response.status === 403
+      if (response.status >= 500 || isRefused) {
+        const problem = `GET ${path} answered ${response.status}`
         if (isRefused) this.refusal ??= problem
         return { info: null, problem }
       }
-      return { info: isSuccess(reply.status) ? toInfo(reply.body) : null, problem: null }
+      return { info: isSuccess(response.status) ? toInfo(response.body) : null, problem: null }
     } catch (error) {
       return { info: null, problem: messageOf(error), isOutage: true }
     }

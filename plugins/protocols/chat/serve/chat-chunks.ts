@@ -17,7 +17,7 @@ export class ChatChunks implements StreamEncoder {
   /** Choices whose role has been sent. */
   readonly #begun = new Set<number>()
 
-  /** @param requestId id of the reply if the worker gives none */
+  /** @param requestId id of the response if the worker gives none */
   constructor(requestId: string, includesUsage: boolean) {
     this.#requestId = requestId
     this.#includesUsage = includesUsage

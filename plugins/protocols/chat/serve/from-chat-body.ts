@@ -11,7 +11,7 @@ import { extraContentOf, imageNote } from '#shared'
 import type { ChatRequest } from '../wire/chat.ts'
 import { SETTING_NAMES, toSampling } from './settings.ts'
 
-/** Members that the internal request holds, or that control the reply. */
+/** Members that the internal request holds, or that control the response. */
 const READ: ReadonlySet<string> = new Set([
   ...SETTING_NAMES,
   'model',

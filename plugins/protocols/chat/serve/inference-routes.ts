@@ -50,7 +50,7 @@ interface InferenceRow {
   readonly checkCompletion?: () => StreamCompletionCheck
   /** Answers by a generation or an embedding. @param model to generate for */
   readonly serve: (parts: ServeParts, ctx: RequestContext, model: string) => void | Promise<void>
-  readonly reply: TSchema
+  readonly response: TSchema
   readonly streams: boolean
 }
 
@@ -83,7 +83,7 @@ const rows: readonly InferenceRow[] = [
         mayRelay: mayRelayChat(parts, ctx, model),
         opensAfterMs: parts.config.streamOpensAfterMs,
       }),
-    reply: ChatResponse,
+    response: ChatResponse,
     streams: true,
   },
   {
@@ -96,7 +96,7 @@ const rows: readonly InferenceRow[] = [
     checkRules: checkCompletionRules,
     checkCompletion: checkStreamCompletion,
     serve: ({ generations }, ctx) => serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest),
-    reply: CompletionResponse,
+    response: CompletionResponse,
     streams: true,
   },
   {
@@ -109,7 +109,7 @@ const rows: readonly InferenceRow[] = [
     checkRules: checkGenerateRules,
     serve: ({ generations }, ctx, model) =>
       serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model),
-    reply: Type.Union([GenerationResponse, Type.Array(GenerationResponse)]),
+    response: Type.Union([GenerationResponse, Type.Array(GenerationResponse)]),
     streams: true,
   },
   {
@@ -120,7 +120,7 @@ const rows: readonly InferenceRow[] = [
     summary: 'Embed texts',
     body: EmbeddingRequest,
     serve: ({ host }, ctx) => serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as EmbeddingRequest),
-    reply: EmbeddingResponse,
+    response: EmbeddingResponse,
     streams: false,
   },
   {
@@ -131,7 +131,7 @@ const rows: readonly InferenceRow[] = [
     summary: 'Classify texts',
     body: ClassifyRequest,
     serve: ({ host }, ctx) => serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as ClassifyRequest),
-    reply: ClassifyResponse,
+    response: ClassifyResponse,
     streams: false,
   },
 ]
@@ -189,7 +189,7 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
 }
 
 function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteDefinition {
-  const { path, endpoint, requestIdPrefix, summary, body, reply, streams } = row
+  const { path, endpoint, requestIdPrefix, summary, body, response, streams } = row
   const description = streams ? 'The answer, or server-sent events with `stream`.' : 'The answer.'
   return {
     method: 'POST',
@@ -203,7 +203,7 @@ function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteD
       summary,
       tag: 'Inference',
       body,
-      responses: { 200: { description, schema: reply, streams }, ...failures },
+      responses: { 200: { description, schema: response, streams }, ...failures },
     },
   }
 }

@@ -1,4 +1,4 @@
-/** The rerank routes: a worker scores the documents, and the gateway writes the reply. */
+/** The rerank routes: a worker scores the documents, and the gateway writes the response. */
 import {
   apiErrorFormat,
   defineValidator,
@@ -16,13 +16,13 @@ import { RerankRequest, RerankResponse, V1RerankRequest } from '../wire/embeddin
 import { failures } from './inference-routes.ts'
 
 const WORKER_PATH = '/v1/rerank'
-/** Model in replies to requests without one. */
+/** Model in responses to requests without one. */
 const UNNAMED_MODEL = 'unknown'
 
 const rerankRequest = defineValidator(RerankRequest)
 const v1RerankRequest = defineValidator(V1RerankRequest)
 
-/** Options of the request that shape the reply. */
+/** Options of the request that shape the response. */
 interface RerankShape {
   /** Canonical; null lets any worker answer. */
   readonly model: string | null
@@ -60,13 +60,13 @@ async function answer(
 ): Promise<void> {
   if (query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
   const model = named || null
-  const reply = await collectResponse(upstream, ctx, { model, stream: false, path: WORKER_PATH })
-  if (reply.status < 200 || reply.status > 299) {
-    ctx.send(reply.status, null, reply.body, upstream.clientHeaders(reply.headers))
+  const response = await collectResponse(upstream, ctx, { model, stream: false, path: WORKER_PATH })
+  if (response.status < 200 || response.status > 299) {
+    ctx.send(response.status, null, response.body, upstream.clientHeaders(response.headers))
     return
   }
   const canonical = model === null ? null : balance.canonicalModel(model)
-  ctx.json(200, buildRerankResponse(reply, { ...shape, model: canonical, documents }, Date.now()))
+  ctx.json(200, buildRerankResponse(response, { ...shape, model: canonical, documents }, Date.now()))
 }
 
 /**
@@ -76,11 +76,11 @@ async function answer(
  * @throws rerank_response_build_failed (500) for any other body
  */
 export function buildRerankResponse(
-  reply: WorkerResponse,
+  response: WorkerResponse,
   shape: RerankShape,
   nowMs: number,
 ): RerankResponse {
-  const { results: found, usage } = readRanking(reply)
+  const { results: found, usage } = readRanking(response)
   const kept = shape.topK === null ? found : found.slice(0, shape.topK)
   return {
     results: kept.map(({ score, document, index }) => {
@@ -139,8 +139,8 @@ interface Ranking {
 }
 
 /** @throws rerank_response_build_failed (500) */
-function readRanking(reply: WorkerResponse): Ranking {
-  const answer = readJson(reply)
+function readRanking(response: WorkerResponse): Ranking {
+  const answer = readJson(response)
   const list = Array.isArray(answer) ? answer : objectOf(answer)?.results
   if (!Array.isArray(list))
     throw chatErrors.rerank_response_build_failed('it must be a list, or hold one as results')
@@ -149,9 +149,9 @@ function readRanking(reply: WorkerResponse): Ranking {
   return { results, usage }
 }
 
-function readJson(reply: WorkerResponse): unknown {
+function readJson(response: WorkerResponse): unknown {
   try {
-    return reply.json()
+    return response.json()
   } catch (cause) {
     throw chatErrors.rerank_response_build_failed.with({ cause }, 'not JSON')
   }

@@ -1,4 +1,4 @@
-/** Chat completions over workers that do not take them: a generation, written as chat chunks or as one reply. */
+/** Chat completions over workers that do not take them: a generation, written as chat chunks or as one response. */
 import type { GeneratedAnswer, GeneratedChoice, Generations, GenerationUsage, RequestContext } from '#kernel'
 import {
   type ChatRequest,

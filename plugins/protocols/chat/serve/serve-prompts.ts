@@ -43,7 +43,7 @@ export interface PromptsOptions extends Pick<GenerateOptions, 'passThrough'> {
   readonly opensAfterMs?: number
 }
 
-/** Never throws: failures become the client's reply. */
+/** Never throws: failures become the client's response. */
 export function servePrompts(generations: Generations, ctx: RequestContext, options: PromptsOptions): void {
   new ServedPrompts(generations, ctx, options).start()
 }

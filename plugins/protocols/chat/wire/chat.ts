@@ -186,7 +186,7 @@ const ResponseChoice = Type.Object({
   token_ids: nullable(list(Type.Integer()), 'With return_token_ids.'),
 })
 
-/** Written for generated answers; replies of workers that are relayed are not checked. */
+/** Written for generated answers; responses of workers that are relayed are not checked. */
 export const ChatResponse = Type.Object({
   id: Type.String(),
   object: Type.Literal('chat.completion'),

@@ -89,7 +89,7 @@ export const ENGINE_SETTINGS: SettingNames = [
   ['includesStop', 'no_stop_trim'],
 ]
 
-/** Token counts of a reply. */
+/** Token counts of a response. */
 export const Usage = Type.Object({
   prompt_tokens: Type.Integer(),
   completion_tokens: Type.Optional(Type.Integer()),

@@ -56,7 +56,7 @@ interface Source<Event> {
   readonly open: (listener: { onEvent(event: Event): void }) => Pausable
 }
 
-/** Never throws: failures become the client's reply. */
+/** Never throws: failures become the client's response. */
 export function answerGeneration(
   parts: AnswerParts,
   ctx: RequestContext,

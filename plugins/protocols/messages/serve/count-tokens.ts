@@ -45,15 +45,15 @@ async function askWorker(
   worker: WorkerEntry | null,
 ): Promise<boolean> {
   const { path, headers } = passThroughOf(ctx)
-  const reply = await collectResponse(host.upstream, ctx, {
+  const response = await collectResponse(host.upstream, ctx, {
     model,
     stream: false,
     path,
     headers,
     ...(worker !== null && { worker }),
   })
-  if (NO_SUCH_ROUTE.has(reply.status) && !isEnvelope(reply.body)) return false
-  ctx.send(reply.status, null, reply.body, host.upstream.clientHeaders(reply.headers))
+  if (NO_SUCH_ROUTE.has(response.status) && !isEnvelope(response.body)) return false
+  ctx.send(response.status, null, response.body, host.upstream.clientHeaders(response.headers))
   return true
 }
 

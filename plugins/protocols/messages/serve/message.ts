@@ -1,4 +1,4 @@
-/** A message: its blocks as one list, for replies that are not streamed; its stop reason and its token counts. */
+/** A message: its blocks as one list, for responses that are not streamed; its stop reason and its token counts. */
 import { randomBytes } from 'node:crypto'
 import type { GenerationUsage, NativeObject } from '#kernel'
 import { parseCallArguments } from '#shared'

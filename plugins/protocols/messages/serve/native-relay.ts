@@ -1,6 +1,6 @@
 /**
  * Requests whose bytes pass through to workers that speak the format: what is checked of the body, how the request is sent,
- * when a stream counts as complete, and what is added to the reply.
+ * when a stream counts as complete, and what is added to the response.
  */
 import { headerOf, type IncomingResponse, type PassThrough, type RequestContext, skipSpace } from '#kernel'
 import {
@@ -92,7 +92,7 @@ export function isCompleteStream(tail: Buffer): boolean {
 
 const checkStreamCompletion = streamCompletionCheck(isCompleteStream)
 
-/** Adds the request id to a worker's reply. */
+/** Adds the request id to a worker's response. */
 export function addRequestId(ctx: RequestContext, { headers }: IncomingResponse): void {
   if (headerOf(headers, 'request-id') === undefined) headers.push('request-id', ctx.requestId)
 }

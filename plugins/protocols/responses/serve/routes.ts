@@ -125,7 +125,7 @@ async function compact(parts: Parts, ctx: RequestContext): Promise<void> {
   const messages = prompt.kind === 'chat' ? prompt.messages : []
   const said = onlyPast ? messages.slice(0, -1) : messages
   const { text, usage } = await summarise(parts, ctx, plan.generation, [said])
-  const reply = {
+  const response = {
     id: newId('resp'),
     object: 'response.compaction',
     created_at: nowSec(),
@@ -139,7 +139,7 @@ async function compact(parts: Parts, ctx: RequestContext): Promise<void> {
     ],
     usage: toWireUsage(usage),
   }
-  ctx.json(200, reply, warningHeaders(plan))
+  ctx.json(200, response, warningHeaders(plan))
 }
 
 function isFromUser({ type, role }: HistoryItem): boolean {

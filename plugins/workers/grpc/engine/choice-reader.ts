@@ -63,8 +63,8 @@ export class ChoiceReader implements OutputSink {
    * Decodes output ids from a position on, at most a slice of them; ignores those after a stop or beyond the maximum.
    * @returns the position at which to continue; the number of ids if nothing is left to decode
    */
-  take(reply: EngineOutput, from: number): number {
-    const { tokenIds, logprobs } = reply
+  take(response: EngineOutput, from: number): number {
+    const { tokenIds, logprobs } = response
     const { maxTokens } = this.#options
     const end = Math.min(tokenIds.length, from + SLICE_TOKENS)
     const decoder = this.#decoder
@@ -83,7 +83,7 @@ export class ChoiceReader implements OutputSink {
       const isStopId = decoder.matchedStop === id
       if (!isStopId && this.#options.wantsTokenIds) this.#holdId(id)
       if (!isStopId && logprobs !== null && i < logprobs.length && this.#options.topLogprobs !== null)
-        this.#holdLogprob(id, logprobs[i], reply, i)
+        this.#holdLogprob(id, logprobs[i], response, i)
       if (this.#stream?.isReasoning === true) this.reasoningTokens++
       if (decoder.matchedStop !== null) {
         this.hasStopped = true

@@ -40,41 +40,41 @@ export class GenerateReader implements EngineReader {
 
   onData(message: Buffer): void {
     if (this.#isOver) return
-    let reply: EngineOutput
+    let response: EngineOutput
     try {
-      reply = this.#options.runtime.readResponse(message)
+      response = this.#options.runtime.readResponse(message)
     } catch (error) {
       this.#isOver = true
       this.#sink.fail(grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message))
       return
     }
-    this.#take(reply)
+    this.#take(response)
   }
 
-  #take(reply: EngineOutput): void {
-    if (reply.promptTokens > this.#promptTokens) this.#promptTokens = reply.promptTokens
-    if (reply.cachedTokens > this.#cachedTokens) this.#cachedTokens = reply.cachedTokens
-    if (!this.#hasStarted) this.#start(reply)
-    const choice = this.#completeResponse(reply)
+  #take(response: EngineOutput): void {
+    if (response.promptTokens > this.#promptTokens) this.#promptTokens = response.promptTokens
+    if (response.cachedTokens > this.#cachedTokens) this.#cachedTokens = response.cachedTokens
+    if (!this.#hasStarted) this.#start(response)
+    const choice = this.#completeResponse(response)
     if (choice === null || choice.hasEnded) return
-    if (reply.isComplete && choice.hasChunks) this.#complete(choice, reply)
-    else if (choice.hasStopped) this.#chunk(choice, reply, true)
-    else this.#decode(choice, reply, 0)
+    if (response.isComplete && choice.hasChunks) this.#complete(choice, response)
+    else if (choice.hasStopped) this.#chunk(choice, response, true)
+    else this.#decode(choice, response, 0)
   }
 
   /** Decodes a large message in slices, each in a turn of its own. */
-  #decode(choice: ChoiceReader, reply: EngineOutput, from: number): void {
-    const next = choice.take(reply, from)
-    if (next < reply.tokenIds.length) this.#sink.defer(() => this.#decode(choice, reply, next))
-    else if (reply.isComplete) this.#complete(choice, reply)
-    else this.#chunk(choice, reply, false)
+  #decode(choice: ChoiceReader, response: EngineOutput, from: number): void {
+    const next = choice.take(response, from)
+    if (next < response.tokenIds.length) this.#sink.defer(() => this.#decode(choice, response, next))
+    else if (response.isComplete) this.#complete(choice, response)
+    else this.#chunk(choice, response, false)
   }
 
-  #chunk(choice: ChoiceReader, reply: EngineOutput, goesOnAfterStop: boolean): void {
+  #chunk(choice: ChoiceReader, response: EngineOutput, goesOnAfterStop: boolean): void {
     choice.hasChunks = true
-    if (this.#options.runtime.countsByMessage) choice.completionTokens += reply.completionTokens
-    else choice.completionTokens = reply.completionTokens
-    if (reply.reasoningTokens > 0) choice.reasoningTokens = reply.reasoningTokens
+    if (this.#options.runtime.countsByMessage) choice.completionTokens += response.completionTokens
+    else choice.completionTokens = response.completionTokens
+    if (response.reasoningTokens > 0) choice.reasoningTokens = response.reasoningTokens
     // An engine that knows the stop reports it in its next message; one that continues does not know it.
     if (choice.hasStopped && (goesOnAfterStop || choice.hasExceeded || !this.#engineKnows(choice))) {
       choice.end('stop', null)
@@ -82,11 +82,11 @@ export class GenerateReader implements EngineReader {
     }
   }
 
-  #complete(choice: ChoiceReader, reply: EngineOutput): void {
+  #complete(choice: ChoiceReader, response: EngineOutput): void {
     if (!choice.hasChunks || !this.#options.runtime.countsByMessage)
-      choice.completionTokens = reply.completionTokens
-    if (reply.reasoningTokens > 0) choice.reasoningTokens = reply.reasoningTokens
-    choice.end(reply.finishReason, reply.matchedStop)
+      choice.completionTokens = response.completionTokens
+    if (response.reasoningTokens > 0) choice.reasoningTokens = response.reasoningTokens
+    choice.end(response.finishReason, response.matchedStop)
     this.#finishIfDone(choice.hasExceeded)
   }
 

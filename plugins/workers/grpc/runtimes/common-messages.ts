@@ -1,4 +1,4 @@
-/** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
+/** Fields of messages that several engines share: responses, loads and sampling settings. @hot */
 import { type EngineConstraint, type EngineReport, isObject } from '#kernel'
 import { readLoadReport } from '#shared'
 import type * as vllm from '../../../../proto/gen/vllm-engine.ts'
@@ -74,34 +74,34 @@ export function outputOf({
 }
 
 function chunkOutput(chunk: WireChunk): EngineOutput {
-  const reply = countsOf(chunk)
-  reply.index = chunk.index ?? 0
-  reply.tokenIds = chunk.tokenIds
-  return reply
+  const response = countsOf(chunk)
+  response.index = chunk.index ?? 0
+  response.tokenIds = chunk.tokenIds
+  return response
 }
 
 function completeOutput(complete: WireComplete): EngineOutput {
-  const reply = countsOf(complete)
-  reply.isComplete = true
-  reply.index = complete.index
-  reply.tokenIds = complete.outputIds
-  reply.finishReason = complete.finishReason
-  reply.matchedStop = complete.matchedStopStr ?? complete.matchedTokenId ?? null
-  return reply
+  const response = countsOf(complete)
+  response.isComplete = true
+  response.index = complete.index
+  response.tokenIds = complete.outputIds
+  response.finishReason = complete.finishReason
+  response.matchedStop = complete.matchedStopStr ?? complete.matchedTokenId ?? null
+  return response
 }
 
 function countsOf(counts: WireCounts): EngineOutput {
   const { outputLogprobs } = counts
-  const reply = emptyOutput()
-  reply.promptTokens = counts.promptTokens
-  reply.completionTokens = counts.completionTokens
-  reply.cachedTokens = counts.cachedTokens
-  reply.reasoningTokens = counts.reasoningTokens ?? 0
+  const response = emptyOutput()
+  response.promptTokens = counts.promptTokens
+  response.completionTokens = counts.completionTokens
+  response.cachedTokens = counts.cachedTokens
+  response.reasoningTokens = counts.reasoningTokens ?? 0
   if (outputLogprobs !== undefined) {
-    reply.logprobs = outputLogprobs.tokenLogprobs
-    reply.top = outputLogprobs.topLogprobs
+    response.logprobs = outputLogprobs.tokenLogprobs
+    response.top = outputLogprobs.topLogprobs
   }
-  return reply
+  return response
 }
 
 /** For unknown message types. */
@@ -145,28 +145,35 @@ export function toSnake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** Settings of the schedulers of SGLang and TokenSpeed. Sets every field, since absent ones read as 0 or as a default. */
-export function schedulerSampling(request: EngineRequest) {
-  const { sampling, constraint } = request
+/** Settings that all of these engines name alike. */
+function commonSampling({ sampling, stopTokenIds, skipsSpecialTokens, choices }: EngineRequest) {
   return {
-    temperature: sampling.temperature ?? 1,
     topP: sampling.topP ?? 1,
-    topK: sampling.topK ?? -1,
     minP: sampling.minP ?? 0,
     frequencyPenalty: sampling.frequencyPenalty ?? 0,
     presencePenalty: sampling.presencePenalty ?? 0,
     repetitionPenalty: sampling.repetitionPenalty ?? 1,
+    stopTokenIds,
+    skipSpecialTokens: skipsSpecialTokens,
+    spacesBetweenSpecialTokens: true,
+    n: choices,
+    ignoreEos: sampling.ignoreEos ?? false,
+  }
+}
+
+/** Settings of the schedulers of SGLang and TokenSpeed. Sets every field, since absent ones read as 0 or as a default. */
+export function schedulerSampling(request: EngineRequest) {
+  const { sampling, constraint } = request
+  return {
+    ...commonSampling(request),
+    temperature: sampling.temperature ?? 1,
+    topK: sampling.topK ?? -1,
     maxNewTokens: sampling.maxTokens,
     minNewTokens: sampling.minTokens ?? 0,
-    stopTokenIds: request.stopTokenIds,
-    skipSpecialTokens: request.skipsSpecialTokens,
-    spacesBetweenSpecialTokens: true,
     regex: constraintText(constraint, 'regex'),
     jsonSchema: constraintText(constraint, 'json_schema'),
     ebnfGrammar: constraintText(constraint, 'ebnf_grammar'),
     structuralTag: constraintText(constraint, 'structural_tag'),
-    n: request.choices,
-    ignoreEos: sampling.ignoreEos ?? false,
     noStopTrim: sampling.includesStop ?? false,
     logitBias: biasByText(sampling.logitBias),
   }
@@ -183,22 +190,13 @@ export function engineSampling(request: EngineRequest) {
   const { sampling, constraint } = request
   const { topK = 0, seed } = sampling
   return {
+    ...commonSampling(request),
     temperature: sampling.temperature,
-    topP: sampling.topP ?? 1,
     // 0 disables it in these engines.
     topK: Math.max(0, topK),
-    minP: sampling.minP ?? 0,
-    frequencyPenalty: sampling.frequencyPenalty ?? 0,
-    presencePenalty: sampling.presencePenalty ?? 0,
-    repetitionPenalty: sampling.repetitionPenalty ?? 1,
     maxTokens: sampling.maxTokens,
     minTokens: sampling.minTokens ?? 0,
     stop: sampling.stop ?? [],
-    stopTokenIds: request.stopTokenIds,
-    skipSpecialTokens: request.skipsSpecialTokens,
-    spacesBetweenSpecialTokens: true,
-    ignoreEos: sampling.ignoreEos ?? false,
-    n: request.choices,
     logprobs: topLogprobsOf(request, 1),
     seed: seed === undefined ? undefined : Math.min(MAX_INT32, Math.max(0, Math.trunc(seed))),
     includeStopStrInOutput: sampling.includesStop ?? false,

@@ -1,4 +1,4 @@
-/** The common form of requests and replies of all gRPC engines, and the interface of an engine. */
+/** The common form of requests and responses of all gRPC engines, and the interface of an engine. */
 import type { EngineConstraint, EngineReport, PromptLogprob, Sampling } from '#kernel'
 
 /** A generation request to an engine. */

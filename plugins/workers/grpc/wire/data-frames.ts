@@ -24,7 +24,7 @@ export interface DataConsumer {
 }
 
 export class DataFrames {
-  readonly #takers = new Map<number, DataConsumer>()
+  readonly #consumers = new Map<number, DataConsumer>()
   readonly #pass: (bytes: Buffer) => void
   readonly #taken: (bytes: number) => void
   /** An incomplete frame header. */
@@ -34,7 +34,7 @@ export class DataFrames {
   #left = 0
   #padding = 0
   /** Null: the frame is forwarded. */
-  #taker: DataConsumer | null = null
+  #consumer: DataConsumer | null = null
   #streamId = 0
   #flags = 0
   #awaitsPadLength = false
@@ -48,13 +48,13 @@ export class DataFrames {
     this.#taken = taken
   }
 
-  add(streamId: number, taker: DataConsumer): void {
-    this.#takers.set(streamId, taker)
+  add(streamId: number, consumer: DataConsumer): void {
+    this.#consumers.set(streamId, consumer)
   }
 
   /** Forwards further data of the stream, except for the rest of the current frame. */
   remove(streamId: number): void {
-    this.#takers.delete(streamId)
+    this.#consumers.delete(streamId)
   }
 
   push(chunk: Buffer): void {
@@ -78,7 +78,7 @@ export class DataFrames {
           headAt = 0
         } else at += HEAD_BYTES
         this.#begin(head, headAt)
-        if (this.#taker === null) {
+        if (this.#consumer === null) {
           // The header was split over two reads.
           if (head === this.#head) this.#pass(Buffer.from(head))
           continue
@@ -86,7 +86,7 @@ export class DataFrames {
         if (head === chunk && from < headAt) this.#pass(chunk.subarray(from, headAt))
         from = at
         if (this.#left === 0) this.#endFrame()
-      } else if (this.#taker === null) {
+      } else if (this.#consumer === null) {
         const length = Math.min(this.#left, end - at)
         this.#left -= length
         at += length
@@ -96,7 +96,7 @@ export class DataFrames {
         at++
         taken++
         this.#left--
-        this.#taker.take(chunk.subarray(at, at), 1)
+        this.#consumer.take(chunk.subarray(at, at), 1)
         from = at
         if (this.#left === 0) this.#endFrame()
       } else {
@@ -107,7 +107,7 @@ export class DataFrames {
         const start = at
         at += length
         from = at
-        this.#taker.take(chunk.subarray(start, start + body), length)
+        this.#consumer.take(chunk.subarray(start, start + body), length)
         if (this.#left === 0) this.#endFrame()
       }
     }
@@ -117,18 +117,18 @@ export class DataFrames {
 
   #begin(head: Buffer, at: number): void {
     this.#left = head.readUIntBE(at, 3)
-    this.#taker = null
+    this.#consumer = null
     if (head[at + 3] !== DATA || this.#left > MAX_FRAME_BYTES) return
     this.#streamId = head.readUInt32BE(at + 5) & MAX_STREAM_ID
-    this.#taker = this.#takers.get(this.#streamId) ?? null
+    this.#consumer = this.#consumers.get(this.#streamId) ?? null
     this.#flags = head[at + 4]
     this.#padding = 0
-    this.#awaitsPadLength = this.#taker !== null && this.#left > 0 && (this.#flags & PADDED) !== 0
+    this.#awaitsPadLength = this.#consumer !== null && this.#left > 0 && (this.#flags & PADDED) !== 0
   }
 
   /** Forwards END_STREAM as an empty frame, since http2 tracks the state of streams. */
   #endFrame(): void {
-    this.#taker = null
+    this.#consumer = null
     if ((this.#flags & END_STREAM) === 0) return
     this.#pass(frame(DATA, END_STREAM, this.#streamId, 0))
   }

@@ -114,10 +114,10 @@ export class H2Connection {
   }
 
   /** Redirects the stream's data to the consumer. */
-  tap(stream: ClientHttp2Stream, taker: DataConsumer): void {
+  tap(stream: ClientHttp2Stream, consumer: DataConsumer): void {
     const { id } = stream
     if (id === undefined) return
-    this.#tapped.frames.add(id, taker)
+    this.#tapped.frames.add(id, consumer)
     stream.once('close', () => this.#tapped.frames.remove(id))
   }
 

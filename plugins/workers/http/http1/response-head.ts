@@ -1,5 +1,5 @@
 /** @hot The head of an HTTP/1.1 response: its status and headers, and what they say about the end of the response. */
-import type { HeaderList } from '#kernel'
+import { type HeaderList, toContentLength } from '#kernel'
 
 /** Placeholder between two responses; never written to. */
 const NO_HEADERS: HeaderList = []
@@ -52,20 +52,6 @@ export class ResponseHead {
     this.headers = NO_HEADERS
     return headers
   }
-}
-
-const MAX_CONTENT_LENGTH_DIGITS = 15
-
-/** Digits only, within exact range; -1 for anything else. @source RFC 9112 §6.2 */
-function toContentLength(value: string): number {
-  if (value.length === 0 || value.length > MAX_CONTENT_LENGTH_DIGITS) return -1
-  let length = 0
-  for (let at = 0; at < value.length; at++) {
-    const digit = value.charCodeAt(at) - 0x30
-    if (digit < 0 || digit > 9) return -1
-    length = length * 10 + digit
-  }
-  return length
 }
 
 /** No other coding is accepted, alone or combined with `chunked`. @source RFC 9112 §6.1 */

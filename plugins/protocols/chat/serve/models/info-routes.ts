@@ -125,7 +125,7 @@ async function askFirstReady(host: Host, ctx: RequestContext, about: 'model' | '
   if (worker === undefined) throw chatErrors.no_workers()
   const timeoutMs = kernelConfig.upstream.headMs || kernelConfig.upstream.requestMs
   const info = await controls.controlOf(worker.connectionMode)?.info?.(worker, about, timeoutMs)
-  if (info?.kind !== 'reply')
+  if (info?.kind !== 'response')
     return ctx.json(200, COMPLETE[about](info?.kind === 'members' ? info.members : {}, worker))
-  ctx.send(info.reply.status, null, info.reply.body, host.upstream.clientHeaders(info.reply.headers))
+  ctx.send(info.response.status, null, info.response.body, host.upstream.clientHeaders(info.response.headers))
 }

@@ -113,9 +113,9 @@ async function fetchList(
   // The client's key replaces the worker's own.
   const target = { url: worker.url, apiKey: null }
   const headers = [credential.name, credential.value]
-  const reply = await controls.call(target, { method: 'GET', path: '/v1/models', headers, timeoutMs })
-  if (reply.status !== 200) throw new Error(`status ${reply.status}`)
-  const models = readList(reply.json(), worker)
+  const response = await controls.call(target, { method: 'GET', path: '/v1/models', headers, timeoutMs })
+  if (response.status !== 200) throw new Error(`status ${response.status}`)
+  const models = readList(response.json(), worker)
   if (models.length === 0) throw new Error('an empty list')
   return models
 }
