@@ -33,6 +33,7 @@ export interface Credentials {
   readonly apiKey: string | undefined
 }
 
+/** Checks the access of requests. */
 export interface AuthService {
   /**
    * Authorises a request; synchronous if possible.
@@ -53,6 +54,7 @@ export interface AuthService {
   isGatewayKey(authorization: string): boolean
 }
 
+/** The service that checks the access of requests. */
 export const Auth = token<AuthService>('auth')
 
 /** What a key may do, and how long. */

@@ -8,6 +8,7 @@ import type { TokenUsage } from './request.ts'
 import type { Exchange, HeaderList, UpstreamFailure, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
+/** A request to a worker that is still to be picked. */
 export interface Call {
   /** Request of the call: identity, request id, headers, hooks and counters. */
   readonly ctx: RelayContext

@@ -7,6 +7,7 @@ import type { RequestContext } from './request.ts'
 import type { Method } from './route.ts'
 import type { HeaderList } from './transport.ts'
 
+/** Work to run without a client, as a request of a declared route. */
 export interface DetachedWork {
   /** A declared route whose hooks, limits, endpoint and error format apply; its handler and access check do not run. */
   readonly route: { readonly method: Method; readonly path: string }
@@ -22,6 +23,7 @@ export interface DetachedWork {
   readonly run: (ctx: RequestContext) => void | Promise<void>
 }
 
+/** Result of detached work. */
 export interface DetachedOutcome {
   /** Status of the response; 499 if cancelled before one. */
   readonly status: number
@@ -31,6 +33,7 @@ export interface DetachedOutcome {
   readonly body: Buffer
 }
 
+/** Detached work that runs. */
 export interface Detached {
   /** Never rejects. */
   readonly done: Promise<DetachedOutcome>

@@ -22,6 +22,7 @@ export interface IncomingResponse {
   body: Buffer | null
 }
 
+/** One finished attempt at a worker, for `onAttempt`. */
 export interface AttemptReport {
   readonly worker: WorkerEntry
   /** 1-based. */
@@ -76,6 +77,7 @@ export interface OpeningGeneration {
 /** The whole answer, from `started` to `finished`; a `started` that is kept beyond its request has `worker: null`. */
 export type GenerationAnswer = readonly GenerationEvent[]
 
+/** State of one candidate when the worker of an attempt was picked. */
 export interface CandidateReport {
   readonly workerId: string
   readonly url: string
@@ -86,6 +88,7 @@ export interface CandidateReport {
   readonly isSuspect: boolean
 }
 
+/** Signature of each hook by its name. */
 export interface HookSignatures {
   /** First: a WholeResponse ends the request. After the access check, before the handler. */
   onRequest: (
@@ -129,8 +132,10 @@ export interface HookSignatures {
   onDone: (ctx: RequestContext) => void | Promise<void>
 }
 
+/** Names of the hooks. */
 export type HookName = keyof HookSignatures
 
+/** On which requests a hook runs, when, and for how long it may wait. */
 export interface HookOptions {
   /** `own`: routes of the plugin; `all`: routes of every plugin. Default `own`. */
   readonly scope?: 'own' | 'all'

@@ -1,6 +1,7 @@
 /** The logger of plugins: a fixed phrase and structured fields. Never log a secret. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
+/** Writes log lines: a fixed phrase and structured fields. Fields must not hold secrets. */
 export interface Logger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void

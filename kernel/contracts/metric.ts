@@ -7,10 +7,12 @@ export interface CounterHandle {
   inc(by?: number): void
 }
 
+/** A value that may rise and fall; threads are summed. */
 export interface GaugeHandle {
   value: number
 }
 
+/** A distribution of values in buckets. */
 export interface HistogramHandle {
   /** @param value in the unit of the metric's name, such as seconds */
   observe(value: number): void
@@ -31,6 +33,7 @@ export interface MetricOptions {
   readonly labels?: readonly string[]
 }
 
+/** Declares the metrics of a plugin. */
 export interface Metrics {
   counter(options: MetricOptions): MetricFamily<CounterHandle>
   /** Gauges of several threads are summed. */

@@ -55,6 +55,7 @@ export interface PickRequest {
   header(name: string): string | undefined
 }
 
+/** A balancing policy: picks the worker of an attempt. One instance per model and thread. */
 export interface Policy {
   /** Wire name, such as `round_robin`. */
   readonly name: string
@@ -75,6 +76,7 @@ export interface Policy {
 /** Uniform numbers from 0 up to but not including 1, like Math.random. */
 export type RandomSource = () => number
 
+/** What a policy is made from. */
 export interface PolicyParts {
   /** Model of the instance; empty for models that no worker lists. */
   readonly model: string

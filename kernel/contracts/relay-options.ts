@@ -7,6 +7,7 @@ import type { WorkerEntry } from './worker.ts'
  */
 export type UsageReport = 'on_request' | 'always' | 'meta_info'
 
+/** How a response of a worker is passed on to the client. */
 export interface RelayOptions {
   /** Model that the client sent; aliases are resolved and replaced in the body. Null accepts any worker. Default: the body's `model`. */
   readonly model?: string | null

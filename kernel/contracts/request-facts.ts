@@ -5,6 +5,7 @@ import type { Identity } from './auth.ts'
 import { token } from './token.ts'
 import type { HeaderList } from './transport.ts'
 
+/** What is known of a request once its head has arrived. */
 export interface RequestFacts {
   /** Upper case. */
   readonly method: string

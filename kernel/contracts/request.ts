@@ -56,6 +56,7 @@ export interface StreamWriter {
   end(last?: string | Buffer): void
 }
 
+/** Settings of a streamed response. */
 export interface StreamOptions {
   /**
    * Encodes the error that ends the stream, once the first byte was sent. Default: the error events of the route's
@@ -64,6 +65,7 @@ export interface StreamOptions {
   readonly encodeError?: ErrorEncoder
 }
 
+/** One request, and the response to it. Valid on the thread that received it. */
 export interface RequestContext extends RequestFacts {
   readonly route: RouteFacts
   /** Status sent to the client; 0 until then. */

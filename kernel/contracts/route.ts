@@ -4,6 +4,7 @@ import type { TSchema } from 'typebox'
 import type { Access } from './auth.ts'
 import type { ErrorFormat } from './error-format.ts'
 
+/** HTTP methods of routes. HEAD is answered by GET routes. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** One documented response. */
@@ -30,6 +31,7 @@ export interface RouteDocs {
   readonly responses: Readonly<Record<number, ResponseDocs>>
 }
 
+/** Properties of a declared route, without its handler. */
 export interface RouteFacts {
   readonly method: Method
   /**

@@ -67,6 +67,7 @@ export interface SocketHandler {
   goAway(): void
 }
 
+/** A WebSocket route: its access, bounds and handler. */
 export interface SocketRouteDefinition
   extends Pick<RouteDefinition, 'path' | 'access' | 'errors' | 'headers' | 'endpoint' | 'requestIdPrefix'> {
   /** Subprotocols in order of preference. A client that offers none of them gets none. */
@@ -102,6 +103,7 @@ export interface SocketMessage {
   readonly isBinary: boolean
 }
 
+/** A WebSocket route whose messages are requests; `messageSocket` turns it into a route. */
 export interface MessageSocketDefinition extends Omit<SocketRouteDefinition, 'bounds' | 'open'> {
   /** Default: 16 MiB a message, 1,000 sockets a thread, 250 of a tenant, 16 MiB buffered. */
   readonly limits?: Partial<SocketLimits>

@@ -24,14 +24,17 @@ export interface ReplicaToken<T> {
   readonly initial: T
 }
 
+/** Declares a service. @param name unique in the gateway, such as `tags` */
 export function token<T>(name: string): Token<T> {
   return Object.freeze({ kind: 'service', name })
 }
 
+/** Declares a command. @param name unique in the gateway, such as `tags.set` */
 export function defineCommand<Payload, Result>(name: string): CommandToken<Payload, Result> {
   return Object.freeze({ kind: 'command', name })
 }
 
+/** Declares a replica. @param name unique in the gateway @param initial value before the first publication */
 export function defineReplica<T>(name: string, initial: T): ReplicaToken<T> {
   return Object.freeze({ kind: 'replica', name, initial })
 }
@@ -48,6 +51,7 @@ export interface TopicToken<Event> {
   readonly shape?: Event
 }
 
+/** Publishes and receives the events of one topic on this thread. */
 export interface Topic<Event> {
   /**
    * Delivers the event to the subscriptions of this thread before it returns, and to those of other threads later, in the
@@ -66,6 +70,7 @@ export interface Topic<Event> {
   subscribe(key: string, listener: (event: Event) => void): () => void
 }
 
+/** Declares a topic. @param name unique in the gateway */
 export function defineTopic<Event>(name: string): TopicToken<Event> {
   return Object.freeze({ kind: 'topic', name })
 }

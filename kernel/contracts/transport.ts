@@ -5,6 +5,7 @@ import type { WorkerEntry } from './worker.ts'
 /** Flat list of header names (lower-case) and values: [name, value, name, value, …]. */
 export type HeaderList = string[]
 
+/** One request to one worker. */
 export interface UpstreamRequest {
   readonly method: string
   /** Path and query on the worker, beginning with a slash. */
@@ -32,6 +33,7 @@ export type UpstreamFailureKind =
   /** The worker responded with a failure for which the transport has an error. */
   | 'refused'
 
+/** How an exchange with a worker failed. */
 export class UpstreamFailure extends Error {
   readonly kind: UpstreamFailureKind
   /** True if any byte of a response had arrived: from then on no other attempt may be made. */

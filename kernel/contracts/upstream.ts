@@ -25,6 +25,7 @@ export interface ModelQuestion {
   readonly maxBytes?: number
 }
 
+/** Answer of a model to a plugin. */
 export interface ModelAnswer {
   /** Of the worker, once retries are over; may be an error status. */
   readonly status: number
@@ -32,6 +33,7 @@ export interface ModelAnswer {
   readonly body: unknown
 }
 
+/** Sends requests of plugins to workers. */
 export interface Upstream {
   /**
    * Opens a call: picks a worker, sends the request of `requestFor`, and retries on others until a response is passed on.

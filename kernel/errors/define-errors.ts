@@ -17,6 +17,7 @@ export type ErrorTable<Rows extends Record<string, AnyRow>> = {
   readonly [Code in keyof Rows]: Rows[Code] extends ErrorRow<infer Args> ? ErrorMaker<Args> : never
 }
 
+/** Makes the errors of one row. @param args of the row's text */
 export interface ErrorMaker<Args extends readonly unknown[]> {
   (...args: Args): GatewayError
   /** The same error with a field name, a cause or extra headers. */

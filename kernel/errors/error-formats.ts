@@ -57,8 +57,10 @@ function envelopeFormat(name: string, typeOf: KindTypes): ErrorFormat {
   })
 }
 
+/** Errors of the inference API: `{ error: { message, type, param?, code } }` with the types of OpenAI's API. */
 export const apiErrorFormat: ErrorFormat = envelopeFormat('ApiError', API_TYPE)
 
+/** Errors of admin routes: the same shape with the types of the gateway. */
 export const adminErrorFormat: ErrorFormat = envelopeFormat('AdminError', ADMIN_TYPE)
 
 /** Carries the error code in every format. */

@@ -23,6 +23,7 @@ export const STATUS_OF_KIND = Object.freeze({
   insufficient_storage: 507,
 })
 
+/** Kind of a failure, which determines the HTTP status. */
 export type ErrorKind = keyof typeof STATUS_OF_KIND
 
 const KIND_OF_STATUS: ReadonlyMap<number, ErrorKind> = new Map(
@@ -40,6 +41,7 @@ function kindOfStatus(status: number): ErrorKind {
 /** Origin of the fault: the client, a worker, or the gateway. */
 export type ErrorSource = 'client' | 'worker' | 'gateway'
 
+/** Details of one error beside the row of its table. */
 export interface ErrorOptions {
   /** The invalid request field, such as `sampling_params.top_p`. */
   readonly param?: string
@@ -78,6 +80,7 @@ export interface ErrorFacts {
   readonly message: string
 }
 
+/** An error with a code, as clients receive it. Made by error tables only (`defineErrors`). */
 export class GatewayError extends Error {
   readonly code: string
   readonly kind: ErrorKind

@@ -80,6 +80,7 @@ export interface SettingProblem {
   readonly text: string
 }
 
+/** A plugin: its manifest and the function that registers its parts. */
 export interface Plugin<Config extends TSchema = TSchema> {
   readonly manifest: PluginManifest<Config>
   /** Every problem in a section that is valid for the schema. Pure; called once, before the boot. */
@@ -113,17 +114,20 @@ export interface ReplicaView<T> {
   onChange(listener: (next: T) => void): void
 }
 
+/** Address and limits of an HTTP listener of a plugin. */
 export interface ListenOptions extends ListenerOptions {
   /** Setting of the port for error messages, such as `plugins.sim.listen.port`. */
   readonly portSetting?: string
 }
 
+/** An open HTTP listener of a plugin. */
 export interface Listener {
   readonly host: string
   readonly port: number
   close(): void
 }
 
+/** When a readiness check counts. */
 export interface ReadinessOptions {
   /** The check counts only until it has passed, at most for `kernel.lifecycle.readinessWaitMs` after the start. */
   readonly isStartup?: boolean
@@ -137,6 +141,7 @@ export interface Outage {
   readonly problem: string
 }
 
+/** Access of one plugin to the gateway, on one thread. Every thread registers the plugin with a host of its own. */
 export interface Host {
   /** Name of the plugin. */
   readonly plugin: string

@@ -36,3 +36,21 @@ test('links point to existing files and headings', () => {
   )
   expect(broken).toEqual([])
 })
+
+test('the commands of CONTRIBUTING.md name scripts, files and scenarios that exist', () => {
+  const commands = [...read('CONTRIBUTING.md').matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block]) =>
+    block.split('\n').map((line) => line.replace(/ +#.*$/, '').trim()),
+  )
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const isKnown = (command: string) => {
+    const [program, verb, name, ...rest] = command.split(' ')
+    if (program === 'npx') return verb === 'vitest' && existsSync(join(ROOT, rest[0] ?? name))
+    if (program !== 'npm') return false
+    if (verb === 'ci' || scripts[verb] !== undefined) return true
+    if (verb !== 'run' || scripts[name] === undefined) return false
+    const [, scenario] = rest
+    return name !== 'bench' || scenario === undefined || read('bench/scenarios/catalog.ts').includes(scenario)
+  }
+  expect(commands.filter((command) => command !== '').length).toBeGreaterThan(6)
+  expect(commands.filter((command) => command !== '' && !isKnown(command))).toEqual([])
+})

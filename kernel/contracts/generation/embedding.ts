@@ -25,4 +25,5 @@ export interface EmbeddingService {
   ): Promise<readonly EmbeddingVector[]>
 }
 
+/** The service that embeds texts with workers of every kind. */
 export const Embeddings = token<EmbeddingService>('embeddings')

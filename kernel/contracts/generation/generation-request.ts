@@ -4,6 +4,7 @@
  * makes a new request for each generation.
  */
 
+/** Author of a message. */
 export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool'
 
 /** Part of a message. Other kinds are passed on unread, for workers that know them. */
@@ -30,6 +31,7 @@ export interface CarriedPart {
   readonly value: unknown
 }
 
+/** A call of a function by the model. */
 export interface ChatToolCall {
   /** Opaque data of the vendor whose model made the call, as in the event of the call. */
   readonly extra_content?: NativeObject
@@ -56,6 +58,7 @@ export interface NativeAnswer extends NativeContent {
   readonly reason: string | null
 }
 
+/** One message of a chat. */
 export interface ChatMessage {
   readonly role: ChatRole
   /** Null: an assistant turn of tool calls alone. */
@@ -78,6 +81,7 @@ export interface ChatMessage {
   readonly is_error?: boolean
 }
 
+/** A function that the model may call. */
 export interface ChatTool {
   readonly type: 'function'
   /** Stands for a tool of `NativeRequest.tools`: the adapter of that format sends the tool itself. Default false. */
@@ -136,6 +140,7 @@ export interface Sampling {
   readonly includesStop?: boolean
 }
 
+/** How much the model reasons before it answers. */
 export interface ReasoningOptions {
   /** Undefined: the model's default. */
   readonly isEnabled?: boolean
@@ -169,6 +174,7 @@ export interface NativeRequest {
   readonly toolChoice: unknown
 }
 
+/** A request to generate text, in one form for all client formats and engines. */
 export interface GenerationRequest {
   /** As the client names it; the balance resolves aliases. Null takes any worker. */
   readonly model: string | null

@@ -58,6 +58,7 @@ export interface GatheredAnswer {
   answer(): GeneratedAnswer
 }
 
+/** The service that generates text with workers of every kind. */
 export interface Generations {
   /** Registers the adapter of one kind of workers; only in `register`. */
   addEngine(adapter: EngineAdapter): void

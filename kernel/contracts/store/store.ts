@@ -102,6 +102,7 @@ export type Change =
   | (ChangeTarget & { readonly kind: 'delete' })
   | (ChangeTarget & { readonly kind: 'check'; readonly onlyIf: string | null })
 
+/** Stores records in collections. */
 export interface StoreService {
   /**
    * @param name letters, digits and hyphens

@@ -29,6 +29,7 @@ const NORMAL = 1000
 const GOING_AWAY = 1001
 const POLICY_VIOLATION = 1008
 
+/** Makes a WebSocket route whose messages are requests, for `host.socket`. */
 export function messageSocket(definition: MessageSocketDefinition): SocketRouteDefinition {
   const { path, access, errors, headers, endpoint, requestIdPrefix, protocols } = definition
   const limits = { ...DEFAULT_LIMITS, ...definition.limits }

@@ -192,6 +192,7 @@ function firstMessage(thread: Worker): Promise<void> {
   })
 }
 
+/** Settings of a pool of threads. */
 export interface TaskPoolOptions extends OwnTaskPoolOptions {
   /**
    * `thread` (default): a pool for this thread only. `process`: one pool for all threads of the gateway, so that its
