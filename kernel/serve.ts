@@ -16,7 +16,6 @@ import { mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
   PlanReload,
   ReadConfigDigests,
-  ReadConfigHistory,
   ReadMetrics,
   ReloadConfig,
   RequestShutdown,
@@ -232,9 +231,6 @@ class Control {
     this.#link.onCommand(PlanReload.name, (text) =>
       this.#afterReloads(() => this.#planNow(text as string | null)),
     )
-    this.#link.onCommand(ReadConfigHistory.name, () => {
-      return this.#options.source?.history?.() ?? { file: this.#config.file, saved: [] }
-    })
     this.#link.onCommand(ReadConfigDigests.name, (key) =>
       configDigests(this.#config, Buffer.from(key as string, 'base64')),
     )
@@ -279,7 +275,6 @@ class Control {
       const { next, applied, needsRestart, plugins } = change
       await this.#takeOver(thread, { config: next, plugins })
       this.#loaded(true, thread.certificatesExpireAtMs)
-      change.confirm?.()
       this.#log.info({ applied, needs_restart: needsRestart }, 'configuration reloaded')
       return { applied, needsRestart }
     } catch (err) {

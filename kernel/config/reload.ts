@@ -1,5 +1,5 @@
 /** Settings of the kernel that a reload applies, and the contract of the code that reads the configuration. */
-import type { ConfigHistory, ReloadReport } from '../contracts/reload.ts'
+import type { ReloadReport } from '../contracts/reload.ts'
 import type { LoadedConfig } from './loaded-config.ts'
 
 /** Paths of the kernel section that a reload applies. */
@@ -21,8 +21,6 @@ export interface ConfigChange extends ReloadReport {
   readonly next: LoadedConfig
   /** Plugins whose section changed. */
   readonly plugins: readonly string[]
-  /** Called once the change is in effect. */
-  confirm?(): void
 }
 
 /** Where the configuration comes from. */
@@ -40,5 +38,4 @@ export interface ConfigSource {
   ): Promise<ConfigChange>
   /** True if a text is the content of the file that a reload reads. */
   isInstalled?(text: string): boolean
-  history?(): ConfigHistory
 }

@@ -1,4 +1,4 @@
-/** Reloads of the configuration: their results, their preview, and the configurations applied before. */
+/** Reloads of the configuration: their results and their preview. */
 
 export interface ReloadReport {
   /** Paths of changed settings that are applied, such as `plugins.auth.apiKey`. */
@@ -15,21 +15,4 @@ export interface ReloadPlan extends ReloadReport {
   readonly file: string | null
   /** True if the planned configuration is the content of that file. */
   readonly isInstalled: boolean
-}
-
-/** Copy of a configuration that was applied. */
-export interface SavedConfig {
-  /** Absolute path of the copy. */
-  readonly path: string
-  /** Milliseconds since the epoch. */
-  readonly appliedAtMs: number
-  /** True if it equals the running configuration; later changes of the file do not count. */
-  readonly isRunning: boolean
-}
-
-export interface ConfigHistory {
-  /** The file that a reload reads; null without one. */
-  readonly file: string | null
-  /** Newest first. */
-  readonly saved: readonly SavedConfig[]
 }

@@ -1,7 +1,7 @@
 /** Commands of plugins that control itself handles, and the replica of the running configuration. */
 import type { LoadedConfig } from '../config/loaded-config.ts'
 import type { MetricsSnapshot } from '../contracts/metric.ts'
-import type { ConfigHistory, ReloadPlan, ReloadReport } from '../contracts/reload.ts'
+import type { ReloadPlan, ReloadReport } from '../contracts/reload.ts'
 import { defineCommand, defineReplica } from '../contracts/token.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 
@@ -14,7 +14,6 @@ export const RequestShutdown = defineCommand<ShutdownDemand, void>('kernel.shutd
 export const ReloadConfig = defineCommand<null, ReloadReport>('kernel.reload')
 /** Plans a reload of the text, or of the configuration file if it is null. */
 export const PlanReload = defineCommand<string | null, ReloadPlan>('kernel.plan-reload')
-export const ReadConfigHistory = defineCommand<null, ConfigHistory>('kernel.config-history')
 /** The configuration since the last reload; null before the first reload. */
 export const RunningConfig = defineReplica<RunningConfigState | null>('kernel.config', null)
 export interface RunningConfigState {

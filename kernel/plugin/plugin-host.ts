@@ -18,7 +18,6 @@ import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from 
 import {
   PlanReload,
   ReadConfigDigests,
-  ReadConfigHistory,
   ReadMetrics,
   ReloadConfig,
   RequestShutdown,
@@ -131,7 +130,6 @@ export function openHost(manifest: PluginManifest, parts: HostParts): Host {
     },
     reload: () => command(ReloadConfig, null),
     planReload: (text) => command(PlanReload, text),
-    configHistory: () => command(ReadConfigHistory, null),
     configDigests: (key) => command(ReadConfigDigests, key.toString('base64')),
     background: (work) => parts.background.add(plugin, work),
     readMetrics: () => command(ReadMetrics, null),

@@ -10,7 +10,6 @@ Examples:
   weir config show --json | jq .kernel
   weir config plan weir.yaml --gateway http://127.0.0.1:30000
   weir config apply weir.yaml
-  weir config rollback
   weir config schema > weir.schema.json`
 
 export async function defineConfig(command: Command, args: readonly string[]): Promise<void> {

@@ -4,13 +4,13 @@ import { execFile } from 'node:child_process'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
-import { FileSource, type FileSourceOptions } from './configuration/file-source.ts'
+import { FileSource, type LoadConfig } from './configuration/file-source.ts'
 
 interface RunOptions {
   /** False opens no API listener. Default true. */
   readonly apiListener?: boolean
   /** Loads and checks the configuration again, or a text instead of its file. */
-  readonly reload?: FileSourceOptions['load']
+  readonly reload?: LoadConfig
   readonly onReady: (info: ServeInfo) => void
 }
 
@@ -25,7 +25,6 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
     const problem = await manager.notify(state)
     if (problem !== null) controls?.log.error({ problem, state }, 'systemd notification failed')
   }
-  const onSaveFailed = (err: unknown) => controls?.log.warn({ err }, 'configuration history not saved')
   const watch = (given: GatewayControls) => {
     controls = given
     const demandShutdown = (settleMs: number) => {
@@ -39,7 +38,7 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
     options.onReady(info)
   }
   const { apiListener } = options
-  const source = reload && new FileSource(config, { load: reload, onSaveFailed })
+  const source = reload && new FileSource(config.file, reload)
   await serve({ catalog, entry, config, apiListener, onReady, source, watch })
 }
 

@@ -1,4 +1,4 @@
-/** The reload plugin: plans and applies a changed configuration at runtime over HTTP, and lists those applied before. */
+/** The reload plugin: plans and applies a changed configuration at runtime over HTTP. */
 import {
   adminErrorFormat,
   definePlugin,
@@ -12,9 +12,6 @@ import {
 const MAX_TEXT_CHARS = 1_048_576
 
 const paths = (description: string) => Type.Array(Type.String(), { description })
-const file = Type.Union([Type.String(), Type.Null()], {
-  description: 'The file that a reload reads, on the machine of the gateway; null without one.',
-})
 
 const AppliedChanges = Type.Object({
   applied: paths('Paths of changed settings that were applied.'),
@@ -36,26 +33,15 @@ const Plan = Type.Object({
   applied: paths('Paths of changed settings that a reload would apply.'),
   needs_restart: paths('Paths of changed settings that require a restart.'),
   effects: paths('What plugins would do, such as draining a worker.'),
-  file,
+  file: Type.Union([Type.String(), Type.Null()], {
+    description: 'The file that a reload reads, on the machine of the gateway; null without one.',
+  }),
   is_installed: Type.Boolean({ description: 'True if the configuration is the content of that file.' }),
-})
-
-const History = Type.Object({
-  file,
-  saved: Type.Array(
-    Type.Object({
-      path: Type.String({ description: 'Copy of the configuration on the machine of the gateway.' }),
-      applied_at: Type.String({ description: 'Time at which it was applied, RFC 3339.' }),
-      is_running: Type.Boolean({ description: 'True if it equals the running configuration.' }),
-    }),
-    { description: 'Newest first.' },
-  ),
 })
 
 /** Bodies as the command line reads them. */
 export type AppliedChangesWire = Static<typeof AppliedChanges>
 export type PlanWire = Static<typeof Plan>
-export type HistoryWire = Static<typeof History>
 
 const unavailable = {
   description: 'The gateway was started without a source from which to reload its configuration.',
@@ -119,27 +105,6 @@ function reloadRoutes(host: Host): readonly RouteDefinition[] {
           400: { description: 'The configuration is invalid.' },
           409: unavailable,
         },
-      },
-    },
-    {
-      ...base,
-      method: 'GET',
-      path: '/config/history',
-      handler: async (ctx) => {
-        const { file: source, saved } = await host.configHistory()
-        ctx.json(200, {
-          file: source,
-          saved: saved.map(({ path, appliedAtMs, isRunning }) => ({
-            path,
-            applied_at: new Date(appliedAtMs).toISOString(),
-            is_running: isRunning,
-          })),
-        })
-      },
-      docs: {
-        summary: 'List the configurations that were applied before',
-        tag: 'Configuration',
-        responses: { 200: { description: 'At most ten; the copies stay on the machine.', schema: History } },
       },
     },
   ]

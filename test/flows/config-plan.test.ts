@@ -1,4 +1,4 @@
-/** `weir config plan`, `apply`, `history` and `rollback` against a running gateway. */
+/** `weir config plan` and `apply` against a running gateway. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -70,7 +70,6 @@ test('a plan names what a reload applies, what it drains and what needs a restar
   const apply = await config('apply', other)
   expect(apply).toMatchObject({ code: 1, stderr: expect.stringContaining(`differs from ${other}`) })
   expect(readFileSync(file, 'utf8')).toBe(text)
-  expect((await config('history')).stdout).toBe('no earlier configuration is kept\n')
 })
 
 test('problems of a planned file have its name and position; plugin files of a request are not imported', async () => {
@@ -93,46 +92,4 @@ test('problems of a planned file have its name and position; plugin files of a r
   writeFileSync(other, `plugins:\n  mine: { $path: ${plugin} }\n`)
   expect((await config('plan', other)).stderr).toContain(`${other}:2:3: plugins.mine is a plugin file`)
   expect(existsSync(mark)).toBe(false)
-})
-
-test('applied configurations are kept with their references, and a rollback returns to one', async () => {
-  const file = join(makeFolder(), 'weir.yaml')
-  const first = write(file, { level: 'warn' })
-  const { config } = await start(file)
-  const second = write(file, { level: 'error' })
-  expect((await config('apply', file)).stdout).toBe('applied: kernel.log.level\n')
-  const third = write(file, { level: 'info' })
-  await config('apply')
-
-  const history = async () => {
-    const { saved } = JSON.parse((await config('history', '--json')).stdout) as {
-      saved: { path: string; is_running: boolean }[]
-    }
-    return saved.map(({ path, is_running }) => [readFileSync(path, 'utf8'), is_running])
-  }
-  expect(await history()).toEqual([
-    [third, true],
-    [second, false],
-    [first, false],
-  ])
-  expect(first).toContain('$env: WEIR_API_KEY')
-
-  expect((await config('rollback')).stdout).toContain('applied: kernel.log.level')
-  expect(readFileSync(file, 'utf8')).toBe(second)
-  expect((await config('rollback', '3')).stdout).toContain('applied: kernel.log.level')
-  expect(readFileSync(file, 'utf8')).toBe(first)
-  expect(await config('rollback', '9')).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('there is no configuration 9'),
-  })
-
-  const [copy] = (
-    JSON.parse((await config('history', '--json')).stdout) as { saved: { path: string }[] }
-  ).saved.slice(1)
-  writeFileSync(copy.path, 'kernel: { port: high }\n')
-  expect(await config('rollback', '1')).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('kernel.port'),
-  })
-  expect(readFileSync(file, 'utf8')).toBe(first)
 })
