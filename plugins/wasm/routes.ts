@@ -103,7 +103,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       },
     },
     changeRoute(host, 'promote', 'Make the version on trial the current one', {
-      200: 'The trial version is current; a former shadow has a new uuid.',
+      200: 'The trial version is current.',
       400: 'No such module, or it is not on trial.',
     }),
     changeRoute(host, 'rollback', 'End a trial, or return to the earlier version', {

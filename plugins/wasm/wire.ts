@@ -169,21 +169,18 @@ export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
 
 const { name: _name, module_type: _type, ...changeable } = descriptorMembers
 
-export const TrialSchema = Type.Union(
-  [
-    Type.Object({
-      kind: Type.Literal('canary'),
-      percent: Type.Number({
-        minimum: 0,
-        maximum: 100,
-        description: 'Percentage of the requests, selected by request id.',
-      }),
+export const TrialSchema = Type.Object(
+  {
+    kind: Type.Literal('canary'),
+    percent: Type.Number({
+      minimum: 0,
+      maximum: 100,
+      description: 'Percentage of the requests, selected by request id.',
     }),
-    Type.Object({ kind: Type.Literal('shadow') }),
-  ],
+  },
   {
     description:
-      'Starts a trial instead of replacing the module: a canary gets a share of the requests; a shadow runs on all of them and its results are only compared.',
+      'Starts a trial instead of replacing the module: the new version gets a share of the requests.',
   },
 )
 export type Trial = Static<typeof TrialSchema>
@@ -238,7 +235,7 @@ const ModuleStateSchema = Type.Object(
     placement: Type.String(),
     instance: Type.String(),
     on_failure: Type.String(),
-    trial: Type.Union([Type.Literal('canary'), Type.Literal('shadow'), Type.Null()]),
+    trial: Type.Union([Type.Literal('canary'), Type.Null()]),
     trial_of: Type.Union([Type.String(), Type.Null()]),
     settings: Type.Union([ModuleSettingsSchema, Type.Null()], {
       description: 'Settings declared by the module or its registration; null if none are declared.',

@@ -1,4 +1,4 @@
-/** Versions of a module while requests run: replace, canary, shadow, promote, roll back. */
+/** Versions of a module while requests run: replace, canary, promote, roll back. */
 import { expect, test } from 'vitest'
 import type { ModuleList } from '../../plugins/wasm/wire.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
@@ -126,86 +126,6 @@ test('a canary gets its share, each request uses exactly one version, and a prom
   expect((await send(fleet, 'POST', `/wasm/${canary.uuid}/rollback`)).uuid).toBe(uuid)
   await fleet.chat()
   expect(versionsSeen(fleet).at(-1)).toBe('old')
-})
-
-test('a shadow receives every request and changes none; its differences are counted', async () => {
-  const fleet = await openWasmFleet()
-  const uuid = await fleet.attach('m', 'OnRequest', ADD('old'))
-  const trial = { kind: 'shadow' }
-  const shadow = await replace(fleet, uuid, { ...ADD('new'), when: 'x-differs' }, { trial })
-  for (let i = 0; i < 3; i++) await fleet.chat()
-  await fleet.chat(undefined, { 'x-differs': '1' })
-  expect(versionsSeen(fleet)).toEqual(['old', 'old', 'old', 'old'])
-  const counted = async () =>
-    (await fleet.metrics()).get('weir_wasm_shadow_comparisons_total{module="m",verdict="different"}')
-  const deadline = performance.now() + 30_000
-  while ((await counted()) !== 4 && performance.now() < deadline)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  expect(await counted()).toBe(4)
-  expect((await send(fleet, 'POST', `/wasm/${shadow.uuid}/rollback`)).uuid).toBe(uuid)
-  expect((await fleet.list()).modules).toHaveLength(1)
-})
-
-test('a shadow receives errors of the gateway too, and changes none', async () => {
-  const fleet = await openWasmFleet({}, { workers: [] })
-  const uuid = await fleet.attach('m', 'OnError', ADD('old'))
-  await replace(fleet, uuid, ADD('new'), { trial: { kind: 'shadow' } })
-  const reply = await fleet.chat()
-  expect([reply.status, reply.headers.get('x-version')]).toEqual([503, 'old'])
-  const different = 'weir_wasm_shadow_comparisons_total{module="m",verdict="different"}'
-  await expect.poll(async () => (await fleet.metrics()).get(different)).toBe(1)
-})
-
-test('a shadow receives stream events like its module, and changes none; each stream counts once', async () => {
-  const fleet = await openWasmFleet()
-  const mark = (name: string) => ({ do: 'mark', mark: name })
-  await fleet.attach('before', 'OnStreamEvent', { do: 'upper' })
-  const uuid = await fleet.attach('m', 'OnStreamEvent', mark('one'))
-  await fleet.attach('behind', 'OnStreamEvent', { do: 'double' })
-  const stream = async () => {
-    const steps = ['a', { waitMs: 10 }, 'b', { waitMs: 10 }, 'c', '[DONE]']
-    fleet.workers[0].script(CHAT, sseAnswer(steps))
-    const body = { model: 'test-model', stream: true }
-    const opened = openSse(`${fleet.gateway.url}/v1/chat/completions`, { body })
-    await opened.done
-    expect(opened.events.map(({ data }) => data)).toEqual([
-      ...['A one 0', 'B one 1', 'C one 2'].flatMap((data) => [data, data]),
-      '[DONE]',
-    ])
-  }
-  const counted = async () => {
-    const metrics = await fleet.metrics()
-    const verdict = (what: string) =>
-      metrics.get(`weir_wasm_shadow_comparisons_total{module="m",verdict="${what}"}`) ?? 0
-    return [verdict('same'), verdict('different')]
-  }
-  const trial = { kind: 'shadow' }
-  await replace(fleet, uuid, mark('one'), { trial })
-  for (let i = 1; i <= 2; i++) {
-    await stream()
-    await expect.poll(counted).toEqual([i, 0])
-  }
-  await replace(fleet, uuid, mark('two'), { trial })
-  await stream()
-  await expect.poll(counted).toEqual([2, 1])
-})
-
-test('a promoted shadow continues with the values of the version before it', async () => {
-  const fleet = await openWasmFleet({ poolThreads: 1 })
-  const uuid = await fleet.attach('m', 'OnRequest', { do: 'count' })
-  const count = async () => (await fleet.chat()).text()
-  expect(await count()).toBe('1')
-  const shadow = await replace(fleet, uuid, { do: 'count' }, { trial: { kind: 'shadow' } })
-  for (const counted of ['2', '3', '4']) expect(await count()).toBe(counted)
-  const compared = 'weir_wasm_shadow_comparisons_total{module="m",verdict="different"}'
-  // It counts separately, so its responses would differ.
-  await expect.poll(async () => (await fleet.metrics()).get(compared)).toBe(3)
-  const promoted = await send(fleet, 'POST', `/wasm/${shadow.uuid}/promote`)
-  expect(promoted.status).toBe(200)
-  expect((await fleet.list()).modules.map(({ module_uuid }) => module_uuid)).toEqual([promoted.uuid])
-  expect(await count()).toBe('5')
-  expect((await send(fleet, 'POST', `/wasm/${promoted.uuid}/rollback`)).uuid).toBe(uuid)
-  expect(await count()).toBe('6')
 })
 
 test('under load no request is lost, and none uses two versions', async () => {

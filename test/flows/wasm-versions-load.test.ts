@@ -42,8 +42,6 @@ const STAGES: readonly Stage[] = [
   },
   { versions: ['three'], change: (module) => module.post('promote') },
   { versions: ['two'], change: (module) => module.post('rollback') },
-  { versions: ['two'], change: (module) => module.replace('four', { kind: 'shadow' }) },
-  { versions: ['two'], change: (module) => module.post('rollback') },
   { versions: ['five'], change: (module) => module.replace('five') },
   { versions: ['two'], change: (module) => module.post('rollback') },
 ]
@@ -208,7 +206,7 @@ const allowed = ({ from, to }: Span) =>
 const valuesOf = (received: RecordedRequest, name: string) =>
   received.rawHeaders.filter(([given]) => given.toLowerCase() === name).map(([, value]) => value)
 
-test('replace, canary, shadow and rollback under 200 streams and 500 requests a second: nothing lost, nothing duplicated', {
+test('replace, canary and rollback under 200 streams and 500 requests a second: nothing lost, nothing duplicated', {
   timeout: 120_000,
 }, async () => {
   const streams = new Streams()
@@ -273,10 +271,6 @@ test('replace, canary, shadow and rollback under 200 streams and 500 requests a 
   expect(share).toBeGreaterThan(0.15)
   expect(share).toBeLessThan(0.35)
   const metrics = await gateway.metrics()
-  expect(metrics.get('weir_wasm_shadow_comparisons_total{module="m",verdict="different"}')).toBeGreaterThan(
-    100,
-  )
-  expect(metrics.get('weir_wasm_shadow_comparisons_total{module="m",verdict="same"}') ?? 0).toBe(0)
   const outcomes = [...metrics.keys()].filter((name) => name.startsWith('weir_wasm_executions_total'))
   expect(outcomes.filter((name) => /outcome="(error|bad_output|fuel|timeout|crashed)/.test(name))).toEqual([])
   expect(sumOf(metrics, 'weir_wasm_skipped_total')).toBe(0)

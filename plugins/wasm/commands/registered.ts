@@ -194,7 +194,6 @@ function renderMetrics(metrics: ModuleList['metrics']): string {
 
 interface ReplaceOptions extends AddOptions {
   readonly canary?: string
-  readonly shadow?: boolean
 }
 
 interface ChangeResponse {
@@ -214,11 +213,9 @@ export async function replaceModule(
   const { name: _name, module_type: _type, attach_points, ...given } = await describe(place, options)
   const points = options.attach === undefined ? {} : { attach_points }
   const trial =
-    options.canary !== undefined
-      ? { trial: { kind: 'canary', percent: readCount('--canary', options.canary) } }
-      : options.shadow === true
-        ? { trial: { kind: 'shadow' } }
-        : {}
+    options.canary === undefined
+      ? {}
+      : { trial: { kind: 'canary', percent: readCount('--canary', options.canary) } }
   const uuid = await uuidOf(client, nameOrUuid)
   await change(client, 'PUT', `/wasm/${encodeURIComponent(uuid)}`, { ...given, ...points, ...trial }, options)
 }

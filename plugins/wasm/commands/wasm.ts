@@ -205,7 +205,6 @@ function defineRegistered(command: Command): void {
     ),
   )
     .option('--canary <percent>', 'trial: send this percentage of the requests to the new version')
-    .option('--shadow', 'trial: run the new version on every request and only compare its results')
     .action(async (nameOrUuid, place, options, self) =>
       (await import('./registered.ts')).replaceModule(self, nameOrUuid, place, options),
     )

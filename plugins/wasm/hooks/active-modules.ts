@@ -9,8 +9,6 @@ export interface Chain {
   readonly modules: readonly LoadedModule[]
   /** Some modules have conditions. */
   readonly isSelective: boolean
-  /** Shadow versions. */
-  readonly shadows: readonly LoadedModule[]
   readonly needsClientAddress: boolean
   readonly needsRequestHeaders: boolean
   readonly needsRequestBody: boolean
@@ -44,17 +42,17 @@ function toChains(modules: readonly LoadedModule[]): Readonly<Record<AttachPoint
   return Object.fromEntries(entries)
 }
 
-function toChain(all: readonly LoadedModule[]): Chain {
-  const modules = all.filter(({ shadowOf }) => shadowOf === null)
+function toChain(modules: readonly LoadedModule[]): Chain {
   return {
     modules,
     isSelective: modules.some(({ match }) => Object.keys(match).length > 0),
-    shadows: all.filter(({ shadowOf }) => shadowOf !== null),
-    needsClientAddress: all.some(({ needs }) => needs.client_ip),
-    needsRequestHeaders: all.some(({ needs, match }) => isAny(needs.headers) || match.headers !== undefined),
-    needsRequestBody: all.some(({ needs }) => needs.request_body),
-    needsResponseHeaders: all.some(({ needs }) => isAny(needs.response_headers)),
-    needsResponseBody: all.some(({ needs }) => needs.response_body),
+    needsClientAddress: modules.some(({ needs }) => needs.client_ip),
+    needsRequestHeaders: modules.some(
+      ({ needs, match }) => isAny(needs.headers) || match.headers !== undefined,
+    ),
+    needsRequestBody: modules.some(({ needs }) => needs.request_body),
+    needsResponseHeaders: modules.some(({ needs }) => isAny(needs.response_headers)),
+    needsResponseBody: modules.some(({ needs }) => needs.response_body),
   }
 }
 

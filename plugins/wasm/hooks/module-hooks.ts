@@ -26,13 +26,12 @@ import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording
 import { CallStatistics } from '../statistics/call-statistics.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
-import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/shadow-streams.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
 import { StreamBatcher } from '../streams/stream-batcher.ts'
-import { RequestModules, StreamSession } from '../streams/stream-session.ts'
+import { RequestModules, type StreamEventSink, StreamSession } from '../streams/stream-session.ts'
 import { TextSession } from '../streams/text-session.ts'
 import { GuestPool } from '../threads/guest-pool.ts'
-import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
+import type { ModuleSet } from '../threads/guest-task.ts'
 import { InlineGuests } from '../threads/inline-guests.ts'
 import { Placements } from '../threads/placements.ts'
 import { ActiveModules, mayMatch, selectModules } from './active-modules.ts'
@@ -62,7 +61,6 @@ export class ModuleHooks {
   readonly #recorder: Recorder
   readonly #phases: PhaseChain
   readonly #batcher: StreamBatcher
-  readonly #shadowBatcher: ShadowBatcher
   readonly #textBatcher: StreamBatcher
   readonly #responses: ResponseParts
   readonly #note
@@ -98,7 +96,6 @@ export class ModuleHooks {
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)
-    this.#shadowBatcher = new ShadowBatcher(NO_INLINE, this.#pool, statistics, poolThreads)
     this.#textBatcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, null, 'OnText')
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, statistics, maxBodyBytes }
@@ -244,27 +241,12 @@ export class ModuleHooks {
   }
 
   #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {
-    const chain = this.#active.chain('OnStreamEvent')
-    const selected = selectModules(chain, ctx)
-    const stream = this.#throughModules(selected, chain.shadows, ctx, responseHeaders)
+    const selected = selectModules(this.#active.chain('OnStreamEvent'), ctx)
+    const stream = new StreamSession(this.#batcher, new RequestModules(selected, ctx), responseHeaders)
     const keep = selected.length === 0 ? null : this.#recorder.openStream()
     if (keep === null) return stream
     const headers = { request: [...ctx.requestHeaders], response: responseHeaders }
     return new RecordedStream(stream, recordedStream(requestFacts(ctx, false), ctx.status, headers), keep)
-  }
-
-  #throughModules(
-    selected: readonly LoadedModule[],
-    shadows: readonly LoadedModule[],
-    ctx: RequestContext,
-    responseHeaders: readonly string[],
-  ): StreamEventSink {
-    const watching = shadows.filter(({ shadowOf }) => selected.some(({ uuid }) => uuid === shadowOf))
-    if (watching.length === 0)
-      return new StreamSession(this.#batcher, new RequestModules(selected, ctx), responseHeaders)
-    const [batcher, shadowBatcher] = [this.#batcher, this.#shadowBatcher]
-    const parts = { batcher, shadowBatcher, statistics: this.#responses.statistics }
-    return new ShadowedStream(parts, selected, watching, ctx, responseHeaders)
   }
 
   #noteOf(ctx: RequestContext): RequestNote {
@@ -277,8 +259,6 @@ export class ModuleHooks {
 }
 
 const SKIPPED_HEADER = 'x-weir-skipped-modules'
-/** Shadows never run inline. */
-const NO_INLINE = { stream: () => null }
 
 /** Inference routes only, so that a module that rejects all requests can be removed. */
 function isServed({ access }: RouteDefinition): boolean {

@@ -19,7 +19,7 @@ export function runOnRequest(
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
   if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
   const message = messageOf(ctx, chain, { point: 'OnRequest', body })
-  const end = phases.run(modules, message, chain.shadows)
+  const end = phases.run(modules, message)
   return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)
 }
 

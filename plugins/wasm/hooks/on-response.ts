@@ -108,7 +108,7 @@ async function onePhase(
   const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
   if (modules.length === 0) return null
   const content = { point, response, error, body: chain.needsResponseBody ? shown : null }
-  const end = await phases.run(modules, messageOf(ctx, chain, content), chain.shadows)
+  const end = await phases.run(modules, messageOf(ctx, chain, content))
   applyEnd(response, end)
   return end
 }

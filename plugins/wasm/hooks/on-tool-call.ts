@@ -52,7 +52,7 @@ export class ToolCallModules implements ToolCallGuard {
       origin: NO_REQUEST,
       fetched: null,
     }
-    return toDecision(await this.#phases.run(selected, message, chain.shadows))
+    return toDecision(await this.#phases.run(selected, message))
   }
 }
 

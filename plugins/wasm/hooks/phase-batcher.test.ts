@@ -11,7 +11,7 @@ const work = (...modules: LoadedModule[]): PhaseWork => ({
   modules,
   item: {} as PhaseWork['item'],
   body: null,
-  origin: null,
+  origin: { isDone: false, noteModule() {} },
 })
 
 /** A pool that responds when the test requests it. */

@@ -16,8 +16,7 @@ export interface PhaseWork {
   readonly item: Omit<PhaseItem, 'modules' | 'body'>
   /** Kept here for the case that a guest fails. Null if no module needs it. */
   readonly body: Uint8Array | null
-  /** Null for shadow calls. */
-  readonly origin: PhaseOrigin | null
+  readonly origin: PhaseOrigin
 }
 
 /** How the phase ended. */
@@ -82,7 +81,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
   #dropGone(): void {
     const staying: Waiting[] = []
     for (const waiting of this.waiting) {
-      if (waiting.work.origin?.isDone === true) waiting.resolve({ kind: 'gone' })
+      if (waiting.work.origin.isDone) waiting.resolve({ kind: 'gone' })
       else staying.push(waiting)
     }
     this.waiting = staying
@@ -99,7 +98,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
       bodyBytes += waiting.work.body?.length ?? 0
       if (batch.length > 0 && bodyBytes > MAX_BATCH_BODY_BYTES) break
       taken++
-      if (waiting.work.origin?.isDone === true) waiting.resolve({ kind: 'gone' })
+      if (waiting.work.origin.isDone) waiting.resolve({ kind: 'gone' })
       else if (waiting.work.modules.some(this.#isSuspended)) waiting.resolve({ kind: 'suspended' })
       else if (waiting.dueAtMs < overdueMs) this.refuse(waiting)
       else batch.push(waiting)

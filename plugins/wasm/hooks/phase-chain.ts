@@ -29,7 +29,6 @@ interface Waiting {
   /** As the module sees it. */
   readonly message: PhaseMessage
   readonly order: FetchOrder
-  readonly shadows: readonly LoadedModule[]
 }
 
 export class PhaseChain {
@@ -61,29 +60,21 @@ export class PhaseChain {
   run(
     chain: readonly LoadedModule[],
     message: PhaseMessage,
-    shadows: readonly LoadedModule[] = [],
     end: PhaseEnd = { edits: [], status: null, body: null, rejection: null },
   ): PhaseEnd | Promise<PhaseEnd> {
     const usable = this.#usable(chain)
     if (usable.length === 0) return end
     if (message.fetched === null) this.#recorder.note(message)
     const results = this.#inline.phase(usable, message)
-    return results === null
-      ? this.#inPool(usable, message, shadows, end)
-      : this.#apply(usable, message, results, shadows, end)
+    return results === null ? this.#inPool(usable, message, end) : this.#apply(usable, message, results, end)
   }
 
-  async #inPool(
-    usable: readonly LoadedModule[],
-    message: PhaseMessage,
-    shadows: readonly LoadedModule[],
-    end: PhaseEnd,
-  ): Promise<PhaseEnd> {
+  async #inPool(usable: readonly LoadedModule[], message: PhaseMessage, end: PhaseEnd): Promise<PhaseEnd> {
     const { body, origin, ...item } = message
     let rest = usable
     while (rest.length > 0) {
       const ended = await this.#batcher.run({ modules: rest, item, body, origin })
-      if (ended.kind === 'results') return this.#apply(rest, message, ended.results, shadows, end)
+      if (ended.kind === 'results') return this.#apply(rest, message, ended.results, end)
       if (ended.kind === 'gone') break
       if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
       else rest = this.#afterFailure(rest, message, ended)
@@ -114,14 +105,9 @@ export class PhaseChain {
     chain: readonly LoadedModule[],
     message: PhaseMessage,
     results: readonly PhaseResult[],
-    shadows: readonly LoadedModule[],
     end: PhaseEnd,
   ): PhaseEnd | Promise<PhaseEnd> {
     const { point, input, origin } = message
-    for (const shadow of shadows) {
-      const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
-      if (place >= 0 && place < results.length) void this.#compare(shadow, message, results, place)
-    }
     let order: FetchOrder | null = null
     for (let place = 0; place < results.length; place++) {
       const module = chain[place]
@@ -144,32 +130,9 @@ export class PhaseChain {
     const last = results.length - 1
     if (results[last]?.action !== 'fetch') return end
     const seen = results.slice(0, last).reduce(advanced, message)
-    if (order !== null) return this.#fetch({ end, rest: chain.slice(last), message: seen, order, shadows })
+    if (order !== null) return this.#fetch({ end, rest: chain.slice(last), message: seen, order })
     // A fail-open module exceeded the number of fetches: the others continue.
-    return this.run(chain.slice(results.length), { ...seen, fetched: null }, shadows, end)
-  }
-
-  /** Calls a shadow and compares its result with that of the current version, at `place` in the results. Never rejects. */
-  async #compare(
-    shadow: LoadedModule,
-    message: PhaseMessage,
-    results: readonly PhaseResult[],
-    place: number,
-  ): Promise<void> {
-    if (this.#statistics.isSuspended(shadow)) return
-    const { uuid, shadowOf } = shadow
-    const seen = results.slice(0, place).reduce(advanced, message)
-    const { origin: _origin, body: given, fetched: before, ...rest } = seen
-    // Copied, since the request may end before the call.
-    const body = given && Uint8Array.from(given)
-    const item = { ...rest, fetched: before?.uuid === shadowOf ? { ...before, uuid } : null }
-    const ended = await this.#batcher.run({ modules: [shadow], item, body, origin: null })
-    const call = { module: shadow, point: message.point, requestId: message.input.request.id }
-    if (ended.kind === 'timeout' || ended.kind === 'crashed') this.#statistics.lost(call, ended.kind)
-    if (ended.kind !== 'results') return
-    const [result] = ended.results
-    this.#statistics.called(call, result, result.action)
-    if (result.failure === null) this.#statistics.compared(call, isSame(result, results[place]))
+    return this.run(chain.slice(results.length), { ...seen, fetched: null }, end)
   }
 
   /** Turns a fetch beyond the limit into a failure. */
@@ -181,7 +144,7 @@ export class PhaseChain {
   }
 
   /** Fetches without occupying a pool thread, then calls the module again with the result. */
-  async #fetch({ end, rest, message, order, shadows }: Waiting): Promise<PhaseEnd> {
+  async #fetch({ end, rest, message, order }: Waiting): Promise<PhaseEnd> {
     const [{ uuid }] = rest
     const { timeoutMs } = this.#fetches.limits
     const nowMs = performance.now()
@@ -191,7 +154,7 @@ export class PhaseChain {
     if (message.origin.isDone) return end
     const count = (before?.count ?? 0) + 1
     const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs }
-    return this.run(rest, { ...message, fetched }, shadows, end)
+    return this.run(rest, { ...message, fetched }, end)
   }
 
   /**
@@ -213,16 +176,4 @@ export class PhaseChain {
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
   }
-}
-
-function isSame(a: PhaseResult, b: PhaseResult): boolean {
-  return (
-    a.action === b.action &&
-    a.status === b.status &&
-    a.fetch?.method === b.fetch?.method &&
-    a.fetch?.url === b.fetch?.url &&
-    a.edits.length === b.edits.length &&
-    a.edits.every((part, index) => part === b.edits[index]) &&
-    Buffer.compare(a.body ?? new Uint8Array(0), b.body ?? new Uint8Array(0)) === 0
-  )
 }

@@ -39,7 +39,6 @@ const open = async (rest: string, fuel = LIMITS.fuel): Promise<GuestInstance> =>
     ...(await buildGuest(assemble(`(module ${IMPORTS} ${rest})`), 'fresh', { ...LIMITS, fuel })),
     instance: 'fresh',
     startFuel: 10 * fuel,
-    kvOwner: 'm',
     config: {},
     usesWasi: true,
   } as unknown as LoadedModule
@@ -144,7 +143,6 @@ async function outputCall(head: number, bytes: number, bodyByteUnits?: number) {
     ...(await buildGuest(assemble(text), 'fresh', LIMITS)),
     instance: 'fresh',
     startFuel: 10 * LIMITS.fuel,
-    kvOwner: 'm',
     config: {},
     usesWasi: false,
   } as unknown as LoadedModule

@@ -42,7 +42,6 @@ async function open(instance: LoadedModule['instance'], text?: string): Promise<
     fuel: LIMITS.fuel,
     fuelPerByte: 4_000,
     startFuel: 10 * LIMITS.fuel,
-    kvOwner: 'm',
     config: { do: 'show-body' },
     usesWasi: false,
   } as unknown as LoadedModule

@@ -34,7 +34,6 @@ async function call(code: string, input = Buffer.alloc(4)) {
     fuel: FUEL,
     fuelPerByte: 0,
     startFuel: FUEL,
-    kvOwner: 'm',
     config: { k: 'v'.repeat(50_000) },
     usesWasi: false,
   } as unknown as LoadedModule

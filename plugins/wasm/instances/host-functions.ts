@@ -38,7 +38,8 @@ function hostFunctions(
   instance: GuestState,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
   const { counted, module } = instance
-  const owner = module.kvOwner
+  // Values and counters outlive a version.
+  const owner = module.name
   const keyOf = (exchange: GuestExchange, offset: bigint): Uint8Array | null => {
     const block = exchange.read(offset)
     if (block === null || block.length > MAX_KEY_BYTES) return null

@@ -9,8 +9,8 @@ import {
   type HeaderPair,
 } from '../../../wasm-sdk/abi.ts'
 import type { PhaseMessage } from '../hooks/phase-message.ts'
-import type { StreamEventSink } from '../streams/shadow-streams.ts'
 import { DONE, readBlocks } from '../streams/sse-events.ts'
+import type { StreamEventSink } from '../streams/stream-session.ts'
 import type { StreamEvent } from '../threads/guest-task.ts'
 
 /** A step without expectations. */

@@ -104,14 +104,12 @@ export async function loadModule(
     startFuel: startFuel(config),
     burntAtStart: 0,
     placement: descriptor.placement ?? config.placement,
-    kvOwner: descriptor.name,
     config: descriptor.config ?? {},
     settings: null,
     usesWasi,
     match: matcherOf(descriptor),
     allowedHosts,
     seesRefused: descriptor.on === 'refused',
-    shadowOf: null,
     hasStart: parts.sections.has(SECTION.start) || exportsFunction(parts, INITIALIZE_EXPORT),
   }
   const { description, burntAtStart } = await tryModule(trial, exportsFunction(parts, DESCRIBE_EXPORT), pool)

@@ -3,7 +3,6 @@
  * return a new list, which becomes current when it is saved: every thread switches at once, and streams in progress keep
  * their version.
  */
-import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
@@ -41,19 +40,13 @@ export class ModuleTable {
     return this.#modules.find(({ loaded }) => loaded.uuid === uuid)
   }
 
-  /** The modules as they run: a canary gets a share of the requests of its module, a shadow sees all without effect. */
+  /** The modules as they run: a version on trial gets a share of the requests of its module. */
   get running(): LoadedModule[] {
     return this.#modules.map((module) => {
       const { loaded, line, trial } = module
       const rule = trial ?? this.#modules.find((one) => one.line === line && one.trial !== null)?.trial
-      if (rule?.kind === 'canary') {
-        const share = rule.percent / 100
-        return { ...loaded, match: { ...loaded.match, share, isInverse: trial === null } }
-      }
-      if (trial === null) return loaded
-      // Its increments must not affect the counters of the module.
-      const kvOwner = `${loaded.name} (shadow)`
-      return { ...loaded, kvOwner, shadowOf: currentOf(this.#modules, module)?.loaded.uuid ?? null }
+      if (rule == null) return loaded
+      return { ...loaded, match: { ...loaded.match, share: rule.percent / 100, isInverse: trial === null } }
     })
   }
 
@@ -82,7 +75,7 @@ export class ModuleTable {
 
   /** Starts a trial. @throws ModuleRejected */
   tried(old: Registered, next: Registered, trial: Trial): Registered[] {
-    if (trial.kind === 'canary' && old.loaded.match.share !== undefined)
+    if (old.loaded.match.share !== undefined)
       throw new ModuleRejected('a canary is not available for a module with match.share')
     return this.#withoutTrial(old).flatMap((module) =>
       module === old ? [module, { ...next, line: old.line, trial }] : [module],
@@ -94,9 +87,7 @@ export class ModuleTable {
     const { trial, loaded } = given
     const old = currentOf(this.#modules, given)
     if (trial === null || old === undefined) throw new ModuleRejected(`module ${loaded.uuid} is not on trial`)
-    // Threads cache modules by uuid, and a shadow stores its values under another name.
-    const uuid = trial.kind === 'shadow' ? uuidV7() : loaded.uuid
-    const current = { ...given, trial: null, loaded: { ...loaded, uuid } }
+    const current = { ...given, trial: null }
     return { modules: this.replaced(old, current), current }
   }
 

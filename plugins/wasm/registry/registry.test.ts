@@ -117,7 +117,7 @@ test('a version on trial cannot be replaced, as the version beside it would keep
     ASKER,
   )
   const before = uuids()
-  for (const trial of [undefined, { kind: 'shadow' as const }]) {
+  for (const trial of [undefined, { kind: 'canary' as const, percent: 20 }]) {
     const { uuid, text } = await registry.replace(canary.uuid as string, { file_path: file(), trial }, ASKER)
     expect([uuid, text]).toEqual([null, expect.stringContaining('is on trial')])
   }

@@ -167,7 +167,7 @@ export class Registry {
     })
   }
 
-  /** Makes the version on trial current; a shadow gets a new uuid. */
+  /** Makes the version on trial current. */
   promote(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (trial) => ({
       ...this.#table.promoted(trial),

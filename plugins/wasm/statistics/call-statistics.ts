@@ -78,19 +78,6 @@ export class CallStatistics {
     }
   }
 
-  /** Records whether a shadow returned the same result. */
-  compared({ module, point, requestId }: CallFacts, isSame: boolean): void {
-    this.#metrics.compared(module, isSame)
-    if (isSame) return
-    const fields = {
-      module: module.name,
-      module_uuid: module.uuid,
-      attach_point: point,
-      request_id: requestId,
-    }
-    this.#log.debug(fields, 'wasm shadow result differs')
-  }
-
   /** The thread of a call ended. The duration is known only if the call was stopped at its deadline. */
   lost(call: CallFacts, how: 'timeout' | 'crashed'): void {
     const { timeoutMs } = call.module

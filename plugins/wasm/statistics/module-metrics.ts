@@ -49,11 +49,6 @@ function openSeries(metrics: Metrics) {
       'Log lines of WASM modules and their failures that exceeded the rate limit.',
     ),
     fetches: counter('weir_wasm_fetches_total', 'Outgoing requests of WASM modules by outcome.', 'outcome'),
-    compared: counter(
-      'weir_wasm_shadow_comparisons_total',
-      'Calls of shadow versions by whether the result was the same.',
-      'verdict',
-    ),
     counted: counter('weir_wasm_module_events_total', 'Counters of WASM modules.', 'name'),
   }
 }
@@ -121,10 +116,6 @@ export class ModuleMetrics {
     if (count > 0) this.#all.droppedLines.labels(name).inc(count)
   }
 
-  compared({ name }: LoadedModule, isSame: boolean): void {
-    this.#all.compared.labels(name, isSame ? 'same' : 'different').inc()
-  }
-
   fetched({ name }: LoadedModule, outcome: (typeof FETCH_OUTCOMES)[number]): void {
     this.#all.fetches.labels(name, outcome).inc()
   }
@@ -140,7 +131,6 @@ export class ModuleMetrics {
     this.#all.droppedHeaders.remove(name)
     this.#all.fuel.remove(name)
     this.#all.droppedLines.remove(name)
-    for (const verdict of ['same', 'different']) this.#all.compared.remove(name, verdict)
     for (const counted of this.#countedNames.get(name) ?? []) this.#all.counted.remove(name, counted)
     this.#countedNames.delete(name)
   }

@@ -37,6 +37,9 @@ export class RequestModules {
   }
 }
 
+/** Receives the events of a stream and returns the changed ones. */
+export type StreamEventSink = Pick<StreamSession, 'take'>
+
 export class StreamSession {
   readonly #batcher: StreamBatcher
   readonly #of: RequestModules

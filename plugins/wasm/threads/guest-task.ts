@@ -29,8 +29,6 @@ export interface LoadedModule {
   readonly burntAtStart: number
   /** `inline`: on the data thread; `auto`: inline while calls use little fuel. */
   readonly placement: 'pool' | 'inline' | 'auto'
-  /** Owner of its values and counters, which outlive a version. */
-  readonly kvOwner: string
   readonly config: Readonly<Record<string, string>>
   /** Declared settings; null if none are declared. */
   readonly settings: ModuleSettings | null
@@ -40,8 +38,6 @@ export interface LoadedModule {
   readonly allowedHosts: readonly string[]
   /** OnError and OnResponse are also called for requests rejected by the access check. */
   readonly seesRefused: boolean
-  /** Uuid of the module whose shadow this is: its results are only compared. Null for other modules. */
-  readonly shadowOf: string | null
   /** Runs code during instantiation. */
   readonly hasStart: boolean
 }
