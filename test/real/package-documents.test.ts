@@ -74,6 +74,18 @@ describe('every command prints what the document shows', () => {
   )
 })
 
+test('npm pack in a fresh clone writes the package', { timeout: LIMIT_MS }, async () => {
+  const clone = userFolder()
+  try {
+    await run('git', ['clone', '-q', ROOT, clone.path])
+    await run('npm', ['pack'], { cwd: clone.path, env: userEnv, maxBuffer: 16 << 20 })
+    const { stdout } = await run('tar', ['-tzf', 'weir-gateway-0.1.0.tgz'], { cwd: clone.path })
+    expect(stdout).toContain('package/dist/plugins/cli.js\n')
+  } finally {
+    clone.remove()
+  }
+})
+
 describe('projects', () => {
   const inFolder = (command: string, ...args: string[]) =>
     run(command, args, { cwd: folder.path, env: userEnv, maxBuffer: 16 << 20 })

@@ -1,5 +1,5 @@
 /** Adds a greeting to responses, and serves it as a route. */
-import { adminErrorFormat, definePlugin, Type } from 'weir-gateway'
+import { apiErrorFormat, definePlugin, Type } from 'weir-gateway'
 
 export default definePlugin({
   manifest: {
@@ -23,8 +23,8 @@ export default definePlugin({
     host.route({
       method: 'GET',
       path: '/{{name}}',
-      access: 'public',
-      errors: adminErrorFormat,
+      access: 'api',
+      errors: apiErrorFormat,
       docs: {
         summary: 'The greeting',
         tag: '{{name}}',

@@ -218,9 +218,16 @@ test.each(['reuse', 'shared'])(
   'an instance kept as %s that allocates in each call is a problem',
   async (instance) => {
     const bytes = describing(instance, '(drop (memory.grow (i32.const 1)))')
-    expect(await codesOf(bytes)).toEqual(['memory_grows'])
+    const { findings } = await checkModule(bytes)
+    const message = expect.stringMatching(/does not level off: 65536 bytes per call/)
+    expect(findings).toEqual([expect.objectContaining({ code: 'memory_grows', message })])
   },
 )
+
+test('an instance whose memory levels off after some hundred calls is none', async () => {
+  const heap = `(if (i32.lt_u (memory.size) (i32.const 400)) (then (drop (memory.grow (i32.const 1)))))`
+  expect(await codesOf(describing('reuse', heap))).toEqual([])
+})
 
 test('a warm instance whose later calls fail is a problem', async () => {
   const failing = `(global.set $calls (i32.add (global.get $calls) (i32.const 1)))

@@ -25,8 +25,12 @@ interface ConformanceReport {
   readonly description: ModuleDescription | null
 }
 
-/** Calls after which the memory of a warm instance must have stopped growing. */
+/**
+ * Calls of a warm instance, doubled up to `MAX_REUSE_CALLS` until its memory grows by less than a quarter per call of what it
+ * grew by at first: a leak grows evenly, a heap with garbage collection levels off (that of Go at about 8 MiB).
+ */
 const REUSE_CALLS = 200
+const MAX_REUSE_CALLS = 6_400
 const BODY = { model: 'm', messages: [{ role: 'user', content: 'Grüße 😀' }] }
 
 /** Sample input by attach point. */
@@ -49,6 +53,7 @@ export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect
   OnPick: { pick: { model: 'm', candidates: [{ in_flight: 2 }, { labels: { zone: 'Zürich 😀' } }] } },
 }
 
+const PAGE_BYTES = 65_536
 const LARGE_MODULE_BYTES = 1024 * 1024
 const LOOKS_LIKE_HANDLER = /^on[_A-Z]/
 
@@ -129,7 +134,8 @@ async function tryModule(
 ): Promise<{ findings: Finding[]; description: ModuleDescription | null }> {
   let runner: ModuleRunner
   try {
-    runner = await ModuleRunner.open({ bytes, ...options })
+    const limits = { ...options.limits, reuseCalls: MAX_REUSE_CALLS + 1 }
+    runner = await ModuleRunner.open({ bytes, ...options, limits })
   } catch (error) {
     return { findings: [rejection(error)], description: null }
   }
@@ -137,7 +143,8 @@ async function tryModule(
     const findings: Finding[] = []
     if (runner.remark !== null)
       findings.push(warning('description', runner.remark, 'the gateway ignores it; see `describe` in ABI.md'))
-    for (const point of points) findings.push(...(await tryPoint(runner, point)))
+    const maxBytes = withDefaultLimits(options.limits).memoryPages * PAGE_BYTES
+    for (const point of points) findings.push(...(await tryPoint(runner, point, maxBytes)))
     return { findings, description: runner.description }
   } finally {
     await runner.close()
@@ -164,7 +171,7 @@ function warning(code: string, message: string, next: string): Finding {
   return { level: 'warning', code, message, next }
 }
 
-async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[]> {
+async function tryPoint(runner: ModuleRunner, on: AttachPoint, maxBytes: number): Promise<Finding[]> {
   const { head, body } = toFirstInput({ on, ...SAMPLES[on], expect: {} }, runner.description.needs)
   const call = () => runner.call(on, head, body)
   const first = await call()
@@ -177,7 +184,7 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[
   const findings = checkSampleOutput(first.output, on)
   const { instance } = runner.description
   if (instance === 'fresh') return findings
-  return [...findings, ...(await reuseProblems(on, call, first.memoryBytes))]
+  return [...findings, ...(await reuseProblems(on, call, maxBytes))]
 }
 
 function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: AttachPoint): Finding[] {
@@ -193,21 +200,33 @@ function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: Attach
 async function reuseProblems(
   on: AttachPoint,
   call: () => ReturnType<ModuleRunner['call']>,
-  firstBytes: number,
+  maxBytes: number,
 ): Promise<Finding[]> {
-  let half = firstBytes
-  let last = firstBytes
-  for (let count = 1; count <= REUSE_CALLS; count++) {
+  let half = 0
+  let firstSlope = 0
+  for (let count = 1, end = REUSE_CALLS; ; count++) {
     const { outcome, problem: reason, memoryBytes } = await call()
+    const grows = () => memoryGrows(on, count - end / 2, half, memoryBytes)
     if (outcome !== 'ok') {
+      if (end > REUSE_CALLS) return [grows()]
       const message = `${on}: call ${count + 1} of a warm instance failed: ${reason}`
       return [problem('reuse_failed', message, 'free memory in smaller steps, or use fresh instances')]
     }
-    last = memoryBytes
-    if (count === REUSE_CALLS / 2) half = last
+    if (count === end / 2) half = memoryBytes
+    if (memoryBytes >= maxBytes && end > REUSE_CALLS) return [grows()]
+    if (count < end) continue
+    const slope = (memoryBytes - half) / (end / 2)
+    if (slope <= firstSlope / 4) return []
+    if (end === MAX_REUSE_CALLS) return [grows()]
+    if (firstSlope === 0) firstSlope = slope
+    half = memoryBytes
+    end *= 2
   }
-  if (last <= half) return []
-  const message = `memory of the instance still grows after ${REUSE_CALLS} calls (${half}, then ${last} bytes)`
+}
+
+function memoryGrows(on: AttachPoint, calls: number, from: number, to: number): Finding {
+  const perCall = Math.round((to - from) / calls)
+  const message = `${on}: memory of a warm instance does not level off: ${perCall} bytes per call over the last ${calls} calls (from ${from} to ${to} bytes)`
   const next = 'build with the runtime `minimal`, keep nothing in global variables, or use fresh instances'
-  return [problem('memory_grows', message, next)]
+  return problem('memory_grows', message, next)
 }

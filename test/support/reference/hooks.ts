@@ -1,7 +1,8 @@
 /** The hook reference, generated from the comments of the hook signatures. */
 import { code, toPage, toTable } from './tables.ts'
 
-const HOOK = /\/\*\*([\s\S]*?)\*\/\s*(on\w+): ([^\n]+)/g
+/** Comment, name, and signature, which may take several lines. */
+const HOOK = /\/\*\*([\s\S]*?)\*\/\s*(on\w+): ([\s\S]*?)\n(?= {2}\/\*\*|})/g
 
 /** @param source text of `kernel/contracts/hook.ts` */
 export function hooksPage(source: string): string {
@@ -11,7 +12,7 @@ export function hooksPage(source: string): string {
   )
   const rows = [...body.matchAll(HOOK)].map(([, comment, name, signature]) => [
     code(name),
-    code(signature),
+    code(toLine(signature)),
     comment.replace(/^\s*\*\s?/gm, ' ').trim(),
   ])
   return toPage(
@@ -19,4 +20,8 @@ export function hooksPage(source: string): string {
     'Hooks of plugins in the order of a request’s life. How to register one: [plugins](../guide/plugins.md).',
     toTable(['hook', 'signature', 'kind and time'], rows),
   )
+}
+
+function toLine(signature: string): string {
+  return signature.replace(/\s+/g, ' ').replace('( ', '(').replace(', )', ')').trim()
 }
