@@ -1,7 +1,10 @@
-/** A real Valkey server for tests in its own folder, on a free loopback port, with an append-only file. */
+/**
+ * A real Valkey server for tests in its own folder, on a free loopback port, with an append-only file. Clients may use the
+ * commands that the guide allows gateways, and no others.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { freePort } from './free-port.ts'
@@ -21,6 +24,20 @@ export const valkeySkipReason: string | null =
     : null
 
 if (valkeySkipReason !== null) console.warn(`skipped: ${valkeySkipReason}`)
+
+const GUIDE = new URL('../../docs/guide/mesh.md', import.meta.url)
+
+/** Clients without credentials are gateways. */
+const GATEWAYS = ['--user', 'default', 'on', 'nopass', '~weir:*', 'resetchannels']
+/** For what a test does to the data. */
+const OPERATOR = ['--user', 'operator', 'on', 'nopass', '~*', '+@all']
+
+/** Commands of the rule in the guide, such as `+get`. */
+function allowedCommands(): readonly string[] {
+  const rule = /^ACL SETUSER .* (-@all .*)$/m.exec(readFileSync(GUIDE, 'utf8'))
+  if (rule === null) throw new Error(`${GUIDE.pathname} has no ACL rule`)
+  return rule[1].split(' ')
+}
 
 const running = new Set<ChildProcess>()
 /** An interrupted test run leaves no server behind. */
@@ -49,7 +66,8 @@ export class ValkeyServer {
   async start(): Promise<void> {
     if (binary === null) throw new Error('valkey-server is not on PATH')
     const files = ['--dir', this.#dir, '--save', '', '--appendonly', 'yes']
-    const options = ['--port', String(this.port), '--bind', '127.0.0.1', ...files, ...this.#options]
+    const user = this.#options.includes('--user') ? [] : [...GATEWAYS, ...allowedCommands(), ...OPERATOR]
+    const options = ['--port', String(this.port), '--bind', '127.0.0.1', ...files, ...user, ...this.#options]
     const server = spawn(binary, options, { stdio: ['ignore', 'pipe', 'inherit'] })
     this.#process = server
     running.add(server)

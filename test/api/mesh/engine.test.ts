@@ -146,8 +146,10 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
   })
 
   it('M49 With wrong credentials the gateway does not start', async () => {
-    const server = await startServer('--requirepass', 'right')
-    await expect(openGateway('gw-1', server, { mesh: newMesh() })).rejects.toThrow(/mesh engine valkey/)
+    const server = await startServer()
+    await expect(openGateway('gw-1', server, { mesh: newMesh(), user: 'weir:wrong' })).rejects.toThrow(
+      /mesh engine valkey/,
+    )
   })
 
   it('a user with the rights of the guide is enough', async () => {

@@ -90,6 +90,8 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
     await a.records.change('removed', () => undefined)
     for (let value = 0; value < 10; value += 1) await a.records.change('changed', () => value)
     const socket = connect(valkey.server.port, '127.0.0.1')
+    socket.write('AUTH operator any\r\n')
+    await once(socket, 'data')
     socket.write(`XTRIM weir:{${mesh}}:log MAXLEN 2\r\n`)
     const [reply] = await once(socket, 'data')
     socket.destroy()
