@@ -429,6 +429,16 @@ describe('GET /workers', () => {
     expect((await api.get('/workers?model=m-b')).json.total).toBe(2)
   })
 
+  test('the model filter omits pending workers whose models are unknown', async () => {
+    const api = await openApi()
+    const silent = 'http://127.0.0.1:9'
+    expect((await api.send('POST', '/workers', { url: silent })).status).toBe(202)
+    expect((await api.get('/workers')).json.total).toBe(1)
+    expect((await api.get('/workers?model=m')).json.total).toBe(0)
+    await api.send('POST', '/workers', { url: `${silent}1`, models: [{ id: 'm' }] })
+    expect((await api.get('/workers?model=m')).json.total).toBe(1)
+  })
+
   test('no workers is an empty list', async () => {
     const api = await openApi()
     expect(await api.get('/workers')).toMatchObject({

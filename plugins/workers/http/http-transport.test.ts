@@ -668,6 +668,18 @@ describe('limits', () => {
     expect(client.failure).toMatchObject({ kind, responseStarted: true })
   })
 
+  test('comments of an event stream are no token: firstTokenMs passes', async () => {
+    const worker = await startWorker()
+    const client = send(openTransport(), entryOf(worker), {}, { firstTokenMs: 300 })
+    const peer = await worker.peer(0)
+    await peer.request()
+    peer.socket.write(`${EVENTS}6\r\n: kee\n\r\n`)
+    const dripping = setInterval(() => peer.socket.write('4\r\n: a\n\r\n'), 20)
+    cleanups.push(() => clearInterval(dripping))
+    await client.done
+    expect(client.failure).toMatchObject({ kind: 'first_byte_timeout', responseStarted: true })
+  })
+
   test('silence within the body fails as idle_timeout', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker), {}, { idleMs: 50 })

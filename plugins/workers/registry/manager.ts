@@ -45,7 +45,8 @@ export class WorkerManager {
     const chosen = model === null ? workers : workers.filter(({ entry }) => serves(entry.models, model))
     const pending = this.#parts.registry
       .reservations()
-      .filter(({ spec }) => model === null || serves(spec.models ?? [], model))
+      // The models of one that is still to be described are unknown; an empty list of the registration is a wildcard.
+      .filter(({ spec }) => model === null || (spec.models !== null && serves(spec.models, model)))
     return toList(
       chosen,
       this.#parts.balance,

@@ -1,5 +1,6 @@
 /** @hot One request to a worker and its response. */
 import {
+  COLON,
   type Exchange,
   type HeaderList,
   UpstreamFailure,
@@ -18,7 +19,10 @@ const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   request_timeout: 'the request timeout passed before the response was complete',
 }
 
-const FIRST_TOKEN_TEXT = 'the firstTokenMs timeout passed before the first byte of the body arrived'
+const FIRST_TOKEN_TEXT = 'the firstTokenMs timeout passed before the first event or byte of the body arrived'
+
+const LF = 0x0a
+const CR = 0x0d
 
 /** A connection that breaks later, in milliseconds, was not closed while idle. */
 const RESEND_WITHIN_MS = 1_000
@@ -42,6 +46,8 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   private hasResponseStarted = false
   private hasHead = false
   private wasSentAgain = false
+  /** The body so far ends within a comment of an event stream. */
+  private isInComment = false
   private readonly pool: ConnectionPool
   private readonly deadlines: Deadlines
   private readonly limits: UpstreamLimits
@@ -118,8 +124,19 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   }
 
   onBody(chunk: Buffer): void {
-    if (this.phase !== 'idle_timeout') this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
+    if (this.phase !== 'idle_timeout' && this.hasToken(chunk))
+      this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
     this.handler.onResponseData(chunk)
+  }
+
+  /** False for comments and blank lines of an event stream, with which engines report that they still read the prompt. */
+  private hasToken(chunk: Buffer): boolean {
+    for (const byte of chunk) {
+      if (this.isInComment) this.isInComment = byte !== LF
+      else if (byte === COLON) this.isInComment = true
+      else if (byte !== LF && byte !== CR) return true
+    }
+    return false
   }
 
   onEnd(isReusable: boolean): void {
