@@ -12,7 +12,7 @@ const EXAMPLES = `
 Examples:
   weir plugin new greeting                     a plugin with a route, a hook, a configuration and a test
   cd greeting && npm test
-  npx weir serve --config weir.yaml --watch    takes changes while it runs
+  npx --no-install weir serve --config weir.yaml --watch    takes changes while it runs
 
 Guide: docs/guide/plugins.md.`
 
@@ -54,7 +54,7 @@ ${[...files.keys()]
 next:
   cd ${place}
   npm test
-  npx weir serve --config weir.yaml --watch`)
+  npx --no-install weir serve --config weir.yaml --watch`)
 }
 
 function manifest(directory: string, name: string): string {
