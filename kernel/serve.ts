@@ -287,6 +287,8 @@ class Control {
   /** Reloads control first and rolls it back on failure, then publishes to the data threads. */
   async #takeOver(thread: GatewayThread, state: RunningConfigState): Promise<void> {
     try {
+      // First, so that a change that a plugin rejects is applied nowhere.
+      thread.planReload(state)
       await thread.reload(state)
     } catch (error) {
       await thread.reload({ ...state, config: this.#config }).catch(() => {})

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { loadConfig } from './configuration/load.ts'
 import { pluginSchemas } from './plugin-schemas.ts'
-import { exposureWarning, quickStart, readyBlock } from './ready-block.ts'
+import { quickStart, readyBlock } from './ready-block.ts'
 
 function load(config: object): Promise<LoadedConfig> {
   return loadConfig({ text: JSON.stringify(config), env: {}, pluginSchemas })
@@ -59,19 +59,5 @@ describe('quickStart', () => {
     expect(quickStart(off, URL_)).not.toContain('authorization')
     const tenant = await load({ plugins: { auth: { tenantKeys: ['team:a:b'] } } })
     expect(quickStart(tenant, URL_)).toContain('Bearer a:b')
-  })
-})
-
-describe('exposureWarning', () => {
-  test('warns if a gateway without a key is reachable from other machines', async () => {
-    const open = { host: '0.0.0.0', auth: 'off' }
-    expect(exposureWarning(await load({ kernel: open, plugins: {} }))).toContain('kernel.auth is off')
-    expect(exposureWarning(await load({ kernel: { host: '10.0.0.1' } }))).toContain('no key is configured')
-  })
-
-  test('is silent on loopback and with keys', async () => {
-    expect(exposureWarning(await load({ kernel: { auth: 'off' } }))).toBeNull()
-    const keyed = { kernel: { host: '0.0.0.0' }, plugins: { auth: { apiKey: 'k' } } }
-    expect(exposureWarning(await load(keyed))).toBeNull()
   })
 })

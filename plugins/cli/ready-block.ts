@@ -2,7 +2,6 @@
 
 import { dirname } from 'node:path'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
-import { isLoopback } from '../../kernel/http/cors.ts'
 import type { ServeInfo } from '../../kernel/serve.ts'
 
 export function readyBlock(config: LoadedConfig, info: ServeInfo, version: string): string {
@@ -84,22 +83,6 @@ function shellQuote(text: string): string {
 
 function literal(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
-}
-
-/** Warning if the gateway is reachable without a key from other machines; null otherwise. */
-export function exposureWarning(config: LoadedConfig): string | null {
-  const { host, auth } = config.kernel
-  if (isLoopback(host)) return null
-  if (auth === 'off')
-    return `kernel.auth is off and ${host} is reachable from other machines: requests need no key`
-  const section = config.plugins.auth
-  if (section === undefined) return null
-  const hasKey = [section.apiKey, section.tenantKeys, section.controlPlaneKeys].some(
-    (value) => typeof value === 'string' || lengthOf(value) > 0,
-  )
-  return hasKey
-    ? null
-    : `no key is configured and ${host} is reachable from other machines: requests need no key. Set WEIR_API_KEY`
 }
 
 /** What the child reports when it is ready. */

@@ -40,10 +40,12 @@ async function runServe(
   command: Command,
   { quickStart: showQuickStart, dryRun }: ServeOptions,
 ): Promise<void> {
-  const [{ exposureWarning, quickStart, readyBlock, reportToWatcher }, { readVersion }] = await Promise.all([
-    import('./ready-block.ts'),
-    import('../../kernel/version.ts'),
-  ])
+  const [{ exposureWarning }, { quickStart, readyBlock, reportToWatcher }, { readVersion }] =
+    await Promise.all([
+      import('./exposure.ts'),
+      import('./ready-block.ts'),
+      import('../../kernel/version.ts'),
+    ])
   const config = await loadFromOptions(command)
   if (dryRun === true) return (await import('./dry-boot.ts')).dryBoot(config)
   const warning = exposureWarning(config)

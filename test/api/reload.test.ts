@@ -63,6 +63,28 @@ const workersOf = (...workers: object[]) => ({
   health: { disable_health_check: true, drain_settle_secs: 0 },
 })
 
+test.each([
+  { apiKey: 'key' },
+  { controlPlaneKeys: ['o:O:admin:key'] },
+  { keys: [{ id: 'k', principal: 'o', role: 'admin', key: 'key' }] },
+])('a reload that removes the last credential is rejected and opens no route: %j', async (auth) => {
+  const gateway = await start({ auth })
+  gateway.rewrite({ auth: {} })
+  const { status, body } = await apply(gateway, 'key')
+  expect(status).toBe(400)
+  expect(JSON.stringify(body)).toContain('plugins.auth would have no apiKey')
+  expect([(await chat(gateway, 'a')).status, (await apply(gateway)).status]).toEqual([401, 401])
+})
+
+test('serving routes stay closed without their last key', async () => {
+  const operator = { controlPlaneKeys: ['o:O:admin:key'] }
+  const gateway = await start({ auth: { ...operator, tenantKeys: ['a:tenant'] } })
+  expect((await chat(gateway, 'a', 'tenant')).status).not.toBe(401)
+  gateway.rewrite({ auth: operator })
+  expect((await apply(gateway, 'key')).status).toBe(200)
+  expect([(await chat(gateway, 'a', 'tenant')).status, (await chat(gateway, 'a')).status]).toEqual([401, 401])
+})
+
 test('workers are added, removed and changed; the running request of a removed one completes', async () => {
   const [a, b, c] = [await startWorker('a'), await startWorker('b'), await startWorker('c')]
   const gateway = await start({ workers: workersOf(spec(a, 'a'), spec(b, 'b')) })

@@ -31,10 +31,10 @@ const UNAVAILABLE_RETRY_S = 5
 /**
  * Checks keys of the configuration, keys of the store, and tokens of the configured issuer.
  *
- * Serving routes accept the shared key and keys of tenants, and are open if there is none. The control plane accepts keys of
- * operators with role admin; the shared key too if the configuration has no operator. Without keys it is open, unless tenant
- * keys exist, which closes it. With an issuer, or keys of the store, nothing is open: tokens are accepted on serving routes,
- * tokens with role admin also on the control plane. Keys are checked first, so that they never wait for the issuer.
+ * Serving routes accept the shared key and keys of tenants. The control plane accepts keys of operators with role admin; the
+ * shared key too if the configuration has no operator. Tokens are accepted on serving routes, tokens with role admin also on the
+ * control plane. Every route is open only if no credential of any kind is configured and there is no store of keys. Keys are
+ * checked first, so that they never wait for the issuer.
  */
 export class KeyAuth implements AuthService, KeyRing {
   hasAdmin = false
@@ -44,22 +44,26 @@ export class KeyAuth implements AuthService, KeyRing {
   #configured: readonly FileKey[] = []
   /** Null while they are unknown; undefined without a store of keys. */
   #stored: readonly TableKey[] | null | undefined = undefined
-  #hasControlPlane = false
-  #isServingOpen = false
-  #isAdminOpen = false
+  #hasCredentials = false
   readonly #tokens: TokenVerifier | null
 
-  constructor(keys: ConfiguredKeys, tokens: TokenVerifier | null = null) {
+  constructor(keys: Omit<ConfiguredKeys, 'hasControlPlane'>, tokens: TokenVerifier | null = null) {
     this.#tokens = tokens
     this.use(keys)
   }
 
   /** Later checks use these keys of the configuration. */
-  use({ keys, hasControlPlane }: ConfiguredKeys): void {
+  use({ keys, hasCredentials }: Omit<ConfiguredKeys, 'hasControlPlane'>): void {
     this.#configured = keys
-    this.#hasControlPlane = hasControlPlane
+    this.#hasCredentials = hasCredentials
     this.hasAdmin = this.#tokens !== null || keys.some(({ admin }) => admin !== null && mayAdminister(admin))
     this.#rebuild()
+  }
+
+  /** @throws open_after_reload if these keys would open routes that are closed */
+  assertStaysClosed({ hasCredentials }: Pick<ConfiguredKeys, 'hasCredentials'>): void {
+    if (this.#hasCredentials && !hasCredentials && this.#stored === undefined)
+      throw authErrors.open_after_reload()
   }
 
   get configured(): readonly ConfiguredKey[] {
@@ -74,9 +78,10 @@ export class KeyAuth implements AuthService, KeyRing {
   #rebuild(): void {
     this.#table = new KeyTable(this.#configured, this.#stored ?? [])
     this.#byId = grantsById([...this.#configured, ...(this.#stored ?? [])])
-    const hasServing = this.#configured.some(({ serving }) => serving !== null)
-    this.#isServingOpen = !hasServing && this.#tokens === null && this.#stored === undefined
-    this.#isAdminOpen = this.#isServingOpen && !this.#hasControlPlane
+  }
+
+  get #isOpen(): boolean {
+    return !this.#hasCredentials && this.#stored === undefined
   }
 
   generate(): { key: string; digest: string } {
@@ -105,7 +110,7 @@ export class KeyAuth implements AuthService, KeyRing {
   }
 
   isGatewayKey(authorization: string): boolean {
-    if (this.#table.size === 0 && this.#tokens === null && this.#stored === undefined) return false
+    if (this.#isOpen) return false
     // Wider than `check`: a key must not leak because its scheme is missing.
     const key = (bearerOf(authorization) ?? authorization).trim()
     // Also generated keys that were revoked, or that are not known yet.
@@ -113,7 +118,7 @@ export class KeyAuth implements AuthService, KeyRing {
   }
 
   #checkServing({ authorization, apiKey }: Credentials): Identity | Promise<Identity> {
-    if (this.#isServingOpen) return ANONYMOUS
+    if (this.#isOpen) return ANONYMOUS
     const bearer = bearerOf(authorization)
     const found = this.#find(bearer)?.serving ?? this.#find(apiKey)?.serving
     if (found) return identityOf(found)
@@ -124,7 +129,7 @@ export class KeyAuth implements AuthService, KeyRing {
   }
 
   #checkAdmin({ authorization }: Credentials): Identity | Promise<Identity> {
-    if (this.#isAdminOpen) return ANONYMOUS
+    if (this.#isOpen) return ANONYMOUS
     const bearer = bearerOf(authorization)
     const found = this.#find(bearer)?.admin
     if (!found) {

@@ -23,6 +23,12 @@ export const authErrors = defineErrors('auth', {
     source: 'client',
     text: () => 'the control plane requires a key with role admin',
   },
+  open_after_reload: {
+    kind: 'conflict',
+    source: 'client',
+    text: () =>
+      'plugins.auth would have no apiKey, tenantKeys, controlPlaneKeys, keys or jwt, which opens every route; keep one credential, or set kernel.auth to off and restart',
+  },
   keys_unavailable: {
     kind: 'unavailable',
     source: 'gateway',

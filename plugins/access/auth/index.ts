@@ -31,6 +31,10 @@ export default definePlugin({
     if (config.auditLog && host.kernelConfig.auth !== 'off') audit(host)
     return {
       start: () => warnOfUnknownRoutes(host, config),
+      planReload: (next) => {
+        auth.assertStaysClosed(readKeys(next, log))
+        return []
+      },
       reload: (next) => {
         auth.use(readKeys(next, log))
         warnOfUnknownRoutes(host, next)

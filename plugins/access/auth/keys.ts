@@ -11,8 +11,22 @@ export interface FileKey extends TableKey {
 
 export interface ConfiguredKeys {
   readonly keys: readonly FileKey[]
+  /** With a credential of any kind, no route is open. */
+  readonly hasCredentials: boolean
   /** True with any entry, valid or not, so that a list of invalid keys does not open the control plane. */
   readonly hasControlPlane: boolean
+}
+
+/**
+ * True if the section configures a credential of any kind, valid or not. Without one, and without the `keys` plugin, every route
+ * is open.
+ */
+export function hasCredentials({ apiKey, tenantKeys, controlPlaneKeys, keys, jwt }: AuthConfig): boolean {
+  return (
+    apiKey !== null ||
+    jwt !== undefined ||
+    [tenantKeys, controlPlaneKeys, keys].some(({ length }) => length > 0)
+  )
 }
 
 /** A key without id, expiry and restrictions, for listings. */
@@ -61,7 +75,7 @@ export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): Configu
     const shown = { ...PLAIN, name: name || null, owner: `auth:${id}`, isServing: false }
     add(`controlPlaneKeys.${index}`, keyDigest(key), { ...shown, role })
   }
-  return { keys: found, hasControlPlane }
+  return { keys: found, hasCredentials: hasCredentials(config), hasControlPlane }
 }
 
 /** The texts contain no key. */

@@ -206,7 +206,7 @@ test('tokens of the issuer are never forwarded to workers', async () => {
 })
 
 test('with an issuer and no keys, every route requires a token; a key set over plain http is rejected at start', async () => {
-  const none = { keys: [], hasControlPlane: false }
+  const none = { keys: [], hasCredentials: true }
   const service = new KeyAuth(none, verifier('https://issuer.example/keys'))
   for (const access of ['api', 'admin'] as const)
     expect(() => service.check(access, { authorization: undefined, apiKey: undefined })).toThrow(/API key/)

@@ -4,13 +4,14 @@ import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { findFlags } from '../config-options.ts'
 import { ConfigError, describeProblem } from '../configuration/config-error.ts'
 import { loadConfig } from '../configuration/load.ts'
+import { exposureWarning } from '../exposure.ts'
 import { GatewayClient, withGateway } from '../gateway-client.ts'
 import { printResult } from '../output.ts'
 import { pluginSchemas } from '../plugin-schemas.ts'
 import { checkMesh, checkReadiness, checkWorkers, localUrl } from './check-gateway.ts'
 import { checkCertificates, checkStores } from './check-machine.ts'
 import { checkMetrics } from './check-metrics.ts'
-import { type Finding, fail, ok, skip } from './finding.ts'
+import { type Finding, fail, ok, skip, warn } from './finding.ts'
 
 const EXAMPLES = `
 Examples:
@@ -59,6 +60,7 @@ async function examine(
   const groups = await Promise.all([
     ok('configuration', `${file} is valid`),
     tls === undefined ? skip('certificate', 'TLS is not enabled on the API port') : checkCertificates(tls),
+    checkExposure(config),
     checkStores(config),
     checkReadiness(config, url),
     checkMetrics(config),
@@ -66,6 +68,12 @@ async function examine(
     checkWorkers(client),
   ])
   return groups.flat()
+}
+
+function checkExposure(config: LoadedConfig): Finding {
+  const warning = exposureWarning(config)
+  if (warning === null) return ok('exposure', 'other machines need a key, or cannot connect')
+  return warn('exposure', warning, 'configure a key, or listen on loopback: kernel.host')
 }
 
 function render(findings: readonly Finding[]): string {
