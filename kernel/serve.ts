@@ -34,8 +34,8 @@ import { SharedMemory } from './threads/shared-memory.ts'
 
 /** Header limit of the server library in bytes, which reads it from the environment when it is loaded. */
 const HEADER_BLOCK_BYTES = 65_536
-/** Time for the data threads to end after they have drained. */
-const STOP_LIMIT_MS = 3_000
+/** Added to the stop steps of a data thread's plugins before control no longer waits for it. */
+const STOP_MARGIN_MS = 3_000
 
 export interface ServeInfo {
   /** Base URL of the API; null without an API listener. */
@@ -315,10 +315,13 @@ class Control {
   }
 
   async #stop(): Promise<void> {
-    const left = (await this.#threads?.stop(STOP_LIMIT_MS)) ?? 0
+    const { stepMs } = this.#config.kernel.lifecycle
+    // A thread stops its plugins one after the other, each within its limit.
+    const limitMs = stepMs * Object.keys(this.#config.plugins).length + STOP_MARGIN_MS
+    const left = (await this.#threads?.stop(limitMs)) ?? 0
     await this.#thread?.stop()
     this.#unguard()
-    if (left > 0) this.#log.error({ threads: left }, 'data threads did not end; the process stays alive')
+    if (left > 0) this.#log.error({ threads: left }, 'data threads did not end')
   }
 }
 

@@ -6,6 +6,9 @@ import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.
 import { catalog } from '../catalog.ts'
 import { FileSource, type LoadConfig } from './configuration/file-source.ts'
 
+/** Time for what is left to end, such as output that is still written. */
+const EXIT_MS = 1_000
+
 interface RunOptions {
   /** False opens no API listener. Default true. */
   readonly apiListener?: boolean
@@ -40,6 +43,8 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
   const { apiListener } = options
   const source = reload && new FileSource(config.file, reload)
   await serve({ catalog, entry, config, apiListener, onReady, source, watch })
+  // Timers and connections that a plugin has left must not keep the process.
+  setTimeout(() => process.exit(), EXIT_MS).unref()
 }
 
 /**

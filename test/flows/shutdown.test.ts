@@ -1,8 +1,16 @@
 /** Graceful shutdown: what works while the gateway drains, what is truncated, and how long it takes. */
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
+import {
+  type BuiltGateway,
+  makeFolder,
+  startBuiltGateway,
+  stopCommands,
+  until,
+} from '../support/built-command.ts'
 import { freePort, isFree } from '../support/free-port.ts'
 import {
   chatChunks,
@@ -228,6 +236,29 @@ describe('SIGINT', () => {
       expect([await isFree(port), await isFree(metricsPort)]).toEqual([true, true])
     })
   }
+
+  test.each([0, 1])(
+    'a plugin whose stop never ends and that leaves a timer does not keep the process, with %i threads',
+    async (threads) => {
+      const path = join(makeFolder(), 'stuck.mjs')
+      writeFileSync(
+        path,
+        `export default {
+        manifest: { name: 'stuck', version: '1.0.0', description: 'Never stops.', config: { type: 'object' } },
+        register: () => ({ start: () => void setInterval(() => {}, 1000), stop: () => new Promise(() => {}) }),
+      }`,
+      )
+      const { gateway } = await setUp(
+        { graceMs: 1_000, settleMs: 0 },
+        { threads, lifecycle: { stepMs: 2_000 } },
+        { stuck: { $path: path } },
+      )
+      gateway.command.signal('SIGTERM')
+      const { code, signal } = await gateway.command.ended
+      expect([code, signal]).toEqual([0, null])
+      expect(gateway.command.lines.join('\n')).toContain('plugin failed during shutdown')
+    },
+  )
 
   test.each([
     ['SIGINT', 40_000],

@@ -6,6 +6,7 @@ import {
   type RouteDefinition,
   SharedStore,
   Store,
+  settlesWithin,
   type TokenUsage,
 } from '#kernel'
 import { findRecordStore } from '#shared'
@@ -22,6 +23,9 @@ import { readUsage } from './usage-report.ts'
 
 const StoreUsage = defineCommand<readonly UsageRow[], void>('usage.store')
 const ReadBudgets = defineCommand<{ tenant: string; key: string }, readonly BudgetState[]>('usage.budgets')
+
+/** Longest wait for the store at the end; control logs what it does not take. */
+const FLUSH_MS = 1_000
 
 /** Endpoints whose requests use tokens. */
 const GENERATING: ReadonlySet<string> = new Set([
@@ -132,7 +136,10 @@ export default definePlugin({
         gate.update({ isOn: next.budgets.length > 0 })
       },
       stop: async () => {
-        await meter.flush().catch(() => undefined)
+        await settlesWithin(
+          meter.flush().catch(() => undefined),
+          FLUSH_MS,
+        )
         if (!host.isControl) return
         await ledger.stop()
         await counters?.stop()

@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Change, Logger } from '#kernel'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
@@ -36,8 +36,6 @@ class UncertainStore extends MemoryStore {
   }
 }
 
-afterEach(() => void vi.useRealTimers())
-
 test('usage adds up by tenant, key, model and day, over several ledgers of one store', async () => {
   const store = new MemoryStore()
   const [one, other] = [new Ledger(store, OPTIONS, log), new Ledger(store, OPTIONS, log)]
@@ -57,27 +55,46 @@ test('usage adds up by tenant, key, model and day, over several ledgers of one s
 })
 
 test.each(['outcome', 'write'] as const)('a lost %s: the usage is stored once', async (loses) => {
-  vi.useFakeTimers({ toFake: ['setTimeout'] })
   const store = new UncertainStore()
   const ledger = new Ledger(store, OPTIONS, log)
   await ledger.add([row()])
   store.loses = loses
   await expect(ledger.add([row()])).rejects.toMatchObject({ code: 'usage_not_recorded', status: 503 })
-  const later = ledger.add([row()])
-  await vi.advanceTimersByTimeAsync(1_000)
-  await later
+  // What follows a failed write is rejected at once, and stored with the next.
+  await expect(ledger.add([row()])).rejects.toMatchObject({ status: 503 })
+  await expect(ledger.add([])).rejects.toMatchObject({ status: 503 })
+  await vi.waitFor(() => ledger.add([]), { timeout: 10_000 })
   expect(await outputs(store)).toEqual({ '2026-11-26  m': 15 })
 })
 
-test('stop stores what is pending, and does not wait for a store that fails', async () => {
+test('a failing write rejects those who wait behind it', async () => {
+  const failing = Promise.withResolvers<null>()
   const store = new MemoryStore()
   const ledger = new Ledger(store, OPTIONS, log)
+  await ledger.add([row()])
+  store.write = () => failing.promise
+  const first = ledger.add([row()])
+  await new Promise((resolve) => setImmediate(resolve))
+  const [behind, reading] = [ledger.add([row()]), ledger.readBetweenWrites(async () => 1)]
+  failing.reject(new Error('disk full'))
+  for (const waiting of [first, behind, reading])
+    await expect(waiting).rejects.toMatchObject({ code: 'usage_not_recorded' })
+  await ledger.stop()
+})
+
+test('stop stores what is pending, and does not wait for a store that fails: it logs what is lost', async () => {
+  const store = new MemoryStore()
+  const lines: object[] = []
+  const ledger = new Ledger(store, OPTIONS, {
+    error: (fields: object) => void lines.push(fields),
+  } as unknown as Logger)
   void ledger.add([row()])
   await ledger.stop()
   expect(await outputs(store)).toEqual({ '2026-11-26  m': 5 })
   store.failure = new Error('no store')
-  ledger.add([row()]).catch(() => undefined)
+  ledger.add([row(), row({ model: 'n' })]).catch(() => undefined)
   await ledger.stop()
+  expect(lines.at(-1)).toEqual({ requests: 2, input_tokens: 0, output_tokens: 10, cost: 0 })
 })
 
 test('names that no store takes are recorded as other', async () => {

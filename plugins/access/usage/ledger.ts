@@ -1,20 +1,31 @@
 /**
  * The ledger: adds usage to the records of the store. It runs on control, which alone writes the records of this gateway.
  * Usage that arrives while a write runs forms the next one. Each write is atomic and numbered, so that a write of unknown
- * outcome is repeated only if it did not happen.
+ * outcome is repeated only if it did not happen. While the store fails, usage is kept for later and its callers are rejected.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Change,
   type Collection,
   GATEWAY_TENANT,
+  type GatewayError,
   type Logger,
   type StoredRecord,
   type StoreService,
+  settlesWithin,
 } from '#kernel'
 import { checkKeyPart, isUnreadableRecord, LabelLimit, OTHER, uuidV7 } from '#shared'
 import { usageErrors } from './errors.ts'
-import { addUsage, DAY_MS, isUsageRow, rowId, type StoredUsageRow, type UsageRow } from './usage-record.ts'
+import {
+  addUsage,
+  DAY_MS,
+  isUsageRow,
+  NANO,
+  noUsage,
+  rowId,
+  type StoredUsageRow,
+  type UsageRow,
+} from './usage-record.ts'
 
 const RECORDS = 'usage'
 const WRITERS = 'usage-writers'
@@ -23,6 +34,8 @@ const MAX_MODELS = 1_000
 /** Records whose current value is kept in memory. */
 const MAX_KNOWN = 10_000
 const RETRY_MS = 1_000
+/** Longest wait of `stop` for a store that does not respond. */
+const STOP_MS = 2_000
 const WRITER_MS = DAY_MS
 
 /** Records of the store. Readable on every thread. */
@@ -66,8 +79,10 @@ export class Ledger {
   /** By tenant and id. */
   readonly #known = new Map<string, StoredRecord<StoredUsageRow> | null>()
   #pending = new Map<string, UsageRow>()
-  /** Rows of the running write. */
-  #writing: ReadonlyMap<string, UsageRow> = new Map()
+  /** The running write; also one that was given up. */
+  #writing: Group | null = null
+  /** Of the last write; null while the store works. */
+  #failure: GatewayError | null = null
   readonly #readings: Reading[] = []
   #waiting = Promise.withResolvers<void>()
   #number = 0
@@ -83,12 +98,13 @@ export class Ledger {
   }
 
   /**
-   * Resolves when the usage is stored. After a failure it is stored as soon as the store works again.
-   * @throws usage_not_recorded (503) if it is not stored at the first attempt
+   * Resolves when the usage, and all before it, is stored. After a failure it is stored as soon as the store works again.
+   * @throws usage_not_recorded (503) if it is not stored at the first attempt, or the store fails
    */
   add(rows: readonly UsageRow[]): Promise<void> {
-    if (rows.length === 0) return this.#running ?? Promise.resolve()
     for (const row of rows) this.#merge(this.#bounded(row))
+    if (this.#failure !== null) return Promise.reject(this.#failure)
+    if (this.#pending.size === 0) return this.#writing?.waiting.promise ?? Promise.resolve()
     const { promise } = this.#waiting
     this.#running ??= this.#run()
     return promise
@@ -96,22 +112,32 @@ export class Ledger {
 
   /** Usage that is not stored yet. */
   *unstored(): Generator<UsageRow> {
-    yield* this.#writing.values()
+    if (this.#writing !== null) yield* this.#writing.rows.values()
     yield* this.#pending.values()
   }
 
   /** Runs a read of the store while nothing is written. @throws usage_not_recorded (503) if the store fails */
   readBetweenWrites<T>(read: () => Promise<T>): Promise<T> {
+    if (this.#failure !== null) return Promise.reject(this.#failure)
     return new Promise((resolve, reject) => {
       this.#readings.push({ run: () => read().then(resolve, reject), reject })
       this.#running ??= this.#run()
     })
   }
 
-  /** Stores what is pending; gives up at the first failure. */
+  /** Stores what is pending; gives up at the first failure, and logs what is lost. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.#running
+    if (this.#running !== null) await settlesWithin(this.#running, STOP_MS)
+    const lost = [...this.unstored()]
+    if (lost.length === 0) return
+    const total = noUsage()
+    for (const row of lost) addUsage(total, row)
+    const { requests, input, output, costNano } = total
+    this.#log.error(
+      { requests, input_tokens: input, output_tokens: output, cost: costNano / NANO },
+      'usage lost: the store did not take it before the end',
+    )
   }
 
   #bounded(row: UsageRow): UsageRow {
@@ -137,30 +163,41 @@ export class Ledger {
       this.#waiting = Promise.withResolvers()
       // Waiting batches handle the rejection; without any, it is logged here.
       group.waiting.promise.catch(() => undefined)
-      this.#writing = group.rows
-      await this.#storeGroup(group)
+      this.#writing = group
+      if (!(await this.#storeGroup(group))) break
     }
     this.#running = null
   }
 
-  async #storeGroup(group: Group): Promise<void> {
+  /** Repeats the write until it succeeds. @returns false if the ledger was stopped before */
+  async #storeGroup(group: Group): Promise<boolean> {
     for (let isRepeated = false; ; isRepeated = true) {
       try {
         await this.#commit(group, isRepeated)
-        this.#writing = new Map()
+        this.#writing = null
+        this.#failure = null
         this.#options.onStored(group.rows.values())
         group.waiting.resolve()
-        return
+        return true
       } catch (err) {
         this.#log.error({ err, records: group.rows.size }, 'usage could not be stored')
-        const error = usageErrors.usage_not_recorded.with({ cause: err })
-        group.waiting.reject(error)
-        for (const { reject } of this.#readings.splice(0)) reject(error)
+        this.#fail(usageErrors.usage_not_recorded.with({ cause: err }), group)
         const { signal } = this.#stopping
-        if (signal.aborted) return
+        if (signal.aborted) return false
         await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined)
       }
     }
+  }
+
+  /** Rejects every caller that waits; the rows stay. */
+  #fail(error: GatewayError, group: Group): void {
+    this.#failure = error
+    group.waiting.reject(error)
+    const next = this.#waiting
+    this.#waiting = Promise.withResolvers()
+    next.promise.catch(() => undefined)
+    next.reject(error)
+    for (const { reject } of this.#readings.splice(0)) reject(error)
   }
 
   /** @param isRepeated the outcome of an earlier attempt is unknown */
