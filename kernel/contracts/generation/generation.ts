@@ -155,6 +155,11 @@ export type GenerationEvent =
       readonly type: 'choice_done'
       readonly choice: number
       readonly reason: FinishReason
+      /**
+       * The reason is `length` since the model wrote arguments that are no JSON; the worker named no limit. Calls that the
+       * gateway runs then fail, and the model sees why. Default false.
+       */
+      readonly hasBrokenCalls?: boolean
       /** The client's stop string, or the id of the stop token; null for neither. */
       readonly matchedStop: string | number | null
       /** Of tokens without text at the end, such as special ones. */

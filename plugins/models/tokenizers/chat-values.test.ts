@@ -11,6 +11,10 @@ function argumentsOf(text: string): unknown {
 
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
+test('arguments that are empty or no JSON are an empty object', () => {
+  expect([argumentsOf(''), argumentsOf('{"a":'), argumentsOf('{"a":1}')]).toEqual([{}, {}, { a: 1 }])
+})
+
 test('arguments may be nested 128 levels deep', () => {
   expect(JSON.stringify(argumentsOf(nested(128)))).toBe(nested(128))
   expect(() => argumentsOf(nested(129))).toThrow(/more than 128 levels/)

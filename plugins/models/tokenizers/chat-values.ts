@@ -31,7 +31,7 @@ export interface MessageForm {
   readonly toolArguments: 'text' | 'value'
 }
 
-/** @throws TemplateError for messages that are not objects and for arguments of tool calls that are not JSON */
+/** @throws TemplateError for messages that are not objects and for arguments of tool calls that are nested too deeply */
 export function toTemplateMessages(messages: readonly unknown[], form: MessageForm): Json[] {
   return messages.map((message) => {
     if (!isObject(message)) throw new TemplateError('each message must be an object')
@@ -78,7 +78,8 @@ function parseArguments(text: string): unknown {
     throw new TemplateError(`the arguments of a tool call are nested more than ${MAX_DEPTH} levels deep`)
   try {
     return JSON.parse(text === '' ? '{}' : text)
-  } catch (cause) {
-    throw new TemplateError('the arguments of a tool call are not valid JSON', { cause })
+  } catch {
+    // As vLLM does: a call that was cut off must not end the conversation.
+    return {}
   }
 }

@@ -31,7 +31,6 @@ export const responsesErrors = defineErrors('responses', {
   unsupported_file_id: clientError(
     () => 'files cannot be stored here: send the content instead of a file id',
   ),
-  unknown_input_type: ofMember,
   duplicate_item: clientError((id: string) => `two different items have the id '${id}'`),
   referenced_item_not_found: clientError(
     (id: string) =>

@@ -133,22 +133,25 @@ const CreateMembers = {
   conversation: nullable(Type.Union([Type.String(), Type.Object({ id: Text })])),
   reasoning: nullable(
     Type.Object({
-      effort: choice('none', 'minimal', 'low', 'medium', 'high', 'xhigh'),
-      summary: choice('auto', 'concise', 'detailed'),
-      generate_summary: choice('auto', 'concise', 'detailed'),
+      effort: nullable(
+        Type.String(),
+        '`none`, `low`, `medium`, `high` or another level that the model knows.',
+      ),
+      summary: nullable(Type.String(), '`auto`, `concise`, `detailed`.'),
+      generate_summary: Text,
     }),
   ),
-  text: nullable(Type.Object({ format: nullable(TextFormat), verbosity: choice('low', 'medium', 'high') })),
+  text: nullable(Type.Object({ format: nullable(TextFormat), verbosity: Text })),
   metadata: nullable(Metadata),
   include: nullable(Type.Array(Type.Unknown())),
   context_management: nullable(
-    Type.Array(Type.Object({ type: choice('compaction'), compact_threshold: count }), { maxItems: 1_024 }),
+    Type.Array(Type.Object({ type: Text, compact_threshold: count }), { maxItems: 1_024 }),
   ),
   user: Text,
   prompt_cache_key: nullable(Type.String({ maxLength: 64 })),
   safety_identifier: nullable(Type.String({ maxLength: 64 })),
-  service_tier: choice('auto', 'default', 'flex', 'priority', 'scale'),
-  truncation: choice('auto', 'disabled'),
+  service_tier: Text,
+  truncation: nullable(Type.String(), '`auto` or `disabled`.'),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
   top_k: nullable(Type.Integer({ minimum: -1 })),
   min_p: numberFrom(0, 1),
@@ -184,8 +187,6 @@ function toBodyError({ field, text, kind }: FieldProblem): GatewayError {
   const path = bracketPath(field)
   const param = { param: path }
   if (path === '') return responsesErrors.invalid_type('body', 'must be a JSON object')
-  if (kind === 'tag' && path.startsWith('input['))
-    return responsesErrors.unknown_input_type.with({ ...param, code: 'json_parse_error' }, path, text)
   if (kind === 'missing' || (kind === 'empty' && !path.startsWith('stop')))
     return responsesErrors.missing_required_parameter.with(param, path)
   if (kind === 'type') return responsesErrors.invalid_type.with(param, path, text)

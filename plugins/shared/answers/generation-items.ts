@@ -133,7 +133,7 @@ export class GenerationItems<Route extends CallRoute> {
         this.#holdCall(this.calls.get(event.index), event.members)
         return
       case 'choice_done':
-        this.#end(event.reason === 'length' || event.reason === 'content_filter', event.extraContent)
+        this.#end(event)
     }
   }
 
@@ -260,8 +260,9 @@ export class GenerationItems<Route extends CallRoute> {
       })
   }
 
-  /** @param extraContent about text and reasoning; a message without text holds it behind calls */
-  #end(isCut: boolean, extraContent: NativeObject | undefined): void {
+  #end({ reason, extraContent, hasBrokenCalls }: Extract<GenerationEvent, { type: 'choice_done' }>): void {
+    const isCut = reason === 'length' || reason === 'content_filter'
+    // A message without text holds the data behind calls.
     if (extraContent !== undefined && !isCut && this.#open === null) this.begin('message')
     if (this.#open !== null) this.#open.members = withExtraContent(this.#open.members, extraContent)
     this.closeItem(isCut)
@@ -269,8 +270,8 @@ export class GenerationItems<Route extends CallRoute> {
     for (const call of this.calls.values()) {
       if (call.isWhole) continue
       // Engines may omit the end of their last call; it is complete unless the answer was cut off.
-      call.isWhole = !isCut
-      this.#endCall(call, isCut)
+      call.isWhole = !isCut || (hasBrokenCalls === true && call.route.kind !== 'function')
+      this.#endCall(call, !call.isWhole)
     }
   }
 }

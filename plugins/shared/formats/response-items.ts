@@ -1,36 +1,23 @@
 /**
- * Items and content parts of the Responses format, for every body that holds some. A null member counts as absent, and
- * members beyond these are allowed. @source OpenAI API reference, Responses and Conversations
+ * Items and content parts of the Responses format that the gateway reads, for every body that holds some. A null member counts
+ * as absent; further members, and items and parts of other types, are allowed. @source OpenAI API reference, Responses and Conversations
  */
 import { type Static, Type } from '#kernel'
-import { nullable, unionBy } from './schemas.ts'
-
-/** Items that can only be served by workers that speak the format themselves. */
-export const NATIVE_ITEM_TYPES = [
-  'computer_call',
-  'computer_call_output',
-  'local_shell_call',
-  'local_shell_call_output',
-  'shell_call',
-  'shell_call_output',
-  'apply_patch_call',
-  'apply_patch_call_output',
-  'image_generation_call',
-] as const
+import { nullable, openUnionBy } from './schemas.ts'
 
 /** Vendors put signatures into ids, which must come back unchanged. */
 const MAX_CALL_ID = 4_096
 
 const Text = Type.String()
 const Name = Type.String({ minLength: 1 })
-const Id = nullable(
-  Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$', description: 'Letters, digits, hyphens, underscores.' }),
+const Id = Type.Optional(
+  Type.Unknown({ description: 'Letters, digits, hyphens, underscores; an id of another form is replaced.' }),
 )
 const CallId = Type.String({ minLength: 1, maxLength: MAX_CALL_ID })
-const Status = nullable(Text)
+const Status = Type.Optional(Type.Unknown())
 const AnyObject = Type.Object({})
 
-export const ItemPart = unionBy(
+export const ItemPart = openUnionBy(
   'type',
   Type.Object({ type: Type.Literal('input_text'), text: Text }),
   Type.Object({
@@ -44,14 +31,14 @@ export const ItemPart = unionBy(
     type: Type.Literal('input_image'),
     image_url: nullable(Type.String({ description: 'An http, https or data URL.' })),
     detail: nullable(Text),
-    file_id: Type.Optional(Type.Unknown({ description: 'Refused: send the content.' })),
+    file_id: nullable(Text, 'Only workers that speak the format know files by an id.'),
   }),
   Type.Object({
     type: Type.Literal('input_file'),
     file_data: nullable(Text),
-    file_url: nullable(Type.String({ description: 'Refused: send the content.' })),
+    file_url: nullable(Text, 'Only workers that speak the format load files.'),
     filename: nullable(Text),
-    file_id: Type.Optional(Type.Unknown({ description: 'Refused: send the content.' })),
+    file_id: nullable(Text, 'Only workers that speak the format know files by an id.'),
   }),
   Type.Object({
     type: Type.Literal('input_audio'),
@@ -167,7 +154,7 @@ const McpCallItem = Type.Object({
 })
 
 /** Any item of a request's input. */
-export const InputItem = unionBy(
+export const InputItem = openUnionBy(
   'type',
   MessageItem,
   FunctionCallItem,
@@ -218,8 +205,8 @@ export const InputItem = unionBy(
     { description: 'As the last item: the output is the compaction of the items before it.' },
   ),
   Type.Object(
-    { type: Type.Enum([...NATIVE_ITEM_TYPES]), id: Id },
-    { description: 'Served by workers that speak the format themselves.' },
+    { type: Type.Literal('additional_tools'), id: Id, tools: Type.Array(Type.Unknown()) },
+    { description: 'Tools that the model may use from this item on.' },
   ),
 )
 export type InputItem = Static<typeof InputItem>

@@ -15,6 +15,24 @@ export function unionBy<S extends TSchema[]>(propertyName: string, ...members: [
   })
 }
 
+type Tagged = TSchema & { readonly properties: Readonly<Record<string, unknown>> }
+
+/**
+ * As `unionBy`, with any other value allowed in the field: formats gain kinds that the gateway passes on unread. Values that
+ * begin with an underscore are the gateway's own.
+ */
+export function openUnionBy<S extends Tagged[]>(propertyName: string, ...members: [...S]) {
+  const known = members.map(({ properties }) => (properties[propertyName] as { const?: unknown }).const)
+  return Type.Unsafe<{ [K in keyof S]: Static<S[K]> }[number]>({
+    type: 'object',
+    required: [propertyName],
+    properties: { [propertyName]: { type: 'string', pattern: '^[^_]' } },
+    if: { required: [propertyName], properties: { [propertyName]: { enum: known } } },
+    // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+    then: unionBy(propertyName, ...members),
+  })
+}
+
 interface ListOptions<S extends TSchema> {
   readonly items: S
   readonly minItems?: number

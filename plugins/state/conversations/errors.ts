@@ -17,18 +17,6 @@ export const conversationErrors = defineErrors('conversations', {
     text: (limit: number) => `no more than ${limit} items can be added at a time`,
   },
   message_content_empty: { ...client, text: (what: string) => `${what} has no content` },
-  unsupported_item_type: {
-    ...client,
-    text: (what: string, problem: string) => `${what} ${problem}`,
-  },
-  unsupported_content_part: {
-    ...client,
-    text: (what: string, problem: string) => `${what} ${problem}`,
-  },
-  unsupported_file_id: {
-    ...client,
-    text: () => 'files cannot be stored here: send the content instead of a file id',
-  },
   item_already_in_conversation: {
     ...client,
     text: (id: string) => `the item ${shown(id)} is already in the conversation`,

@@ -3,47 +3,10 @@
  * @source OpenAI API reference, Conversations
  */
 import { defineValidator, type FieldProblem, type GatewayError, type Static, Type } from '#kernel'
-import {
-  bracketPath,
-  FunctionCallItem,
-  FunctionOutputItem,
-  ItemReference,
-  MessageItem,
-  nullable,
-  ReasoningItem,
-  TextParts,
-  unionBy,
-} from '#shared'
+import { bracketPath, InputItem, nullable } from '#shared'
 import { conversationErrors } from './errors.ts'
 
 const MAX_ITEMS = 20
-
-const Text = Type.String()
-/** An id of another form is replaced, and a status is always `completed`. */
-const ownMembers = { id: Type.Optional(Type.Unknown()), status: Type.Optional(Type.Unknown()) }
-
-const Item = unionBy(
-  'type',
-  Type.Object({ ...MessageItem.properties, ...ownMembers }),
-  Type.Object({ ...ReasoningItem.properties, ...ownMembers, summary: TextParts }),
-  Type.Object({ ...FunctionCallItem.properties, ...ownMembers, name: Text }),
-  Type.Object({ ...FunctionOutputItem.properties, ...ownMembers }),
-  Type.Object({
-    type: Type.Literal('mcp_list_tools'),
-    ...ownMembers,
-    server_label: Text,
-    tools: Type.Array(Type.Unknown()),
-  }),
-  Type.Object({
-    type: Type.Literal('mcp_call'),
-    ...ownMembers,
-    server_label: Text,
-    name: Text,
-    arguments: Text,
-  }),
-  ItemReference,
-)
-export type Item = Static<typeof Item>
 
 const MetadataChanges = Type.Unsafe<Readonly<Record<string, string | null>>>({
   type: 'object',
@@ -55,7 +18,7 @@ export type MetadataChanges = Static<typeof MetadataChanges>
 
 export const ConversationCreateSchema = Type.Object({
   metadata: nullable(MetadataChanges),
-  items: nullable(Type.Array(Item, { maxItems: MAX_ITEMS })),
+  items: nullable(Type.Array(InputItem, { maxItems: MAX_ITEMS })),
 })
 export const conversationCreate = defineValidator(ConversationCreateSchema, toBodyError)
 
@@ -63,7 +26,7 @@ export const ConversationUpdateSchema = Type.Object({ metadata: nullable(Metadat
 export const conversationUpdate = defineValidator(ConversationUpdateSchema, toBodyError)
 
 export const ItemsCreateSchema = Type.Object({
-  items: Type.Array(Item, { minItems: 1, maxItems: MAX_ITEMS }),
+  items: Type.Array(InputItem, { minItems: 1, maxItems: MAX_ITEMS }),
 })
 export const itemsCreate = defineValidator(ItemsCreateSchema, toBodyError)
 
@@ -74,12 +37,7 @@ function toBodyError({ field, text, kind }: FieldProblem): GatewayError {
   if (path === '') return conversationErrors.json_parse_error()
   if (field.startsWith('metadata'))
     return conversationErrors.invalid_metadata.with({ param: 'metadata' }, text)
-  if (/\.(content|output)\.\d+\.type$/.test(field))
-    return conversationErrors.unsupported_content_part.with(param, path, text)
-  if (kind === 'tag') return conversationErrors.unsupported_item_type.with(param, path, text)
   if (field === 'items' && kind === 'value') return conversationErrors.too_many_items.with(param, MAX_ITEMS)
-  if (kind === 'missing' && /\.content\.\d+\.text$/.test(field))
-    return conversationErrors.invalid_type.with(param, path, 'must be a string')
   if (kind === 'missing' || (field === 'items' && kind === 'empty'))
     return conversationErrors.missing_required_parameter.with(param, path)
   if (kind === 'type') return conversationErrors.invalid_type.with(param, path, text)

@@ -215,3 +215,39 @@ test('an unreadable search has no arguments, and a server-side search is not off
   await create({ input: 'hi', tools: [{ type: 'tool_search' }] })
   expect(asked()[1].tools).toBeUndefined()
 })
+
+test('tools of an item are offered like those of the request, in this turn and later ones', async () => {
+  const call = { id: 'call_1', name: 'functions__exec', arguments: '{"input":"ls"}' }
+  const { create, asked } = await openResponses(chatAnswer({ tool_calls: [call] }))
+  const namespace = {
+    type: 'namespace',
+    name: 'functions',
+    tools: [
+      { type: 'custom', name: 'exec', description: 'Runs code.' },
+      { type: 'function', name: 'wait' },
+    ],
+  }
+  const added = {
+    type: 'additional_tools',
+    role: 'developer',
+    tools: [namespace, { type: 'function', name: 'plain' }],
+  }
+  const effort = { reasoning: { effort: 'max' } }
+  const first = await create({
+    input: [added, { role: 'user', content: 'hi' }],
+    tool_choice: 'required',
+    ...effort,
+  })
+  expect(first.tools).toEqual([])
+  expect(first.output).toMatchObject([
+    { type: 'custom_tool_call', namespace: 'functions', name: 'exec', input: 'ls' },
+  ])
+  const output = { type: 'custom_tool_call_output', call_id: 'call_1', output: 'a.txt' }
+  await create({ previous_response_id: first.id, input: [output] })
+  const offered = asked().map(({ tools }) => tools.map((tool: ResponseJson) => tool.function.name))
+  expect(offered).toEqual([
+    ['functions__exec', 'functions__wait', 'plain'],
+    ['functions__exec', 'functions__wait', 'plain'],
+  ])
+  expect(asked()[0]).toMatchObject({ reasoning_effort: 'max', tool_choice: 'required' })
+})

@@ -102,7 +102,7 @@ test('a chain is sent completely, without previous_response_id', async () => {
     {
       type: 'function_call_output',
       call_id: 'call_1',
-      output: [output[0], { ...output[1], detail: 'auto' }],
+      output,
     },
   ])
 })
@@ -409,4 +409,47 @@ test("the namespace of a worker's function call is returned to the client, also 
   expect((await create({ input, tools })).output).toMatchObject(expected)
   expect(asked()[1].tools).toEqual(tools)
   expect(asked()[1].input.slice(1)).toMatchObject([search, found])
+})
+
+const ADDITIONAL = {
+  type: 'additional_tools',
+  role: 'developer',
+  tools: [
+    {
+      type: 'namespace',
+      name: 'functions',
+      tools: [
+        { type: 'custom', name: 'exec', description: 'Runs code.' },
+        { type: 'function', name: 'wait', parameters: { type: 'object' } },
+      ],
+    },
+    { type: 'function', name: 'plain' },
+  ],
+}
+
+test('items, parts, members and values that the gateway does not know reach the worker unchanged, and are stored', async () => {
+  const fleet = await openNative('one')
+  const input = [
+    ADDITIONAL,
+    { type: 'program', call_id: 'c', code: 'x', fingerprint: 'f', status: 'completed' },
+    {
+      type: 'message',
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'hi', prompt_cache_breakpoint: { mode: 'explicit' } },
+        { type: 'input_image', file_id: 'file_1', detail: 'high' },
+        { type: 'input_file', file_url: 'https://example.com/a.pdf' },
+        { type: 'input_hologram', data: 'x' },
+      ],
+    },
+    { type: 'web_search_call', action: { type: 'search', query: 'q' }, brand_new: 1 },
+  ]
+  const body = { input, reasoning: { effort: 'max', context: 'all_turns' }, service_tier: 'brand-new' }
+  const first = await fleet.create(body)
+  expect(fleet.asked()[0]).toMatchObject(body)
+  expect(fleet.asked()[0].tools).toBeUndefined()
+  await fleet.create({ input: 'go on', previous_response_id: first.id })
+  expect(fleet.asked()[1].input.slice(0, input.length)).toEqual(fleet.asked()[0].input)
+  const stored = await fleet.fetchJson('GET', `${RESPONSES}/${first.id}/input_items?order=asc`)
+  expect(stored.data).toMatchObject(input)
 })

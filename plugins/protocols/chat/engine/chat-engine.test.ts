@@ -118,22 +118,62 @@ describe('quirks of engines', () => {
     expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({ reason: 'tool_calls' })
   })
 
-  test.each(['tool_calls', 'stop', 'length'])(
-    'a call with truncated arguments ends with length, not %s',
-    (reason) => {
-      const { events } = readStream(
-        sse(
-          chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":"y' } }] }),
-          chunk({ tool_calls: [{ index: 1, id: 'b', function: { name: 'g', arguments: '{}' } }] }),
-          chunk({}, { finish_reason: reason }),
-          '[DONE]',
-        ),
-        [],
-      )
-      expect(events.filter(({ type }) => type === 'tool_call_done')).toMatchObject([{ index: 1 }])
-      expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({ reason: 'length' })
-    },
-  )
+  test.each([
+    ['tool_calls', true],
+    ['stop', true],
+    ['length', undefined],
+  ])('a call with truncated arguments ends with length, not %s', (given, hasBrokenCalls) => {
+    const { events } = readStream(
+      sse(
+        chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":"y' } }] }),
+        chunk({ tool_calls: [{ index: 1, id: 'b', function: { name: 'g', arguments: '{}' } }] }),
+        chunk({}, { finish_reason: given }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(events.filter(({ type }) => type === 'tool_call_done')).toMatchObject([{ index: 1 }])
+    const end = events.find((event) => event.type === 'choice_done')
+    expect([end?.reason, end?.hasBrokenCalls]).toEqual(['length', hasBrokenCalls])
+  })
+
+  test('text, reasoning and calls behind a finish_reason are kept, and the last reason counts', () => {
+    const { events } = readStream(
+      sse(
+        chunk({ content: 'a' }, { finish_reason: 'stop', stop_reason: 'x' }),
+        chunk({ reasoning_content: '', reasoning: 'hm' }),
+        chunk({ content: 'b' }),
+        chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }),
+        chunk({}, { finish_reason: 'length' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(withoutStart(events)).toMatchObject([
+      { type: 'text', delta: 'a' },
+      { type: 'reasoning', delta: 'hm' },
+      { type: 'text', delta: 'b' },
+      { type: 'tool_call' },
+      { type: 'tool_arguments' },
+      { type: 'tool_call_done' },
+      { type: 'choice_done', reason: 'length', matchedStop: null },
+      { type: 'finished' },
+    ])
+  })
+
+  test.each([
+    ['parts of texts', { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }],
+    ['a text', { type: 'thinking', thinking: 'hm' }],
+    ['a part of reasoning', { type: 'reasoning', text: 'hm' }],
+  ])('reasoning in list content: %s', (_form, part) => {
+    const content = [part, { type: 'text', text: 'hi' }, { type: 'refusal', refusal: 'no' }]
+    const { events } = readStream(sse(chunk({ content }, { finish_reason: 'stop' }), '[DONE]'), [])
+    expect(withoutStart(events).slice(0, 3)).toMatchObject([
+      { type: 'reasoning', delta: 'hm' },
+      { type: 'text', delta: 'hi' },
+      { type: 'refusal', delta: 'no' },
+    ])
+  })
 
   test('a missing id is generated once, arguments before the name are held back, repeated arguments are dropped', () => {
     const { events } = readStream(

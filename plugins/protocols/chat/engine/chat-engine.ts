@@ -147,7 +147,7 @@ export class ChatAnswer implements JsonAnswer {
   }
 
   #finish(): void {
-    for (const choice of this.#choices.values()) choice.end(null, null)
+    for (const choice of this.#choices.values()) choice.end()
     this.#sink.emit({ type: 'finished', usage: this.#usage })
   }
 

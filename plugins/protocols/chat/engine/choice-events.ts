@@ -5,12 +5,15 @@ import { fromChatAnnotation, type UncheckedChoice, type UncheckedDelta } from '.
 import { ToolCallEvents } from './tool-call-events.ts'
 
 export class ChoiceEvents {
-  hasEnded = false
   readonly #index: number
   readonly #sink: EngineSink
   readonly #search: StopSearch | null
   #calls: ToolCallEvents | null = null
   #extraContent: NativeObject | undefined
+  /** The last that the worker gave; null if it gave none. */
+  #reason: string | null = null
+  #matchedStop: string | number | null = null
+  #isOver = false
 
   /** @param stops stop strings that the worker does not know */
   constructor(index: number, sink: EngineSink, stops: readonly string[]) {
@@ -24,32 +27,35 @@ export class ChoiceEvents {
     return this.#search !== null && this.#search.matched !== null
   }
 
+  /** Whether the worker gave a finish reason. Some workers send more text after it. */
+  get hasEnded(): boolean {
+    return this.#isOver || this.#reason !== null
+  }
+
   add(choice: UncheckedChoice): void {
-    if (this.hasEnded) return
+    if (this.#isOver) return
     const delta = isObject(choice.delta) ? choice.delta : isObject(choice.message) ? choice.message : null
     if (delta !== null) this.#addDelta(delta, choice)
     else if (typeof choice.text === 'string') this.#text(choice.text, choice)
-    if (this.isCutHere) this.end('stop', this.#search?.matched ?? null)
-    else if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '')
-      this.end(choice.finish_reason, matchedStop(choice))
+    if (this.isCutHere) {
+      this.#reason = 'stop'
+      this.#matchedStop = this.#search?.matched ?? null
+      this.end()
+    } else if (isText(choice.finish_reason)) {
+      this.#reason = choice.finish_reason
+      this.#matchedStop = matchedStop(choice)
+    }
   }
 
   #addDelta(delta: UncheckedDelta, choice: UncheckedChoice): void {
-    const reasoning = delta.reasoning_content ?? delta.reasoning
-    if (typeof reasoning === 'string' && reasoning !== '') {
-      this.#emitHeld()
-      this.#sink.emit({ type: 'reasoning', choice: this.#index, delta: reasoning })
-    }
+    this.#reasoning(isText(delta.reasoning_content) ? delta.reasoning_content : delta.reasoning)
     const { content, refusal } = delta
     if (typeof content === 'string') this.#text(content, choice)
     else if (Array.isArray(content)) for (const part of content) this.#part(part, choice)
     if (this.isCutHere) return
     // Sources are of the text, so they precede a refusal.
     if (Array.isArray(delta.annotations)) this.#annotations(delta.annotations)
-    if (typeof refusal === 'string' && refusal !== '') {
-      this.#emitHeld()
-      this.#sink.emit({ type: 'refusal', choice: this.#index, delta: refusal })
-    }
+    this.#refusal(refusal)
     if (isObject(delta.extra_content)) this.#extraContent = delta.extra_content
     if (Array.isArray(delta.tool_calls)) this.#toolCalls.add(delta.tool_calls)
     else if (isObject(delta.function_call)) this.#toolCalls.add([{ index: 0, function: delta.function_call }])
@@ -78,9 +84,29 @@ export class ChoiceEvents {
     })
   }
 
-  /** Some workers send content parts, as in requests. */
+  /** Some workers send content parts, as in requests; Mistral's have reasoning as a text or as parts of their own. */
   #part(part: unknown, choice: UncheckedChoice): void {
-    if (isObject(part) && typeof part.text === 'string') this.#text(part.text, choice)
+    if (!isObject(part)) return
+    const { thinking } = part
+    if (Array.isArray(thinking))
+      for (const one of thinking as readonly unknown[]) this.#reasoning(isObject(one) ? one.text : one)
+    else this.#reasoning(thinking)
+    this.#refusal(part.refusal)
+    if (typeof part.text !== 'string') return
+    if (part.type === 'reasoning' || part.type === 'reasoning_text') this.#reasoning(part.text)
+    else this.#text(part.text, choice)
+  }
+
+  #reasoning(delta: unknown): void {
+    if (!isText(delta)) return
+    this.#emitHeld()
+    this.#sink.emit({ type: 'reasoning', choice: this.#index, delta })
+  }
+
+  #refusal(delta: unknown): void {
+    if (!isText(delta)) return
+    this.#emitHeld()
+    this.#sink.emit({ type: 'refusal', choice: this.#index, delta })
   }
 
   #annotations(annotations: readonly unknown[]): void {
@@ -99,20 +125,25 @@ export class ChoiceEvents {
     return this.#calls
   }
 
-  /** @param reason of the worker; null if it gave none */
-  end(reason: string | null, stop: string | number | null): void {
-    if (this.hasEnded) return
-    this.hasEnded = true
+  /** The answer is over. */
+  end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
     this.#emitHeld()
     const calls = this.#calls?.end() ?? 'none'
     this.#sink.emit({
       type: 'choice_done',
       choice: this.#index,
-      reason: toReason(reason, calls),
-      matchedStop: stop,
+      reason: toReason(this.#reason, calls),
+      ...(calls === 'cut' && this.#reason !== null && this.#reason !== 'length' && { hasBrokenCalls: true }),
+      matchedStop: this.#matchedStop,
       ...(this.#extraContent !== undefined && { extraContent: this.#extraContent }),
     })
   }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
 }
 
 /** Engines name the end of a turn with tool calls differently, so the calls decide. */

@@ -117,7 +117,6 @@ function logprobMeta(
 interface OpenChoice {
   text: string
   tokens: number
-  lastId: readonly number[]
 }
 
 type TokenFacts = Pick<Extract<GenerationEvent, { type: 'text' }>, 'tokenIds' | 'logprobs'>
@@ -154,12 +153,11 @@ class GenerateChunks implements StreamEncoder {
     const ids = facts.tokenIds ?? []
     choice.text += delta
     choice.tokens += ids.length
-    if (ids.length > 0) choice.lastId = ids.slice(-1)
     return this.#chunk(index, choice, ids, logprobMeta(this.#source.request, facts))
   }
 
   #choiceOf(index: number): OpenChoice {
-    const choice = this.#choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
+    const choice = this.#choices.get(index) ?? { text: '', tokens: 0 }
     this.#choices.set(index, choice)
     return choice
   }
@@ -184,7 +182,7 @@ class GenerateChunks implements StreamEncoder {
   end(usage: GenerationUsage | null): string {
     const last = this.#ends.map((end) => {
       const choice = this.#choiceOf(end.choice)
-      return this.#chunk(end.choice, choice, choice.lastId, {
+      return this.#chunk(end.choice, choice, [], {
         ...endMeta(end, choice.tokens, usage, this.#ends.length === 1),
         e2e_latency: latencyOf(this.#source),
       })

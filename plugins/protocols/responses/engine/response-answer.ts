@@ -3,6 +3,7 @@ import {
   type EngineAttempt,
   type EngineSink,
   type FinishReason,
+  type GenerationEvent,
   isObject,
   type JsonObject,
   type NativeObject,
@@ -77,6 +78,12 @@ export class ResponseAnswer {
     })
   }
 
+  /** Starts the answer before its first event, whatever that is. */
+  #emit(event: GenerationEvent): void {
+    if (!this.#hasStarted) this.start(null)
+    this.#sink.emit(event)
+  }
+
   openItem(index: unknown, item: unknown): void {
     if (!isObject(item) || this.#items.has(index)) return
     const isHidden = typeof item.type !== 'string' || item.type.startsWith('_')
@@ -94,11 +101,11 @@ export class ResponseAnswer {
     if (kind === 'call') {
       const id = isText(item.call_id) ? item.call_id : `call_${number}`
       const name = this.#nameOf(item)
-      this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: number, id, name, ...this.#ofCall(item) })
+      this.#emit({ type: 'tool_call', choice: CHOICE, index: number, id, name, ...this.#ofCall(item) })
     } else if (kind === 'native')
-      this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item })
+      this.#emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item })
     else if (kind !== 'hidden' && this.#isNative)
-      this.#sink.emit({
+      this.#emit({
         type: 'item_started',
         choice: CHOICE,
         item: kind,
@@ -136,7 +143,7 @@ export class ResponseAnswer {
   event(index: unknown, event: JsonObject): void {
     const open = this.#items.get(index)
     if (open === null || open?.kind === 'hidden' || (open === undefined && index !== undefined)) return
-    this.#sink.emit({
+    this.#emit({
       type: 'native_event',
       choice: CHOICE,
       engine: ENGINE,
@@ -154,7 +161,7 @@ export class ResponseAnswer {
     if (!isText(delta)) return
     this.#enterPart(index, part)
     const hasLogprobs = Array.isArray(logprobs) && logprobs.length > 0
-    this.#sink.emit({
+    this.#emit({
       type: 'text',
       choice: CHOICE,
       delta,
@@ -165,14 +172,14 @@ export class ResponseAnswer {
   refusal(index: unknown, delta: unknown, part?: unknown): void {
     if (!isText(delta)) return
     this.#enterPart(index, part)
-    this.#sink.emit({ type: 'refusal', choice: CHOICE, delta })
+    this.#emit({ type: 'refusal', choice: CHOICE, delta })
   }
 
   annotation(index: unknown, annotation: unknown): void {
     if (!isObject(annotation)) return
     const open = this.#items.get(index)
     if (open) open.annotations += 1
-    this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
+    this.#emit({ type: 'annotation', choice: CHOICE, annotation })
   }
 
   /** Some workers send deltas only. */
@@ -198,7 +205,7 @@ export class ResponseAnswer {
     const annotations: readonly unknown[] = Array.isArray(part.annotations) ? part.annotations : []
     for (const one of annotations.slice(open.annotations)) this.annotation(index, one)
     beginPart(open, place + 1)
-    if (this.#isNative) this.#sink.emit({ type: 'part_done', choice: CHOICE, part })
+    if (this.#isNative) this.#emit({ type: 'part_done', choice: CHOICE, part })
   }
 
   /** @param part index of the part within the item */
@@ -212,20 +219,20 @@ export class ResponseAnswer {
       const place = typeof part === 'number' ? part : 0
       const isSame = open.thoughts === from || open.thoughts === null
       if (open.hasDelta && isSame && place !== open.part)
-        this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta: '\n\n', isBreak: true })
+        this.#emit({ type: 'reasoning', choice: CHOICE, delta: '\n\n', isBreak: true })
       open.thoughts = from
       open.part = place
       open.hasDelta = true
     }
     const form = this.#isNative ? { form: from } : {}
-    this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta, ...form })
+    this.#emit({ type: 'reasoning', choice: CHOICE, delta, ...form })
   }
 
   arguments(index: unknown, delta: unknown): void {
     const open = this.#items.get(index)
     if (open?.kind !== 'call' || !isText(delta)) return
     open.hasDelta = true
-    this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: open.number, delta })
+    this.#emit({ type: 'tool_arguments', choice: CHOICE, index: open.number, delta })
   }
 
   /** Emits content without deltas: some workers send whole items only. */
@@ -238,7 +245,7 @@ export class ResponseAnswer {
     else if (open.kind === 'reasoning') this.#endReasoning(index, open, item)
     else if (open.kind === 'call') {
       if (!open.hasDelta) this.arguments(index, item.arguments)
-      this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: open.number, ...this.#ofCall(item) })
+      this.#emit({ type: 'tool_call_done', choice: CHOICE, index: open.number, ...this.#ofCall(item) })
     } else if (open.kind === 'native') this.#endNative(open, item)
     this.#items.set(index, null)
     if (this.#isNative && open.kind !== 'hidden') this.#content.push(item)
@@ -257,7 +264,7 @@ export class ResponseAnswer {
       for (const [part, text] of textsOf(content).entries()) this.reasoning(index, 'text', text, part)
       for (const [part, text] of textsOf(summary).entries()) this.reasoning(index, 'summary', text, part)
     }
-    if (isText(sealed)) this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature: sealed })
+    if (isText(sealed)) this.#emit({ type: 'reasoning_signature', choice: CHOICE, signature: sealed })
     this.#endText('reasoning', item)
   }
 
@@ -265,7 +272,7 @@ export class ResponseAnswer {
     if (!this.#isNative) {
       if (isObject(item.extra_content)) this.#extraContent = item.extra_content
     } else
-      this.#sink.emit({
+      this.#emit({
         type: 'item_done',
         choice: CHOICE,
         members: membersBeside(kind, item),
@@ -273,7 +280,7 @@ export class ResponseAnswer {
   }
 
   #endNative({ number }: OpenItem, item: JsonObject): void {
-    this.#sink.emit({ type: 'native_item', choice: CHOICE, number, engine: ENGINE, item })
+    this.#emit({ type: 'native_item', choice: CHOICE, number, engine: ENGINE, item })
   }
 
   /** @param response the final response; content without events is emitted first */
@@ -287,7 +294,7 @@ export class ResponseAnswer {
     const items: readonly unknown[] = Array.isArray(output) ? output : []
     for (const [index, item] of items.entries()) this.closeItem(index, item)
     for (const open of this.#items.values()) if (open?.kind === 'native') this.#endNative(open, open.item)
-    this.#sink.emit({
+    this.#emit({
       type: 'choice_done',
       choice: CHOICE,
       reason: this.#reason(status, cut),
@@ -295,7 +302,7 @@ export class ResponseAnswer {
       ...(this.#extraContent !== undefined && { extraContent: this.#extraContent }),
       ...(this.#isNative && { native: { engine: ENGINE, content: this.#content, reason: null } }),
     })
-    this.#sink.emit({ type: 'finished', usage: readUsage(usage) })
+    this.#emit({ type: 'finished', usage: readUsage(usage) })
   }
 
   #reason(status: unknown, cut: unknown): FinishReason {

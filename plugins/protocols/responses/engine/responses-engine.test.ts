@@ -165,6 +165,27 @@ test('a non-streamed response, and items without deltas, give the events of thei
   }
 })
 
+test('an answer without response.created starts before any other event', () => {
+  const firsts = [
+    on(0, 'output_text.delta', { delta: 'a' }),
+    on(0, 'refusal.delta', { delta: 'a' }),
+    on(0, 'reasoning_text.delta', { delta: 'a' }),
+    on(0, 'output_text.annotation.added', { annotation: {} }),
+    added(2),
+    added(3),
+    done(1),
+    { type: 'response.unknown' },
+    { type: 'response.completed', response: ended },
+  ]
+  for (const first of firsts) {
+    const types = readStream(
+      sse([first, { type: 'response.completed', response: ended } as never]),
+    ).events.map(({ type }) => type)
+    expect([types.indexOf('started'), types.lastIndexOf('started')], first.type).toEqual([0, 0])
+    expect(types.at(-1)).toBe('finished')
+  }
+})
+
 test('finish reasons are mapped', () => {
   const reasonOf = (response: object) =>
     readStream(sse([{ type: 'response.incomplete', response } as never])).events.find(

@@ -345,6 +345,28 @@ test('calls of a truncated generation do not run, and its last item is marked', 
   expect(only(text, 'item_done')).toEqual([{ type: 'item_done', index: 0, isCut: true }])
 })
 
+test('a call with arguments that are no JSON fails, and the model sees why', async () => {
+  const ranBefore = docs.ran.length
+  const broken = { calls: [['search', '{"q":zwei}']], reason: 'length', hasBrokenCalls: true } as const
+  const model = scriptedModel(broken, { text: 'sorry' })
+  const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
+  expect(docs.ran.length).toBe(ranBefore)
+  expect(only(events, 'call_arguments_done')[0].arguments).toBe('{"q":zwei}')
+  expect(only(events, 'call_done')[0].result.status).toBe('failed')
+  expect(addedMessages(model, 1)[1]).toMatchObject({ role: 'tool', is_error: true })
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+})
+
+test('broken arguments of a function of the client end its turn', async () => {
+  const broken = { calls: [['own', '{"q":zwei}']], reason: 'length', hasBrokenCalls: true } as const
+  const events = await openLoop().run(scriptedModel(broken), {
+    tools: [mcpTool('docs', docs.url)],
+    request: withFunctions('own'),
+  })
+  expect(only(events, 'function_done')[0].isCut).toBe(true)
+  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'length' })
+})
+
 test('a call of an undeclared tool is rejected; without gateway tools it is passed to the client', async () => {
   const model = scriptedModel({ calls: [['nonsense', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })

@@ -144,7 +144,8 @@ export class ToolTurnRun implements RunningTurn {
     if (this.#isOver) return
     const { turn, reason, matchedStop } = reader
     this.#native = turn.native
-    if (reason !== 'stop' && reason !== 'tool_calls') {
+    const isOfGateway = reader.hasBrokenCalls && turn.calls.every(({ isWhole }) => isWhole)
+    if (reason !== 'stop' && reason !== 'tool_calls' && !isOfGateway) {
       // Calls of a truncated answer are not run.
       emitCutCalls(turn.calls, this.#output)
       return this.#finish(reason, matchedStop)

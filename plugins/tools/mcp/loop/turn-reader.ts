@@ -11,6 +11,8 @@ import type { CallRoute, ModelCall, ModelTurn } from './turn-messages.ts'
 export class TurnReader extends GenerationItems<CallRoute> {
   reason: FinishReason = 'stop'
   matchedStop: string | number | null = null
+  /** The end is one for the client only: the calls of the gateway fail instead. */
+  hasBrokenCalls = false
   usage: GenerationUsage | null = null
   readonly #isFirst: boolean
   #text = ''
@@ -55,6 +57,7 @@ export class TurnReader extends GenerationItems<CallRoute> {
       case 'choice_done':
         this.reason = event.reason
         this.matchedStop = event.matchedStop
+        this.hasBrokenCalls = event.hasBrokenCalls === true
         this.#native = event.native ?? null
         this.#extraContent = event.extraContent
     }

@@ -149,12 +149,14 @@ export class ChoiceReader implements OutputSink {
     this.#stream?.end(isFinished)
     const own = typeof matched === 'string' ? matched : engineStop
     const { logprobs, tokenIds } = this.#takeHeld()
+    const said = matched === null ? reason : 'stop'
     this.#sink.emit({
       type: 'choice_done',
       choice: this.index,
       logprobs,
       tokenIds,
-      reason: this.#reason(matched === null ? reason : 'stop'),
+      reason: this.#reason(said),
+      ...(this.#hasCutCall && said !== 'length' && { hasBrokenCalls: true }),
       matchedStop: own ?? matched,
     })
   }

@@ -7,6 +7,7 @@ import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import { findSummary, isForeignSummary, summaryMessage } from './compaction.ts'
+import { isTranslated } from './foreign-items.ts'
 import { type GatewayCall, GatewayCalls } from './gateway-calls.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 
@@ -212,7 +213,9 @@ function textOf(parts: readonly Part[]): string {
 }
 
 /** A string if all parts are text. */
-function toChatContent(parts: readonly Part[]): string | readonly ContentPart[] {
+function toChatContent(all: readonly Part[]): string | readonly ContentPart[] {
+  // Others are left of earlier turns that workers of the format served.
+  const parts = all.filter(isTranslated)
   const isText = parts.every(({ type }) => type.endsWith('_text') || type === 'refusal')
   return isText ? textOf(parts) : parts.map(toChatPart)
 }

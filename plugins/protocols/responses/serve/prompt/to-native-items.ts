@@ -5,6 +5,7 @@
 import type { HistoryItem, JsonObject } from '#kernel'
 import { withoutPrivate } from '#shared'
 import { findSummary, summaryMessage } from './compaction.ts'
+import { isTranslatedType } from './foreign-items.ts'
 import { GatewayCalls } from './gateway-calls.ts'
 import type { Unsealer } from './sealed-text.ts'
 
@@ -57,7 +58,8 @@ function toReasoning(item: HistoryItem, unsealer: Unsealer): JsonObject[] {
     : [{ type: 'reasoning', summary, encrypted_content: signature, ...extra }]
 }
 
+/** Types that the gateway does not know keep their status. */
 function withoutOwn(item: HistoryItem): JsonObject {
-  const { id: _, status: __, ...rest } = withoutPrivate(item)
-  return rest
+  const { id: _, status, ...rest } = withoutPrivate(item)
+  return status === undefined || isTranslatedType(item.type) ? rest : { ...rest, status }
 }

@@ -4,7 +4,7 @@ import { type Include, isInclude, withItemTypes } from '#shared'
 import { missing, responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { type CreateBody, createBody } from '../../wire.ts'
 import { type RequestedChoice, readToolChoice, readTools } from './read-tools.ts'
-import type { DeclaredTools } from './stand-ins.ts'
+import { type DeclaredTools, withFoundTools } from './stand-ins.ts'
 
 /** In characters. */
 const MAX_INPUT_TEXT = 10_485_760
@@ -43,7 +43,7 @@ export function readCreateRequest(json: unknown, members: JsonObject = {}): Crea
     JsonObject
   const { model, reasoning } = body
   const sampling = toSampling(body)
-  const tools = readTools(body)
+  const tools = withFoundTools(readTools(body), Array.isArray(body.input) ? body.input : [])
   const toolChoice = readToolChoice(body, tools)
   const summary = reasoning?.summary ?? reasoning?.generate_summary ?? undefined
   const { constraint, echo: text } = readText(body)

@@ -167,7 +167,8 @@ export function readToolChoice({ tool_choice: choice }: CreateBody, tools: Decla
   if (choice === 'auto' || choice === 'none') return { choice: { mode: choice }, echo: choice }
   if (typeof choice === 'string' && choice !== 'required')
     throw responsesErrors.tool_choice_invalid_mode.with(PARAM, shown(choice))
-  if (tools.echo.length === 0) throw responsesErrors.tool_choice_requires_tools.with(PARAM)
+  if (tools.echo.length + tools.functions.length === 0)
+    throw responsesErrors.tool_choice_requires_tools.with(PARAM)
   if (typeof choice === 'string') return { choice: { mode: 'required' }, echo: choice }
   if (choice.type === 'allowed_tools') return readAllowedTools(choice, tools)
   const { reference, echo } = readReference(choice, tools)

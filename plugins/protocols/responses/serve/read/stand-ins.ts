@@ -124,14 +124,16 @@ export function toInput(args: string): string {
 // Tools that a search of the client found in earlier turns: the model may call them from then on.
 
 export const SEARCH_OUTPUT = 'tool_search_output'
+/** Its tools are offered from the item on. */
+const ADDITIONAL_TOOLS = 'additional_tools'
 const FOUND_PATH = 'input.tools'
 
 /**
- * Adds what the searches among the items found. A declared function of the same name takes precedence.
+ * Adds what the items declare, or searches among them found. A declared function of the same name takes precedence.
  * @throws 400 naming a tool that cannot be read
  */
-export function withFoundTools(tools: DeclaredTools, items: readonly HistoryItem[]): DeclaredTools {
-  const outputs = items.filter(({ type }) => type === SEARCH_OUTPUT)
+export function withFoundTools(tools: DeclaredTools, items: readonly JsonObject[]): DeclaredTools {
+  const outputs = items.filter(({ type }) => type === SEARCH_OUTPUT || type === ADDITIONAL_TOOLS)
   if (outputs.length === 0) return tools
   const functions = new Map(tools.functions.map((tool) => [tool.function.name, tool]))
   const standIns = new Map(tools.standIns)
@@ -152,7 +154,7 @@ export function namesFound(output: HistoryItem): readonly string[] {
   )
 }
 
-function foundIn({ tools }: HistoryItem): readonly JsonObject[] {
+function foundIn({ tools }: JsonObject): readonly JsonObject[] {
   return Array.isArray(tools) ? tools.filter(isObject) : []
 }
 

@@ -1,12 +1,11 @@
 /** Builds the generation request of a turn from the client request and its items. */
 import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
-import { responsesErrors } from '../../errors.ts'
 import type { Parts } from '../parts.ts'
+import { foreignItemError } from '../prompt/foreign-items.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { Unsealer } from '../prompt/sealed-text.ts'
 import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
-import { isNativeType } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/read-tools.ts'
 
@@ -65,18 +64,21 @@ export function workersOf({ host: { balance } }: Parts, { model }: CreateRequest
 
 /**
  * @returns true when only workers that speak the format themselves will do
- * @throws unsupported_item_type (400) when there is none
+ * @throws unsupported_item_type, unsupported_content_part, unsupported_file_id (400) for new input when there is none
  */
 export function requireNativeWorkers(
   parts: Parts,
   request: CreateRequest,
+  before: readonly HistoryItem[],
   input: readonly HistoryItem[],
 ): boolean {
-  const index = input.findIndex(({ type }) => isNativeType(type))
-  if (index < 0) return false
-  if (canServeNatively(parts, request)) return true
-  const param = `input[${index}].type`
-  throw responsesErrors.unsupported_item_type.with({ param }, input[index].type)
+  for (const [index, item] of input.entries()) {
+    const error = foreignItemError(item, `input[${index}]`)
+    if (error === null) continue
+    if (canServeNatively(parts, request)) return true
+    throw error
+  }
+  return before.some((item) => foreignItemError(item, '') !== null) && canServeNatively(parts, request)
 }
 
 function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]): GenerationRequest {

@@ -142,7 +142,7 @@ function toPlan(
   const { body } = request
   const isCompaction = input.at(-1)?.type === TRIGGER
   const needsNative =
-    requireNativeWorkers(parts, request, input) ||
+    requireNativeWorkers(parts, request, before, input) ||
     ((isCompaction || hasForeignSummary(prompt, unsealer)) && canServeNatively(parts, request))
   const { store, previousResponseId, conversationId } = request
   return {

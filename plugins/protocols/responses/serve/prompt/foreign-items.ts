@@ -1,0 +1,75 @@
+/** Items and parts that only workers of the format can read: for others there is no translation. */
+import { type GatewayError, type HistoryItem, isObject, type JsonObject } from '#kernel'
+import { responsesErrors } from '../../errors.ts'
+
+/** Types of items that `toMessages` translates, and of those that the gateway or a service has finished before. */
+const TRANSLATED: ReadonlySet<string> = new Set([
+  'message',
+  'reasoning',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'tool_search_call',
+  'tool_search_output',
+  'additional_tools',
+  'compaction',
+  'compaction_trigger',
+  'mcp_list_tools',
+  'mcp_call',
+  'mcp_approval_request',
+  'mcp_approval_response',
+  'web_search_call',
+  'code_interpreter_call',
+  'file_search_call',
+])
+
+/** Whether workers of other formats get the item, or its effect. */
+export function isTranslatedType(type: string): boolean {
+  return TRANSLATED.has(type)
+}
+
+/** By type of a part: the member without which it cannot be translated. */
+const PART_CONTENT: ReadonlyMap<unknown, string> = new Map([
+  ['input_text', 'text'],
+  ['output_text', 'text'],
+  ['refusal', 'refusal'],
+  ['input_image', 'image_url'],
+  ['input_file', 'file_data'],
+  ['input_audio', 'input_audio'],
+  ['input_video', 'video_url'],
+])
+
+/** @param path of the item @returns what is wrong with it for workers of other formats; null for nothing */
+export function foreignItemError(item: HistoryItem, path: string): GatewayError | null {
+  const { type } = item
+  if (type.startsWith('_')) return null
+  if (!isTranslatedType(type))
+    return responsesErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
+  if (type === 'message') return foreignPartError(item.content, `${path}.content`)
+  return type.endsWith('_call_output') ? foreignPartError(item.output, `${path}.output`) : null
+}
+
+/** Whether the part has what its translation needs. */
+export function isTranslated(part: JsonObject): boolean {
+  const content = PART_CONTENT.get(part.type)
+  return content !== undefined && part[content] != null
+}
+
+function foreignPartError(parts: unknown, path: string): GatewayError | null {
+  if (!Array.isArray(parts)) return null
+  for (const [index, part] of parts.entries()) {
+    if (!isObject(part)) continue
+    if (isTranslated(part)) continue
+    const content = PART_CONTENT.get(part.type)
+    const at = `${path}[${index}]`
+    if (content === undefined)
+      return responsesErrors.unsupported_content_part.with({ param: `${at}.type` }, String(part.type))
+    if (part.file_id !== undefined)
+      return responsesErrors.unsupported_file_id.with({ param: `${at}.file_id` })
+    if (part.file_url !== undefined)
+      return responsesErrors.unsupported_content_part.with({ param: `${at}.file_url` }, String(part.type))
+    return responsesErrors.missing_required_parameter.with({ param: `${at}.${content}` }, `${at}.${content}`)
+  }
+  return null
+}
