@@ -3,9 +3,10 @@ import type { WorkerEntry } from './worker.ts'
 
 /**
  * How the worker reports token usage in a response of the route: in `usage`, in event streams only if `stream_options` asks
- * for it (chat and completions); in `usage` always (Responses, Messages, embeddings); or in `meta_info` (SGLang's `/generate`).
+ * for it (chat and completions); in `usage` always (Responses, Messages); in `usage`, of the prompt alone (embeddings); or in
+ * `meta_info` (SGLang's `/generate`).
  */
-export type UsageReport = 'on_request' | 'always' | 'meta_info'
+export type UsageReport = 'on_request' | 'always' | 'prompt' | 'meta_info'
 
 /** How a response of a worker is passed on to the client. */
 export interface RelayOptions {

@@ -3,6 +3,7 @@
  * in-flight count of each attempt exactly once. `send-attempt.ts` picks the worker and sends the request, `attempt-failures.ts`
  * decides what follows a failed attempt. @hot
  */
+import { UNKNOWN_MODEL } from '../balance/compiled-table.ts'
 import type { Attempt } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
@@ -116,7 +117,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
       this.attempt = attempt
       this.byteAtMs = -1
       this.#usedWorker = attempt.worker
-      if (isAside) ctx.model ??= this.model
+      if (isAside) ctx.model ??= this.#servedModel(attempt.worker)
       else this.#showOn(ctx, attempt.worker)
       ctx.attempts++
       if (ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
@@ -128,9 +129,14 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     }
   }
 
-  #showOn(ctx: RelayContext, { url }: WorkerEntry): void {
-    ctx.workerUrl = url
-    ctx.model = this.model
+  /** A request without a model counts as one for the first of the worker's. */
+  #servedModel({ models }: WorkerEntry): string {
+    return this.model === UNKNOWN_MODEL && models.length > 0 ? models[0].id : this.model
+  }
+
+  #showOn(ctx: RelayContext, worker: WorkerEntry): void {
+    ctx.workerUrl = worker.url
+    ctx.model = this.#servedModel(worker)
     if (this.target !== null) ctx.showTarget(this.target.plan.name, this.model)
   }
 
@@ -167,7 +173,13 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   #startMeter(worker: WorkerEntry): void {
     const { traffic } = this.parts
     if (traffic === null || this.meter !== null) return
-    this.meter = traffic.call(worker, this.model, this.endpoint, this.call.stream, this.startedAtMs)
+    this.meter = traffic.call(
+      worker,
+      this.#servedModel(worker),
+      this.endpoint,
+      this.call.stream,
+      this.startedAtMs,
+    )
   }
 
   #countUnrouted(error: unknown): void {

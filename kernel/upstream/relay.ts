@@ -9,13 +9,13 @@ import type { RelayOptions, StreamCompletionCheck } from '../contracts/relay-opt
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { filterHeaders, headerOf } from '../wire/headers.ts'
-import { StreamTail } from '../wire/stream-tail.ts'
+import { BodyUsage } from './body-usage.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { isPlainEventStream } from './response-headers.ts'
 import { StreamUsage } from './stream-usage.ts'
 import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
-import { countStreamUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
+import { countStreamUsage, estimatedUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { canonicalBody, toWorkerRequest, usageEdit, withParameters } from './worker-request.ts'
 
@@ -25,8 +25,6 @@ const NO_BYTES = Buffer.alloc(0)
 /** Beginning of an error body that is read for its message. */
 const MAX_REFUSAL_BYTES = 65_536
 const MAX_REFUSAL_TEXT = 500
-/** End of a body of unknown length, in which its usage is looked for. */
-const USAGE_TAIL_BYTES = 2_048
 /** `{` after white space. */
 const JSON_START = /^\s*\{/
 
@@ -58,8 +56,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   #removesUsage = false
   /** Usage of an event stream; null for other bodies, and if it is not counted. */
   #streamUsage: StreamUsage | null = null
-  /** End of a body that is neither collected nor an event stream; null if its usage is not counted. */
-  #tail: StreamTail | null = null
+  /** Usage of a body that is neither collected nor an event stream; null if it is not counted. */
+  #bodyUsage: BodyUsage | null = null
   /** Bytes that were held back until the stream ended. */
   #rest: Buffer = NO_BYTES
 
@@ -122,18 +120,18 @@ export class Relay implements Call, CallHandler, SinkListener {
       return
     }
     this.keepsHead = isEventStream && status < 400
-    // Sent again to the worker that continues the stream.
-    if (!this.keepsHead) this.ctx.forgetBody()
     const usage = this.#usage
     if (usage !== undefined && status < 400) {
+      const requestBytes = this.ctx.rawBody.length
       if (isEventStream) {
         // Of a stream that another worker continues.
         this.#streamUsage?.text?.release()
         const estimator = estimatorFor(this.ctx, this.#parts.estimator)
-        const bodyBytes = this.ctx.rawBody.length
-        this.#streamUsage = new StreamUsage(usage, this.#removesUsage, bodyBytes, estimator)
-      } else this.#tail = new StreamTail(USAGE_TAIL_BYTES)
+        this.#streamUsage = new StreamUsage(usage, this.#removesUsage, requestBytes, estimator)
+      } else this.#bodyUsage = new BodyUsage(usage, requestBytes)
     }
+    // Sent again to the worker that continues the stream.
+    if (!this.keepsHead) this.ctx.forgetBody()
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
     if (isEventStream && status < 400) this.#check = this.#options.checkCompletion?.() ?? null
@@ -146,7 +144,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onData(chunk: Buffer): void {
-    this.#tail?.push(chunk)
+    this.#bodyUsage?.push(chunk)
     if (this.#refusal !== null) this.#readRefusal(this.#refusal, chunk)
     else if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
@@ -231,16 +229,22 @@ export class Relay implements Call, CallHandler, SinkListener {
     const report = this.#usage
     if (report === undefined || this.#call.status >= 400) return
     const usage = report === 'meta_info' ? usageOfMetaInfo(body) : usageOfBody(body)
-    if (usage !== null) this.#call.used(usage)
+    this.#call.used(usage ?? estimatedUsage(report, this.ctx.rawBody.length, body.length))
+  }
+
+  #countPassed(body: BodyUsage): void {
+    const report = this.#usage
+    if (report === undefined || body.byteCount === 0) return
+    this.#call.used(body.usage() ?? estimatedUsage(report, body.requestBytes, body.byteCount))
   }
 
   /** Once: what was reported before the end of a stream, also of one that broke off. */
   #countStream(): void {
     const stream = this.#streamUsage
-    const tail = this.#tail
+    const body = this.#bodyUsage
     this.#streamUsage = null
-    this.#tail = null
-    if (tail !== null) this.#countBody(tail.bytes())
+    this.#bodyUsage = null
+    if (body !== null) this.#countPassed(body)
     if (stream === null) return
     countStreamUsage(this.#call, this.ctx, stream)
     stream.text?.release()

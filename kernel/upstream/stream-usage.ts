@@ -24,7 +24,7 @@ const MIN_EVENT_BYTES = 20
 /** Of the first event of chat, which has no output. */
 const ROLE = Buffer.from('"role"')
 const INDEX = /"index"\s?:\s?(\d{1,4})/
-/** A stream with a longer event is passed on as it is, and its usage stays unknown. */
+/** A stream with a longer event is passed on as it is from there on, and its usage is estimated. */
 const MAX_EVENT_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 
@@ -53,7 +53,8 @@ export class StreamUsage {
   outputEvents = 0
   /** The worker has reported the output, in a last event or in each. */
   isReported = false
-  #isGivenUp = false
+  /** Bytes that were passed on unread, behind an event that is too long. */
+  unreadBytes = 0
   /** Last event with usage that is not read yet. */
   #unread: Buffer | null = null
   #read: TokenUsage | null = null
@@ -80,7 +81,10 @@ export class StreamUsage {
    */
   pass(chunk: Buffer): Buffer {
     this.text?.push(chunk)
-    if (this.#isGivenUp) return chunk
+    if (this.unreadBytes > 0) {
+      this.unreadBytes += chunk.length
+      return chunk
+    }
     let events = chunk
     if (
       chunk[chunk.length - 1] !== LF ||
@@ -90,8 +94,8 @@ export class StreamUsage {
       this.#splitter ??= new EventSplitter()
       events = this.#splitter.push(chunk)
       if (this.#splitter.waitingBytes > MAX_EVENT_BYTES) {
-        this.#isGivenUp = true
         const rest = this.#splitter.takeRest()
+        this.unreadBytes = rest.length
         return this.#removes ? Buffer.concat([this.#scan(events), rest]) : chunk
       }
     }

@@ -51,7 +51,7 @@ function nextUsage(bytes: Buffer, from: number): number {
   return bytes.indexOf(USAGE, Math.max(from, g - G_AT))
 }
 
-/** Usage of a JSON body. @param body the whole body, or its end @returns null if it has no member `usage` at the top level */
+/** Usage of a JSON body. @param body the whole body @returns null if it has no member `usage` at the top level */
 export function usageOfBody(body: Buffer): TokenUsage | null {
   let at = body.lastIndexOf(USAGE)
   for (let candidate = 0; at >= 0 && candidate < MAX_CANDIDATES; candidate++) {
@@ -125,20 +125,27 @@ export function usageOfEvent({ usage, response, message }: Record<string, unknow
   return isObject(message) ? toTokenUsage(message.usage) : null
 }
 
+/** Usage of the text of a usage object. */
+export function usageOfJson(text: string): TokenUsage | null {
+  return toTokenUsage(parse(text))
+}
+
 /**
  * Adds up the counts of `meta_info` of SGLang's `/generate`, one per answer.
  *
- * @param bytes a whole body, or one event
+ * @param bytes of a body, or one event
+ * @param until members that begin at this offset or later are not counted; default: all are
  */
-export function usageOfMetaInfo(bytes: Buffer): TokenUsage | null {
-  const input = sumOf(bytes, PROMPT)
-  const output = sumOf(bytes, COMPLETION)
-  return input === 0 && output === 0 ? null : { input, output, cached: sumOf(bytes, CACHED), reasoning: 0 }
+export function usageOfMetaInfo(bytes: Buffer, until = bytes.length): TokenUsage | null {
+  const input = sumOf(bytes, PROMPT, until)
+  const output = sumOf(bytes, COMPLETION, until)
+  const cached = sumOf(bytes, CACHED, until)
+  return input === 0 && output === 0 && cached === 0 ? null : { input, output, cached, reasoning: 0 }
 }
 
-function sumOf(bytes: Buffer, name: Buffer): number {
+function sumOf(bytes: Buffer, name: Buffer, until: number): number {
   let sum = 0
-  for (let at = bytes.indexOf(name); at >= 0; at = bytes.indexOf(name, at + name.length))
+  for (let at = bytes.indexOf(name); at >= 0 && at < until; at = bytes.indexOf(name, at + name.length))
     sum += readInteger(bytes, valueAt(bytes, at + name.length))
   return sum
 }

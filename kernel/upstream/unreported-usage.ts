@@ -1,6 +1,7 @@
-/** Usage of a stream that ended before the worker reported it: cancelled, broken off, or of a worker without counts. */
+/** Usage that the worker has not reported: of streams that were cancelled or broke off, and of workers without counts. */
 import type { OpenCall } from '../contracts/call.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
+import type { UsageReport } from '../contracts/relay-options.ts'
 import type { TokenUsage } from '../contracts/request.ts'
 import type { StreamCount, UsageEstimator } from '../contracts/upstream.ts'
 import type { StreamUsage } from './stream-usage.ts'
@@ -23,15 +24,15 @@ export function keepsBody(ctx: RelayContext, stream: StreamUsage | null): boolea
 /** Counts what the worker has reported of a stream that has ended, and estimates what it has not. */
 export function countStreamUsage(call: OpenCall, ctx: RelayContext, stream: StreamUsage): void {
   const reported = stream.usage()
-  const { outputEvents, estimator, text } = stream
-  if (stream.isReported || outputEvents === 0) {
+  const { outputEvents, unreadBytes, estimator, text } = stream
+  if (unreadBytes === 0 && (stream.isReported || outputEvents === 0)) {
     if (reported !== null) call.used(reported)
     return
   }
   const estimate: TokenUsage = {
     // Messages streams report the input at their beginning.
     input: reported?.input || Math.ceil(stream.bodyBytes / BYTES_PER_TOKEN),
-    output: Math.max(outputEvents, reported?.output ?? 0),
+    output: Math.max(outputEvents + Math.ceil(unreadBytes / BYTES_PER_TOKEN), reported?.output ?? 0),
     cached: reported?.cached ?? 0,
     reasoning: 0,
     isEstimated: true,
@@ -44,6 +45,17 @@ export function countStreamUsage(call: OpenCall, ctx: RelayContext, stream: Stre
   }
   const count = (text: string) => estimator?.count({ ...unreported, text }) ?? Promise.resolve(null)
   addEstimate(call, estimate, { text, count, input: reported?.input ?? 0 })
+}
+
+/** Estimates the usage of a body without counts, so that no served request counts nothing. @param bodyBytes of the response so far */
+export function estimatedUsage(report: UsageReport, requestBytes: number, bodyBytes: number): TokenUsage {
+  return {
+    input: Math.ceil(requestBytes / BYTES_PER_TOKEN),
+    output: report === 'prompt' ? 0 : Math.ceil(bodyBytes / BYTES_PER_TOKEN),
+    cached: 0,
+    reasoning: 0,
+    isEstimated: true,
+  }
 }
 
 /** What an estimate is replaced by. */

@@ -7,6 +7,7 @@ import { messageOf } from '../../kernel/errors/message-of.ts'
 import { TlsFileError } from '../../kernel/http/tls-files.ts'
 import { PluginMistakes } from '../../kernel/plugin/declarations.ts'
 import { tryPort } from '../../kernel/threads/ports.ts'
+import type { UsageConfig } from '../access/usage/config.ts'
 import { loadFromOptions } from './config-options.ts'
 import type { Finding } from './configuration/check-section.ts'
 import { ConfigError, type ConfigProblem, describeProblem } from './configuration/config-error.ts'
@@ -33,7 +34,11 @@ export async function checkFile(command: Command, file: string): Promise<void> {
     where: locate(place) ?? file,
   })
   const problems: ConfigProblem[] = []
-  const warnings = [...(await busyPorts(config)), ...(await unusableStores(config))]
+  const warnings = [
+    ...(await busyPorts(config)),
+    ...(await unusableStores(config)),
+    ...unpricedModels(config),
+  ]
   for (const { isFatal, ...found } of await findUnreadable(config)) {
     if (isFatal) problems.push(describe(found))
     else warnings.push(found)
@@ -93,6 +98,16 @@ function explainPort(code: string | undefined, host: string, port: number): stri
   if (code === 'EADDRINUSE')
     return `is in use on this machine, got ${port}: by the running gateway, or by a program that would keep it from starting`
   return `cannot be used on this machine, got ${host}:${port} (${code})`
+}
+
+/** Models without a price use nothing of a cost budget. */
+function unpricedModels({ plugins }: LoadedConfig): Found[] {
+  const usage = plugins.usage as UsageConfig | undefined
+  if (usage === undefined || usage.budgets.every(({ cost }) => cost === null)) return []
+  if (usage.prices.some(({ model }) => model === '*')) return []
+  const text =
+    "has no price for '*': requests to models without a price of their own use nothing of the cost budgets"
+  return [{ path: ['plugins', 'usage', 'prices'], text }]
 }
 
 async function unusableStores(config: LoadedConfig): Promise<Found[]> {

@@ -16,14 +16,19 @@ let worker: ScriptedWorker
 let gateway: TestGateway
 /** Usage of each finished request. */
 const seen: (TokenUsage | null)[] = []
+const models: (string | null)[] = []
 
 const observer = definePlugin({
   manifest: { name: 'usage-observer', version: '0.1.0', description: 'Test.', config: Type.Object({}) },
   register(host) {
-    host.hook('onDone', (ctx) => void seen.push(ctx.usage), {
-      scope: 'all',
-      routes: ({ access }) => access === 'api',
-    })
+    host.hook(
+      'onDone',
+      (ctx) => {
+        seen.push(ctx.usage)
+        models.push(ctx.model)
+      },
+      { scope: 'all', routes: ({ access }) => access === 'api' },
+    )
   },
 })
 
@@ -117,16 +122,25 @@ test('a stream whose client asked passes unchanged', async () => {
   expect(worker.requestsTo('POST /v1/chat/completions')[0].body.toString()).toBe(JSON.stringify(sent))
 })
 
-test('a worker that reports no usage: none of a whole response, an estimate of a stream', async () => {
+test('a worker that reports no usage: an estimate', async () => {
   worker.script('POST /v1/chat/completions', jsonAnswer({ choices: [] }))
   await (await post('/v1/chat/completions', { model: 'm', messages: [] })).text()
-  expect(await counted()).toBeNull()
+  expect(await counted()).toEqual({ input: 7, output: 4, cached: 0, reasoning: 0, isEstimated: true })
   seen.splice(0)
   worker.script('POST /v1/chat/completions', sseAnswer([piece('a'), piece('b'), DONE]))
   const body = { model: 'm', stream: true, messages: [] }
   await (await post('/v1/chat/completions', body)).text()
   const input = Math.ceil(JSON.stringify(body).length / 4)
   expect(await counted()).toEqual({ input, output: 2, cached: 0, reasoning: 0, isEstimated: true })
+})
+
+test('a stream with an event that is too long to be read: an estimate', async () => {
+  worker.script('POST /v1/chat/completions', sseAnswer([piece('x'.repeat(1_200_000)), piece('b'), DONE]))
+  const body = { model: 'm', stream: true, messages: [] }
+  await (await post('/v1/chat/completions', body)).text()
+  const usage = await counted()
+  expect(usage?.isEstimated).toBe(true)
+  expect(usage?.output).toBeGreaterThan(300_000)
 })
 
 test('a cancelled stream counts what the worker has reported so far', async () => {
@@ -173,6 +187,30 @@ test('a body of unknown length', async () => {
   expect(await (await post('/v1/chat/completions', { model: 'm', messages: [] })).text()).toBe(body)
   expect(await counted()).toEqual(USED)
 })
+
+test('a body of unknown length with its usage far before the end, and one without usage', async () => {
+  const headers = { 'content-type': 'application/json' }
+  const ids = Array.from({ length: 6_000 }, (_, id) => id)
+  const body = JSON.stringify({ choices: [], usage: OPENAI, token_ids: ids })
+  worker.script('POST /v1/chat/completions', streamAnswer([body], { headers }))
+  await (await post('/v1/chat/completions', { model: 'm', messages: [] })).text()
+  expect(await counted()).toEqual(USED)
+  seen.splice(0)
+  worker.script('POST /v1/chat/completions', streamAnswer(['{"choices":[]}'], { headers }))
+  await (await post('/v1/chat/completions', { model: 'm', messages: [] })).text()
+  expect(await counted()).toEqual({ input: 7, output: 4, cached: 0, reasoning: 0, isEstimated: true })
+})
+
+test.each([{ text: 'x' }, { model: 'unknown', text: 'x' }])(
+  '%j counts for the model of the worker',
+  async (body) => {
+    const info = { prompt_tokens: 4, completion_tokens: 6 }
+    worker.script('POST /generate', jsonAnswer({ text: 'x', meta_info: info }))
+    await (await post('/generate', body)).text()
+    await counted()
+    expect(models.at(-1)).toBe('m')
+  },
+)
 
 const MESSAGES_USAGE = { input_tokens: 3, cache_read_input_tokens: 8, output_tokens: 5 }
 

@@ -105,3 +105,19 @@ test.each([
   expect(problems[1]).toContain(text)
   expect(problems).toHaveLength(3)
 })
+
+test('models without a price are a warning while cost budgets exist', async () => {
+  const config = (prices: string) => `plugins:
+  auth: {}
+  usage:
+    budgets: [{ tenant: "*", cost: 5 }]
+    prices: [${prices}]
+`
+  const some = '{ model: m, input: 1, output: 2 }'
+  expect((await check(config(some))).problems).toContainEqual(
+    expect.stringMatching(/^weir: warning: 5:5: plugins\.usage\.prices has no price for '\*'/),
+  )
+  const all = await check(config(`${some}, { model: "*", input: 1, output: 2 }`))
+  expect(all.code).toBe(0)
+  expect(all.problems.join('\n')).not.toContain('warning')
+})
