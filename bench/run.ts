@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { SCENARIOS } from './scenarios/catalog.ts'
+import { COMPARABLE, SCENARIOS } from './scenarios/catalog.ts'
 import { chooseScenarios } from './support/choose-scenarios.ts'
-import { type RunOptions, verdict } from './support/figure.ts'
+import { type Figure, progressOf, type Scenario, verdict } from './support/figure.ts'
 import { renderTable, type ScenarioResult, toJson } from './support/report.ts'
 
 const USAGE = `Usage: npm run bench -- [name …] [--rounds 5] [--seconds 4] [--json out.json]
@@ -15,7 +15,7 @@ ${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(23)} ${question}`).join
 A name selects that scenario, or else all scenarios that start with it ("wasm" runs wasm-*); the default is all.
 --policy (repeatable) applies to policy-sim and fleet-2000.
 --shared (share of prompts with a common system prompt, 0 to 1) applies to policy-sim.
---against is the root of another built checkout whose gateway relay scenarios measure in the same rounds.
+--against is the root of another built checkout: scenarios with such a form compare its gateway with this one, by turns.
 Load clients, workers, nginx and gateway run on this machine, so compare only figures of the same run.
 The exit code is 1 if a target is missed.`
 
@@ -40,20 +40,25 @@ async function main(): Promise<void> {
   })
   if (values.help === true) return console.log(USAGE)
   if (process.platform !== 'linux') throw new Error('benchmarks read /proc and run on Linux only')
-  const options: Omit<RunOptions, 'progress'> = {
+  const options = {
     rounds: Math.round(numberOf('rounds', values.rounds, 1, 100)),
     seconds: numberOf('seconds', values.seconds, 1, 3_600),
     policies: values.policy,
     shared: numberOf('shared', values.shared, 0, 1),
-    against: values.against === undefined ? null : resolve(values.against),
   }
   const results: ScenarioResult[] = []
-  for (const scenario of chooseScenarios(SCENARIOS, positionals)) {
-    const progress = (text: string) => process.stderr.write(`${scenario.name}: ${text}\n`)
-    const figures = await scenario.run({ ...options, progress })
-    const result = { scenario: scenario.name, question: scenario.question, figures }
+  const report = async ({ name, question }: Scenario, measured: Promise<Figure[]>) => {
+    const result = { scenario: name, question, figures: await measured }
     results.push(result)
     console.log(`\n${renderTable(result)}\n`)
+  }
+  if (values.against === undefined) {
+    for (const scenario of chooseScenarios(SCENARIOS, positionals))
+      await report(scenario, scenario.run({ ...options, progress: progressOf(scenario) }))
+  } else {
+    const against = resolve(values.against)
+    for (const scenario of chooseScenarios(COMPARABLE, positionals))
+      await report(scenario, scenario.compare({ ...options, against, progress: progressOf(scenario) }))
   }
   if (values.json !== undefined) writeFileSync(values.json, toJson(results, options.rounds, options.seconds))
   if (results.some((result) => result.figures.some((figure) => verdict(figure) === 'missed')))

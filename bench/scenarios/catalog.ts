@@ -1,5 +1,5 @@
 /** All scenarios in the order they run. */
-import type { Scenario } from '../support/figure.ts'
+import type { ComparableScenario, Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { faultyWorkers } from './faulty-workers.ts'
 import { fleet2000 } from './fleet-2000.ts'
@@ -60,3 +60,8 @@ export const SCENARIOS: readonly Scenario[] = [
   wasmText,
   wasmLoop,
 ]
+
+/** Those that compare two checkouts. */
+export const COMPARABLE: readonly ComparableScenario[] = SCENARIOS.filter(
+  (scenario): scenario is ComparableScenario => scenario.compare !== undefined,
+)

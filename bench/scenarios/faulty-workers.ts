@@ -1,9 +1,7 @@
 /** Policies compared on a fleet of four workers of which three fail: a wrong key, an HTML page, and no tokens. */
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { discoveryResponses } from '../support/discovery-responses.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
@@ -111,17 +109,9 @@ async function load(port: number): Promise<Outcome[]> {
   return Promise.all(running)
 }
 
-/** Older builds have one limit for both kinds of responses. */
-function hasFirstTokenMs(root: string | null): boolean {
-  return root === null || existsSync(join(root, 'dist/kernel/upstream/worker-limits.js'))
-}
-
-async function runOnce(policy: string, against: string | null): Promise<Outcome[]> {
+async function runOnce(policy: string): Promise<Outcome[]> {
   const workers = await Promise.all(ANSWERS.map(startWorker))
   const ports = workers.map((worker) => (worker.address() as AddressInfo).port)
-  const upstream = hasFirstTokenMs(against)
-    ? { headMs: LIMIT_MS, firstTokenMs: LIMIT_MS }
-    : { firstByteMs: LIMIT_MS }
   const specs = ports.map((port) => ({
     url: `http://127.0.0.1:${port}`,
     api_key: 'key',
@@ -129,9 +119,8 @@ async function runOnce(policy: string, against: string | null): Promise<Outcome[
   }))
   const gateway = await startGateway({
     workerPorts: ports,
-    kernel: { policy, upstream },
+    kernel: { policy, upstream: { headMs: LIMIT_MS, firstTokenMs: LIMIT_MS } },
     plugins: { workers: { workers: specs } },
-    against,
   })
   try {
     return await load(gateway.port)
@@ -167,12 +156,7 @@ async function run(options: RunOptions): Promise<Figure[]> {
   const all: Figure[] = []
   for (const policy of policies) {
     options.progress(policy)
-    const [now, before] = await Promise.all([
-      runOnce(policy, null),
-      options.against === null ? null : runOnce(policy, options.against),
-    ])
-    all.push(...figures(policy, now, 2))
-    if (before !== null) all.push(...figures(`${policy}, before`, before))
+    all.push(...figures(policy, await runOnce(policy), 2))
   }
   return all
 }

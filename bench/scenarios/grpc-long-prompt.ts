@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs'
 import type { Agent } from 'node:http'
 import { join } from 'node:path'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { callGateway, type GatewaySubject, grpcWorkerAt, startGateway, tokenize } from '../support/gateway.ts'
+import { callGateway, type GatewaySubject, startGateway, tokenize } from '../support/gateway.ts'
+import { configurations } from '../support/gateway-config.ts'
 import { answerText } from '../support/grpc-workload.ts'
 import { oneConnection, percentile, startProbe, timeGet } from '../support/latency-probe.ts'
 import { runLoad } from '../support/load.ts'
@@ -83,7 +84,7 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
     const subject = await startGateway({
       workerPorts: [],
       kernel: { threads: THREADS },
-      plugins: grpcWorkerAt(port),
+      ...configurations.grpcWorkerAt(Number(port)),
     })
     try {
       writeFileSync(file, JSON.stringify(await tokenize(subject.port, answerText('plain'))))

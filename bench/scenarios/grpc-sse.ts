@@ -1,8 +1,9 @@
 /** Tokens of a gRPC engine that are decoded, parsed and encoded as chat chunks. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { compareCheckouts } from '../support/compare-checkouts.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { callGateway, grpcWorkerAt, startGateway, tokenize } from '../support/gateway.ts'
+import { callGateway, configurationsOf, startGateway, tokenize } from '../support/gateway.ts'
 import { ANSWER_KINDS, type AnswerKind, answerText, TOOLS } from '../support/grpc-workload.ts'
 import { type LoadResult, measureRounds, runLoad } from '../support/load.ts'
 import { type Child, startScript, temporaryDirectory } from '../support/process.ts'
@@ -16,7 +17,6 @@ const TARGETS = { plain: 15, long: 15, parsed: 25 }
 const NAMES = { plain: 'text alone', long: 'long text', parsed: 'reasoning and tool calls' }
 
 interface Variant {
-  /** Ends with `, before` for the gateway of the other checkout. */
   readonly name: string
   readonly kind: AnswerKind
   readonly subject: Subject
@@ -26,17 +26,16 @@ interface Variant {
   readonly target?: number
 }
 
-async function start(kind: AnswerKind, folder: string, against?: string): Promise<Variant> {
+async function start(kind: AnswerKind, folder: string, root: string | null = null): Promise<Variant> {
   const file = join(folder, `${kind}.json`)
   const source = startScript('grpc-engine.ts', { ids: file })
   const { port } = await source.report()
   const labels = kind === 'parsed' ? { tool_call_parser: 'qwen', reasoning_parser: 'qwen3' } : {}
-  const subject = await startGateway({ workerPorts: [], against, plugins: grpcWorkerAt(port, labels) })
+  const features = (await configurationsOf(root)).grpcWorkerAt(Number(port), labels)
+  const subject = await startGateway({ root, workerPorts: [], ...features })
   const ids = await tokenize(subject.port, answerText(kind))
   writeFileSync(file, JSON.stringify(ids))
-  const name = against === undefined ? NAMES[kind] : `${NAMES[kind]}, before`
-  const target = against === undefined ? TARGETS[kind] : undefined
-  return { name, kind, subject, source, tokens: ids.length, target }
+  return { name: NAMES[kind], kind, subject, source, tokens: ids.length, target: TARGETS[kind] }
 }
 
 /** The same bytes at the same rate without a gateway: the cost of the writes to the sockets. */
@@ -72,7 +71,6 @@ async function run(options: RunOptions): Promise<Figure[]> {
       const variant = await start(kind, folder)
       variants.push(variant)
       variants.push(await startBare(variant, folder))
-      if (options.against !== null) variants.push(await start(kind, folder, options.against))
     }
     for (const variant of variants) await measure(variant, WARM_UP_SECONDS)
     const results = await measureRounds(variants, options, (variant) => measure(variant, options.seconds))
@@ -118,4 +116,16 @@ export const grpcSse: Scenario = {
   name: 'grpc-sse',
   question: 'what does a token of a gRPC engine cost as a chunk of a chat?',
   run,
+  compare: (options) =>
+    compareCheckouts(
+      {
+        async start(root) {
+          const { subject, source } = await start('plain', temporaryDirectory(), root)
+          return { ...subject, stop: async () => void (await Promise.all([subject.stop(), source.stop()])) }
+        },
+        client: 'sse-load.ts',
+        load: { streams: STREAMS, exact: 0, engine: ANSWER_KINDS.indexOf('plain') + 1 },
+      },
+      options,
+    ),
 }

@@ -1,6 +1,7 @@
 /** Latency that the gateway adds to each delta of a thousand message streams at the rate of a model. */
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { startGateway, vendorAt } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { configurations } from '../support/gateway-config.ts'
 import { addedMs, clientBottleneck, measureRounds, type RoundResults, runLoad } from '../support/load.ts'
 import { DELTAS, PACE_MS } from '../support/stamped-deltas.ts'
 import { directSubject, type Subject, startWorker } from '../support/subject.ts'
@@ -23,12 +24,9 @@ async function run(options: RunOptions): Promise<Figure[]> {
     const direct = directSubject(worker)
     variants.push({ name: 'chat, direct', subject: direct, messages: 0, against: null })
     variants.push({ name: 'messages, direct', subject: direct, messages: 1, against: null })
-    const relaying = await startGateway({ workerPorts: [], plugins: vendorAt(worker.port) })
+    const relaying = await startGateway({ workerPorts: [], ...configurations.vendorAt(worker.port) })
     variants.push({ name: 'relayed', subject: relaying, messages: 1, against: 'messages, direct' })
-    const translating = await startGateway({
-      workerPorts: worker.ports,
-      plugins: { messages: {} },
-    })
+    const translating = await startGateway({ workerPorts: worker.ports, ...configurations.messages() })
     variants.push({ name: 'translated', subject: translating, messages: 1, against: 'chat, direct' })
     const load = ({ subject, messages }: Variant, streams: number) =>
       runLoad('stamped-load.ts', subject, { streams, messages })

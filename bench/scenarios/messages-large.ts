@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import { bulkSha256 } from '../support/bulk-stream.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { startGateway, vendorAt } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
+import { configurations } from '../support/gateway-config.ts'
 import { runLoad } from '../support/load.ts'
 import { wait } from '../support/process.ts'
 import { BYTES_PER_MS, readSlowly, sampleGrowth } from '../support/slow-read.ts'
@@ -58,7 +59,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   try {
     for (let round = 0; round < rounds; round++) {
       progress(`round ${round + 1}/${rounds}`)
-      const gateway = await startGateway({ workerPorts: [], plugins: vendorAt(worker.port) })
+      const gateway = await startGateway({ workerPorts: [], ...configurations.vendorAt(worker.port) })
       try {
         await wait(1_000)
         await runLoad('sse-load.ts', gateway, { streams: 8, seconds: 1, exact: 1, messages: 1 })

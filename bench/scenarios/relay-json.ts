@@ -1,14 +1,8 @@
 /** Non-streamed chats: CPU time at saturation, latency at half of that rate. */
-import {
-  againstFigures,
-  type Figure,
-  median,
-  type RunOptions,
-  ratios,
-  type Scenario,
-  withheldFigure,
-} from '../support/figure.ts'
-import { type GatewayFeatures, isUnavailable } from '../support/gateway.ts'
+import { compareCheckouts } from '../support/compare-checkouts.ts'
+import { type Figure, median, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
+import { configurationsOf, startGateway } from '../support/gateway.ts'
+import { configurations, type GatewayFeatures } from '../support/gateway-config.ts'
 import {
   addedMs,
   clientBottleneck,
@@ -29,7 +23,7 @@ interface JsonRelay {
   readonly bodyBytes: number
   /** Highest accepted CPU time per request, as a multiple of nginx's. */
   readonly cpuTarget: number
-  readonly features?: GatewayFeatures
+  features?(checkout: typeof configurations): GatewayFeatures
   /** Number of workers. Default 1. */
   readonly workers?: number
 }
@@ -64,7 +58,7 @@ function measureJsonRelay(relay: JsonRelay, options: RunOptions): Promise<Figure
         ...latencyFigures(withheld === undefined ? paced : null, rate, withheld),
       ]
     },
-    { ...relay, against: options.against },
+    { features: relay.features?.(configurations), workers: relay.workers },
   )
 }
 
@@ -75,7 +69,6 @@ function cpuFigures(results: RoundResults, target: number): Figure[] {
     { name: 'CPU per request, nginx', unit: 'µs', values: nginx },
     { name: 'CPU per request, gateway', unit: 'µs', values: gateway },
     { name: 'CPU per request, gateway / nginx', unit: '×', values: ratios(gateway, nginx), target },
-    ...againstFigures('CPU per request', gateway, cpuPerRequest(results('before'))),
   ]
 }
 
@@ -113,46 +106,40 @@ function perSecond(results: readonly LoadResult[]): number[] {
   return results.map(({ report }) => report.perSecond)
 }
 
-export const relayJson: Scenario = {
-  name: 'relay-json',
-  question: 'what does a 250-byte chat on 32 connections cost?',
-  run: (options) => measureJsonRelay({ bodyBytes: 250, cpuTarget: 2 }, options),
+/** @param question which the figures answer */
+function jsonRelay(name: string, question: string, relay: JsonRelay): Scenario {
+  return {
+    name,
+    question,
+    run: (options) => measureJsonRelay(relay, options),
+    compare: (options) =>
+      compareCheckouts(
+        {
+          start: async (root, { ports }) =>
+            startGateway({ root, workerPorts: ports, ...relay.features?.(await configurationsOf(root)) }),
+          client: 'json-load.ts',
+          load: { connections: CONNECTIONS, bytes: relay.bodyBytes },
+          workers: relay.workers,
+        },
+        options,
+      ),
+  }
 }
 
-export const relayJson100k: Scenario = {
-  name: 'relay-json-100k',
-  question: 'what does a chat with a 100 KB prompt on 32 connections cost?',
-  run: (options) => measureJsonRelay({ bodyBytes: 100_000, cpuTarget: 2.5 }, options),
-}
-
-const PRODUCTION: JsonRelay = {
+export const relayJson = jsonRelay('relay-json', 'what does a 250-byte chat on 32 connections cost?', {
   bodyBytes: 250,
-  cpuTarget: 2.3,
-  // With one worker the policy has no choice.
-  workers: 4,
-  features: {
-    kernel: { policy: 'cache_aware', retry: { maxAttempts: 5 }, breaker: { enabled: true } },
-    plugins: {
-      // Limits that reject nothing: only the accounting is measured.
-      limits: {
-        maxConcurrentRequests: 10_000,
-        queueSize: 1_000,
-        tenants: { default: { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000 } },
-      },
-    },
-  },
-}
+  cpuTarget: 2,
+})
 
-export const relayJsonFull: Scenario = {
-  name: 'relay-json-full',
-  question: 'what does a 250-byte chat cost with cache_aware, retries, breakers, limits and metrics?',
-  async run(options) {
-    try {
-      return await measureJsonRelay(PRODUCTION, options)
-    } catch (error) {
-      if (!isUnavailable(error)) throw error
-      const reason = 'this build lacks cache_aware or the limits plugin'
-      return [withheldFigure('CPU per request, gateway / nginx', reason)]
-    }
-  },
-}
+export const relayJson100k = jsonRelay(
+  'relay-json-100k',
+  'what does a chat with a 100 KB prompt on 32 connections cost?',
+  { bodyBytes: 100_000, cpuTarget: 2.5 },
+)
+
+export const relayJsonFull = jsonRelay(
+  'relay-json-full',
+  'what does a 250-byte chat cost with cache_aware, retries, breakers, limits and metrics?',
+  // With one worker the policy has no choice.
+  { bodyBytes: 250, cpuTarget: 2.3, workers: 4, features: ({ production }) => production() },
+)

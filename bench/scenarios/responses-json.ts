@@ -3,6 +3,7 @@ import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Figure, median, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
+import { configurations } from '../support/gateway-config.ts'
 import { clientBottleneck, cpuPerRequest, measureRounds, runLoad, warmUp } from '../support/load.ts'
 import { startScript, temporaryDirectory } from '../support/process.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
@@ -51,8 +52,7 @@ async function run(options: RunOptions): Promise<Figure[]> {
   const dir = temporaryDirectory()
   const subjects: Subject[] = []
   try {
-    const plugins = { storage: { dir }, history: {}, responses: {} }
-    const subject = await startGateway({ workerPorts: worker.ports, plugins })
+    const subject = await startGateway({ workerPorts: worker.ports, ...configurations.storedResponses(dir) })
     subjects.push(subject)
     const load = (responses: number, seconds: number) =>
       runLoad('json-load.ts', subject, { connections: CONNECTIONS, bytes: 250, responses, seconds })

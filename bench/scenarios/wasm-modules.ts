@@ -1,6 +1,9 @@
 /** Gateways with different modules, compared with one without. */
+import { compareCheckouts } from '../support/compare-checkouts.ts'
 import { type Figure, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
-import { ALONE_RATE, commonFigures, measureModules } from '../support/wasm-relay.ts'
+import { compileGuests } from '../support/guests.ts'
+import { startWasmGateway } from '../support/wasm-gateway.ts'
+import { ALONE_RATE, CONNECTIONS, commonFigures, measureModules } from '../support/wasm-relay.ts'
 
 const header = { guest: 'header', point: 'OnRequest' } as const
 const NO_MODULES = 'no modules'
@@ -73,6 +76,19 @@ export const wasmHeaders: Scenario = {
   name: 'wasm-headers',
   question: 'what does one module that adds a header cost?',
   run: runHeaders,
+  compare: (options) =>
+    compareCheckouts(
+      {
+        start: (root, { port: workerPort }) => {
+          const modules = [{ ...header, instance: 'reuse' }] as const
+          return startWasmGateway({ root, workerPort, guests: compileGuests(['header']), modules })
+        },
+        client: 'paced-load.ts',
+        // Rate 0 keeps every connection busy.
+        load: { connections: CONNECTIONS, bytes: 250, rate: 0 },
+      },
+      options,
+    ),
 }
 
 async function runChain(options: RunOptions): Promise<Figure[]> {

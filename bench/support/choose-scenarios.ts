@@ -6,13 +6,13 @@ import type { Scenario } from './figure.ts'
  *
  * @throws if a name matches no scenario
  */
-export function chooseScenarios(all: readonly Scenario[], names: readonly string[]): Scenario[] {
+export function chooseScenarios<S extends Scenario>(all: readonly S[], names: readonly string[]): S[] {
   if (names.length === 0) return [...all]
   const found = new Set(names.flatMap((name) => matching(all, name)))
   return all.filter((scenario) => found.has(scenario))
 }
 
-function matching(all: readonly Scenario[], name: string): Scenario[] {
+function matching<S extends Scenario>(all: readonly S[], name: string): S[] {
   const whole = all.filter((scenario) => scenario.name === name)
   const found = whole.length > 0 ? whole : all.filter((scenario) => scenario.name.startsWith(name))
   if (found.length > 0) return found

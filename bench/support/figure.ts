@@ -1,7 +1,5 @@
 /** Figures that a scenario reports: one value per round, a target and the verdict. */
-
-/** Largest accepted ratio to the other checkout, for changes that should cost nothing. */
-const MAX_RATIO_TO_BEFORE = 1.03
+import type { CompareOptions } from './compare-checkouts.ts'
 
 export interface Figure {
   /** Measured quantity and subject. */
@@ -27,7 +25,11 @@ export interface Scenario {
   /** The question that the figures answer. */
   readonly question: string
   run(options: RunOptions): Promise<Figure[]>
+  /** Compares the gateways of two checkouts; the last figure is the ratio. Absent if the scenario has no such form. */
+  compare?(options: CompareOptions): Promise<Figure[]>
 }
+
+export type ComparableScenario = Scenario & Required<Pick<Scenario, 'compare'>>
 
 export interface RunOptions {
   readonly rounds: number
@@ -37,10 +39,13 @@ export interface RunOptions {
   readonly policies: readonly string[]
   /** policy-sim: share of prompts that begin with a common system prompt, 0 to 1. */
   readonly shared: number
-  /** Root of another built checkout that relay scenarios compare with; null for none. */
-  readonly against: string | null
   /** Prints the current step. */
   progress(text: string): void
+}
+
+/** Prints the current step of a scenario. */
+export function progressOf({ name }: Pick<Scenario, 'name'>): (text: string) => void {
+  return (text) => process.stderr.write(`${name}: ${text}\n`)
 }
 
 export function median(values: readonly number[]): number {
@@ -68,19 +73,4 @@ export function withheldFigure(name: string, reason: string): Figure {
 /** Divides round by round. */
 export function ratios(values: readonly number[], base: readonly number[]): number[] {
   return values.map((value, round) => value / base[round])
-}
-
-/** @param before values of the other checkout; empty if there is none */
-export function againstFigures(
-  what: string,
-  now: readonly number[],
-  before: readonly number[],
-  unit = 'µs',
-): Figure[] {
-  if (before.length === 0) return []
-  const name = `${what}, gateway / before`
-  return [
-    { name: `${what}, before`, unit, values: before },
-    { name, unit: '×', values: ratios(now, before), target: MAX_RATIO_TO_BEFORE },
-  ]
 }

@@ -1,11 +1,6 @@
 /** Starts a gateway and registers many workers through its API. */
-import {
-  callGateway,
-  type GatewayFeatures,
-  type GatewaySubject,
-  readyWorkers,
-  startGateway,
-} from './gateway.ts'
+import { callGateway, type GatewaySubject, readyWorkers, startGateway } from './gateway.ts'
+import type { GatewayFeatures } from './gateway-config.ts'
 import { waitUntil } from './process.ts'
 
 /** Concurrent registrations. */

@@ -1,7 +1,8 @@
-/** The gateway under test: the built command with a generated configuration, one data thread, API key and metrics. */
+/** The gateway under test: the built command with a generated configuration. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { configurations, type GatewayFeatures } from './gateway-config.ts'
 import { type Child, freePort, StopWaiting, startChild, temporaryDirectory, waitUntil } from './process.ts'
 import { BENCH_KEY, type Subject } from './subject.ts'
 
@@ -13,44 +14,17 @@ export interface GatewaySubject extends Subject {
   readonly bootMs: number
 }
 
-/** Additions to the base configuration. */
-export interface GatewayFeatures {
-  /** Members of the `kernel` section. */
-  readonly kernel?: Readonly<Record<string, unknown>>
-  /** Sections of plugins; a section enables its plugin. */
-  readonly plugins?: Readonly<Record<string, unknown>>
-}
-
 export interface GatewayOptions extends GatewayFeatures {
   /** Workers of the configuration. */
   readonly workerPorts: readonly number[]
   /** Root of another checkout whose build is started instead; null for this one. */
-  readonly against?: string | null
+  readonly root?: string | null
 }
 
-function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions): object {
-  return {
-    kernel: {
-      host: '127.0.0.1',
-      port,
-      threads: 1,
-      log: { level: 'warn', access: false },
-      shutdown: { graceMs: 0, settleMs: 0 },
-      ...kernel,
-    },
-    plugins: {
-      auth: { apiKey: BENCH_KEY },
-      health: {},
-      metrics: { port: 0 },
-      generations: {},
-      'http-workers': {},
-      openapi: {},
-      policies: {},
-      chat: {},
-      workers: { urls: workerPorts.map((workerPort) => `http://127.0.0.1:${workerPort}`) },
-      ...plugins,
-    },
-  }
+/** Configurations of a checkout; those of this one if it is older than that file. */
+export async function configurationsOf(root: string | null): Promise<typeof configurations> {
+  const file = join(root ?? ROOT, 'bench/support/gateway-config.ts')
+  return existsSync(file) ? (await import(file)).configurations : configurations
 }
 
 /** Starts the built `weir` command. @throws if it is not built */
@@ -62,24 +36,25 @@ export function startWeir(args: readonly string[], root: string | null = null): 
 
 /** Resolves when every worker of the configuration is ready. @throws after 60 s, with the gateway's error output */
 export async function startGateway(options: GatewayOptions): Promise<GatewaySubject> {
+  const { workerPorts, root = null } = options
   const port = await freePort()
+  const { gatewayConfig } = await configurationsOf(root)
   const file = join(temporaryDirectory(), 'weir.json')
-  writeFileSync(file, JSON.stringify(configOf(port, options)))
+  writeFileSync(file, JSON.stringify(gatewayConfig({ port, apiKey: BENCH_KEY, workerPorts }, options)))
   const startedAtMs = performance.now()
-  const child = startWeir(['serve', '--config', file], options.against)
+  const child = startWeir(['serve', '--config', file], root)
   try {
     // A gateway without workers never becomes ready.
-    const path = options.workerPorts.length === 0 ? '/liveness' : '/readiness'
+    const path = workerPorts.length === 0 ? '/liveness' : '/readiness'
     await waitUntil('the gateway is ready', START_LIMIT_MS, async () => {
       if (!child.isRunning()) throw new StopWaiting(child.errors())
       return (await fetch(`http://127.0.0.1:${port}${path}`)).ok
     })
     const bootMs = performance.now() - startedAtMs
     await waitUntil('every worker is ready', START_LIMIT_MS, async () => {
-      return (await readyWorkers(port)) >= options.workerPorts.length
+      return (await readyWorkers(port)) >= workerPorts.length
     })
-    const name = options.against == null ? 'gateway' : 'before'
-    return { name, port, pid: child.pid, bootMs, stop: () => child.stop() }
+    return { name: 'gateway', port, pid: child.pid, bootMs, stop: () => child.stop() }
   } catch (error) {
     await child.stop()
     throw new Error(`${(error as Error).message}\n${child.errors()}`)
@@ -112,18 +87,6 @@ export async function readyWorkers(port: number): Promise<number> {
   return workers.filter(({ status }) => status === 'ready').length
 }
 
-/** Plugin sections with one worker: an external vendor that serves the Messages API. */
-export function vendorAt(port: number): Readonly<Record<string, unknown>> {
-  const vendor = {
-    url: `http://127.0.0.1:${port}`,
-    runtime_type: 'external',
-    provider: 'anthropic',
-    api_key: 'bench',
-    models: [{ id: 'bench' }],
-  }
-  return { messages: {}, workers: { workers: [vendor] } }
-}
-
 /** Tokenizes a text through the gateway once its tokenizer is loaded. @returns token ids */
 export async function tokenize(port: number, prompt: string): Promise<readonly number[]> {
   let ids: readonly number[] = []
@@ -134,10 +97,4 @@ export async function tokenize(port: number, prompt: string): Promise<readonly n
     return response.ok
   })
   return ids
-}
-
-/** Plugin sections with one worker that serves gRPC. */
-export function grpcWorkerAt(port: unknown, labels: object = {}): Readonly<Record<string, unknown>> {
-  const workers = [{ url: `grpc://127.0.0.1:${port}`, labels }]
-  return { grpc: {}, parsers: {}, tokenizers: {}, workers: { workers } }
 }

@@ -36,7 +36,7 @@ export async function withGuests<T>(
   }
 }
 
-function compileGuests(names: readonly GuestName[]): Guests {
+export function compileGuests(names: readonly GuestName[]): Guests {
   const directory = temporaryDirectory()
   // Modules import the library from node_modules; here that is this repository.
   mkdirSync(join(directory, 'node_modules'))

@@ -19,14 +19,16 @@ export interface LoadResult {
 /** Results of a variant by its name, one per round; empty for a variant that was not measured. */
 export type RoundResults<T = LoadResult> = (name: string) => readonly T[]
 
-/** @throws if a request failed */
+/** @param onStart gets the id of the load client's process @throws if a request failed */
 export async function runLoad(
   file: string,
   subject: Subject,
   options: Readonly<Record<string, number>>,
+  onStart?: (pid: number) => void,
 ): Promise<LoadResult> {
   const before = cpuMicros(subject.pid)
   const child = startScript(file, { port: subject.port, ...options })
+  onStart?.(child.pid)
   const report = (await child.report()) as Record<string, number>
   const used = cpuMicros(subject.pid) - before
   await child.stop()
@@ -67,9 +69,9 @@ export function clientBottleneck(results: readonly LoadResult[]): string | undef
   return `the load client was the bottleneck (${Math.round(highest * 100)} % of a core), so this would measure the client`
 }
 
-/** Microseconds, a value per round. */
+/** Microseconds per request or stream, a value per round. */
 export function cpuPerRequest(results: readonly LoadResult[]): number[] {
-  return results.map(({ cpuMicros, report }) => cpuMicros / report.requests)
+  return results.map(({ cpuMicros, report }) => cpuMicros / (report.requests ?? report.streams))
 }
 
 /** Microseconds, a value per round. */

@@ -25,7 +25,11 @@ export interface Child {
 const running = new Set<ChildProcess>()
 const directories: string[] = []
 process.on('exit', () => {
-  for (const child of running) child.kill('SIGTERM')
+  for (const child of running) {
+    child.kill('SIGTERM')
+    // A stopped process gets the other signal only when it continues.
+    child.kill('SIGCONT')
+  }
   for (const directory of directories) rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
 })
 

@@ -2,8 +2,7 @@
 import { type Child, startScript } from './process.ts'
 
 export interface Subject {
-  /** `before`: the gateway of another checkout. */
-  readonly name: 'direct' | 'nginx' | 'before' | 'gateway'
+  readonly name: 'direct' | 'nginx' | 'gateway'
   readonly port: number
   /** The process whose CPU time and memory are measured. */
   readonly pid: number

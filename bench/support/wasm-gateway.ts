@@ -1,5 +1,5 @@
 /** Starts a gateway with modules that are registered through its API. */
-import { callGateway, type GatewaySubject, startGateway } from './gateway.ts'
+import { callGateway, configurationsOf, type GatewaySubject, startGateway } from './gateway.ts'
 import type { GuestName, Guests } from './guests.ts'
 
 export interface ModuleUse {
@@ -23,6 +23,8 @@ export interface WasmGatewayOptions {
   readonly poolThreads?: number
   /** Suspension of a module after repeated failures, in milliseconds. */
   readonly coolOffMs?: number
+  /** Root of another checkout; null for this one. */
+  readonly root?: string | null
 }
 
 /** The same gateway without the plugin. */
@@ -32,9 +34,10 @@ export function startBareGateway(workerPort: number): Promise<GatewaySubject> {
 
 /** @throws if a module is rejected */
 export async function startWasmGateway(options: WasmGatewayOptions): Promise<WasmGateway> {
-  const { workerPort, guests, modules, poolThreads = 1, coolOffMs = 30_000 } = options
-  const plugins = { wasm: { roots: [guests.directory], poolThreads, breaker: { coolOffMs } } }
-  const gateway = await startGateway({ workerPorts: [workerPort], plugins })
+  const { workerPort, guests, modules, poolThreads = 1, coolOffMs = 30_000, root = null } = options
+  const { wasmModules } = await configurationsOf(root)
+  const features = wasmModules(guests.directory, poolThreads, coolOffMs)
+  const gateway = await startGateway({ root, workerPorts: [workerPort], ...features })
   try {
     for (const [index, use] of modules.entries()) await register(gateway.port, guests, use, index)
   } catch (error) {

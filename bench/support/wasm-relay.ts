@@ -5,7 +5,7 @@ import { withGuests } from './guests.ts'
 import { addedMs, type LoadResult, measureRounds, type RoundResults, runLoad } from './load.ts'
 import { type ModuleUse, startBareGateway, startWasmGateway, type WasmGateway } from './wasm-gateway.ts'
 
-const CONNECTIONS = 64
+export const CONNECTIONS = 64
 const WARM_UP_SECONDS = 2
 /** Measurements of each gateway at saturation per round; they spread disturbances over all gateways. */
 const TURNS = 3

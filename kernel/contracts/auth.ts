@@ -31,6 +31,8 @@ export interface Credentials {
   readonly authorization: string | undefined
   /** `x-api-key`, on routes that accept it. */
   readonly apiKey: string | undefined
+  /** Set by `check` if it finds a key of the gateway in `authorization`, so that a request hashes its key once. */
+  isGatewayKey?: boolean
 }
 
 /** Checks the access of requests. */

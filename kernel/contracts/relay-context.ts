@@ -1,4 +1,5 @@
 /** The request context as calls to workers see it. Implemented by `http/context.ts`. */
+import type { Credentials } from './auth.ts'
 import type { RouteHooks, WorkerErrorText } from './hook.ts'
 import type { RequestContext, TokenUsage } from './request.ts'
 import type { HeaderList } from './transport.ts'
@@ -16,6 +17,8 @@ export interface RelayContext extends RequestContext {
   /** Request headers of the allow-list, without authorization and x-request-id. */
   readonly forwardedHeaders: HeaderList
   readonly hooks: RouteHooks
+  /** As checked; null for requests whose credentials are not. */
+  readonly credentials: Credentials | null
   /** The body, for sending only: its memory is used again when the request is over. */
   readonly rawBody: Buffer
   /** Releases the body: a long stream need not hold it once the worker responds. Later readers see it empty. */

@@ -36,10 +36,12 @@ export function checkAccess(ctx: HttpContext, res: HttpResponse, isLocal: boolea
 
 function identify(ctx: HttpContext, auth: AuthService): Identity | Promise<Identity> {
   const { access, takesApiKeyHeader } = ctx.route
-  return auth.check(access === 'admin' ? 'admin' : 'api', {
+  ctx.credentials = {
     authorization: ctx.header('authorization'),
     apiKey: takesApiKeyHeader === true ? ctx.header('x-api-key') : undefined,
-  })
+    isGatewayKey: false,
+  }
+  return auth.check(access === 'admin' ? 'admin' : 'api', ctx.credentials)
 }
 
 /** Reads no further bytes of the body until the access check has finished. */

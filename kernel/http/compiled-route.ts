@@ -11,6 +11,8 @@ const DEFAULT_ID_PREFIX = 'req-'
 export interface CompiledRoute {
   readonly definition: RouteDefinition
   readonly paramNames: readonly string[]
+  /** Path of every request that matches the route; null if it has parameters. The library compares byte by byte. */
+  readonly fixedPath: string | null
   readonly readsBody: boolean
   readonly requestIdPrefix: string
   /** Replaced when a hook is switched; running requests keep theirs. */
@@ -44,9 +46,11 @@ export function compileRoute(
   parts: Pick<CompiledRoute, 'hooks' | 'auth' | 'metrics'>,
 ): CompiledRoute {
   const { method, path, access } = definition
+  const paramNames = path.split('/').flatMap((segment) => paramNameOf(segment))
   return {
     definition,
-    paramNames: path.split('/').flatMap((segment) => paramNameOf(segment)),
+    paramNames,
+    fixedPath: paramNames.length === 0 ? path : null,
     readsBody: definition.readsBody ?? (method === 'POST' || method === 'PUT' || method === 'PATCH'),
     requestIdPrefix: definition.requestIdPrefix ?? DEFAULT_ID_PREFIX,
     hooks: parts.hooks,

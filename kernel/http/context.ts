@@ -2,7 +2,7 @@
  * One request from arrival to the end of its response, as handlers and hooks see it. Its response is written to a
  * `ResponseSink`, directly or through the hooks of its route. `fail.ts` renders errors. @hot
  */
-import { ANONYMOUS_TENANT, type Identity, tenantOf } from '../contracts/auth.ts'
+import { ANONYMOUS_TENANT, type Credentials, type Identity, tenantOf } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks, WorkerErrorText } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
@@ -35,6 +35,7 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   readonly requestId: string
   readonly startedAtMs: number
   identity: Identity | null = null
+  credentials: Credentials | null = null
   isModelAllowed = false
   errorCode: string | null = null
   modules: string[] | null = null

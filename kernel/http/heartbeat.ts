@@ -50,7 +50,6 @@ export class Heartbeats {
     if (next !== null) next.heartbeatPrevious = previous
     target.heartbeatNext = null
     target.heartbeatPrevious = null
-    if (this.#first === null) this.close()
   }
 
   close(): void {
@@ -58,11 +57,16 @@ export class Heartbeats {
     this.#timer = null
   }
 
+  /** Streams that come singly share the timer too: it stops at the first tick without any. */
   #tick(): void {
+    if (this.#first === null) {
+      this.close()
+      return
+    }
     this.nowMs = performance.now()
     const due = this.nowMs - this.#silenceMs
     let beats = 0
-    for (let target = this.#first; target !== null && beats < MAX_BEATS_PER_TICK; ) {
+    for (let target: HeartbeatTarget | null = this.#first; target !== null && beats < MAX_BEATS_PER_TICK; ) {
       const next: HeartbeatTarget | null = target.heartbeatNext
       if (target.lastWriteMs <= due) {
         target.beat()

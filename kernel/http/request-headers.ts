@@ -9,10 +9,11 @@ import type { GatewayError } from '../errors/gateway-error.ts'
 import { headerOf, isFieldValue, isToken, removeHeader, toContentLength } from '../wire/headers.ts'
 import { httpErrors } from './http-errors.ts'
 
-/** Actions for a header: keep it for handlers, forward it to the worker, check the framing. */
+/** Actions for a header: keep it for handlers, forward it to the worker, check the framing, use it as request id. */
 const KEEP = 1
 const FORWARD = 2
 const FRAMING = 4
+const REQUEST_ID = 8
 /** Never copied to workers: headers that the relay or transport writes, and connection headers. */
 const WRITTEN_ELSEWHERE = new Set([
   'authorization',
@@ -59,7 +60,7 @@ export function headerRules(options: {
   const actions = new Map<string, number>()
   const add = (name: string, action: number) => actions.set(name, (actions.get(name) ?? 0) | action)
   for (const name of options.declared) add(name, KEEP)
-  for (const name of options.requestIdHeaders) add(name.toLowerCase(), KEEP)
+  for (const name of options.requestIdHeaders) add(name.toLowerCase(), REQUEST_ID | KEEP)
   for (const given of options.forwarded) {
     const name = given.toLowerCase()
     add(name, WRITTEN_ELSEWHERE.has(name) ? KEEP : FORWARD | KEEP)
@@ -83,6 +84,7 @@ let forwarded: string[]
 let count = 0
 let bytes = 0
 let contentLength = -1
+let mayHaveRequestId = false
 let problem: GatewayError | null
 
 /** @param keepsAll keeps every header, not only declared ones */
@@ -94,11 +96,12 @@ export function copyHeaders(req: HttpRequest, headerRules: HeaderRules, keepsAll
   count = 0
   bytes = 0
   contentLength = -1
+  mayHaveRequestId = false
   problem = null
   req.forEach(visit)
   if (count > rules.maxCount) problem = httpErrors.headers_too_large(`${rules.maxCount} lines`)
   else if (bytes > rules.maxBytes) problem = httpErrors.headers_too_large(`${rules.maxBytes} bytes`)
-  return { kept, forwarded, contentLength, requestId: findRequestId(), problem }
+  return { kept, forwarded, contentLength, requestId: mayHaveRequestId ? findRequestId() : '', problem }
 }
 
 function visit(name: string, value: string): void {
@@ -113,6 +116,7 @@ function visit(name: string, value: string): void {
   if (keepAll || (action & KEEP) !== 0) kept.push(name, value)
   if ((action & FORWARD) !== 0) forwarded.push(name, value)
   if ((action & FRAMING) !== 0) checkFraming(name, value)
+  if ((action & REQUEST_ID) !== 0) mayHaveRequestId = true
 }
 
 function checkFraming(name: string, value: string): void {

@@ -203,7 +203,7 @@ export class HttpServer implements ServerParts {
   #addSocket(app: TemplatedApp, socket: CompiledSocket): void {
     const route = upgradeRoute(socket, (ctx) => this.#sockets.accept(ctx as HttpContext))
     const onUpgrade: OnUpgrade = (res, req, context) =>
-      this.#onMatch(res, req, route, readHandshake(socket, req, context))
+      this.#onMatch(res, req, route, 'GET', readHandshake(socket, req, context))
     const { path, bounds } = socket.definition
     app.ws(path, this.#sockets.behavior(bounds, this.#callbacks.add(onUpgrade)))
   }
@@ -211,9 +211,10 @@ export class HttpServer implements ServerParts {
   #addPath(app: TemplatedApp, path: string, routes: readonly CompiledRoute[]): void {
     const methods = routes.map((route) => route.definition.method)
     for (const route of routes) {
-      const onMatch: Handler = (res, req) => this.#onMatch(res, req, route)
-      this.#addRoute(app, METHODS[route.definition.method], path, onMatch)
-      if (route.definition.method === 'GET') this.#addRoute(app, 'head', path, onMatch)
+      const { method } = route.definition
+      this.#addRoute(app, METHODS[method], path, (res, req) => this.#onMatch(res, req, route, method))
+      if (method === 'GET')
+        this.#addRoute(app, 'head', path, (res, req) => this.#onMatch(res, req, route, 'HEAD'))
     }
     this.#addRoute(app, 'options', path, (res, req) => this.#preflight(res, req, routes[0]))
     const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
@@ -234,12 +235,12 @@ export class HttpServer implements ServerParts {
     app[method](path, this.#callbacks.add(handler))
   }
 
-  #openSink(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpResponseSink {
+  #openSink(res: HttpResponse, req: HttpRequest, route: CompiledRoute, method: string): HttpResponseSink {
     const headers = copyHeaders(req, this.#options.headerRules, route.hooks.readsAllHeaders)
     if (this.#app.needsCertificate && headers.problem === null && !showsCertificate(res))
       headers.problem = httpErrors.client_certificate_required()
     const requestId = headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId
-    return new HttpResponseSink(this, res, req.getCaseSensitiveMethod(), headers, requestId)
+    return new HttpResponseSink(this, res, method, headers, requestId)
   }
 
   /** Reads everything that is needed of `req`, which is invalid after this turn. */
@@ -254,7 +255,7 @@ export class HttpServer implements ServerParts {
       route,
       sink,
       sink.method,
-      req.getUrl(),
+      route.fixedPath ?? req.getUrl(),
       req.getQuery() ?? '',
       values,
       sink.headers,
@@ -266,8 +267,14 @@ export class HttpServer implements ServerParts {
     return ctx
   }
 
-  #onMatch(res: HttpResponse, req: HttpRequest, route: CompiledRoute, handshake?: Handshake): void {
-    const sink = this.#openSink(res, req, route)
+  #onMatch(
+    res: HttpResponse,
+    req: HttpRequest,
+    route: CompiledRoute,
+    method: string,
+    handshake?: Handshake,
+  ): void {
+    const sink = this.#openSink(res, req, route, method)
     const ctx = this.#enter(sink, req, route)
     if (handshake !== undefined) this.#sockets.expect(ctx, sink, handshake)
     const { headers } = ctx
@@ -297,14 +304,15 @@ export class HttpServer implements ServerParts {
   }
 
   #refuse(res: HttpResponse, req: HttpRequest, route: CompiledRoute, error: GatewayError): void {
-    const ctx = this.#enter(this.#openSink(res, req, route), req, route)
+    const sink = this.#openSink(res, req, route, req.getCaseSensitiveMethod())
+    const ctx = this.#enter(sink, req, route)
     if (ctx.headers.problem === null) ctx.fail(error)
     else this.#failAndClose(ctx, ctx.headers.problem)
   }
 
   #preflight(res: HttpResponse, req: HttpRequest, route: CompiledRoute): void {
     const refusal = asRefusal(route)
-    const sink = this.#openSink(res, req, refusal)
+    const sink = this.#openSink(res, req, refusal, 'OPTIONS')
     const ctx = this.#enter(sink, req, refusal)
     if (ctx.headers.problem !== null) {
       this.#failAndClose(ctx, ctx.headers.problem)

@@ -43,7 +43,7 @@ export class OutgoingHeaders {
     }
     if (!this.#sendsAuthorization) return headers
     const own = ctx.header('authorization')
-    if (own !== undefined && !this.auth?.isGatewayKey(own)) headers.push('authorization', own)
+    if (own !== undefined && !this.#isGatewayKey(ctx, own)) headers.push('authorization', own)
     return headers
   }
 
@@ -66,9 +66,15 @@ export class OutgoingHeaders {
     const { auth } = this
     if (auth === null) return false
     const authorization = ctx.header('authorization')
-    if (authorization !== undefined && auth.isGatewayKey(authorization)) return true
+    if (authorization !== undefined && this.#isGatewayKey(ctx, authorization)) return true
     const apiKey = ctx.header('x-api-key')
     return apiKey !== undefined && auth.isGatewayKey(`Bearer ${apiKey}`)
+  }
+
+  /** A hook may have changed the header after the check. */
+  #isGatewayKey({ credentials }: RelayContext, authorization: string): boolean {
+    if (credentials?.isGatewayKey === true && credentials.authorization === authorization) return true
+    return this.auth?.isGatewayKey(authorization) === true
   }
 
   #writeByMode(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {

@@ -117,10 +117,13 @@ export class KeyAuth implements AuthService, KeyRing {
     return this.#table.find(key) !== undefined || GENERATED_KEY.test(key) || this.#tokens?.isOwn(key) === true
   }
 
-  #checkServing({ authorization, apiKey }: Credentials): Identity | Promise<Identity> {
+  #checkServing(credentials: Credentials): Identity | Promise<Identity> {
     if (this.#isOpen) return ANONYMOUS
+    const { authorization, apiKey } = credentials
     const bearer = bearerOf(authorization)
-    const found = this.#find(bearer)?.serving ?? this.#find(apiKey)?.serving
+    const ofBearer = this.#find(bearer)
+    if (ofBearer !== undefined) credentials.isGatewayKey = true
+    const found = ofBearer?.serving ?? this.#find(apiKey)?.serving
     if (found) return identityOf(found)
     const token = this.#tokenIn(bearer)
     if (token !== null) return token

@@ -395,4 +395,29 @@ describe('reentrant calls', () => {
     parser.push(Buffer.from(bytes), bytes.length)
     expect([first.body, second.body, second.outcome]).toEqual(['ab', 'ab', 'reusable'])
   })
+
+  test('a connection with many responses parses each like a new connection', () => {
+    const lines = ['date: a', 'date: b', 'Server: x', 'server: x ', 'content-length: 2', 'content-length: 2x']
+    const headers = fc.array(fc.constantFrom(...lines, `long: ${'v'.repeat(200)}`, 'é: x', 'c: é'), {
+      maxLength: 5,
+    })
+    fc.assert(
+      fc.property(fc.array(headers, { minLength: 2, maxLength: 8 }), (responses) => {
+        const parser = new ResponseParser(MAX_HEADER_BYTES)
+        for (const one of responses) {
+          const bytes = Buffer.from(`HTTP/1.1 200 OK\r\n${one.map((line) => `${line}\r\n`).join('')}\r\nok`)
+          const recorder = new Recorder()
+          parser.begin(recorder, false)
+          parser.push(Buffer.from(bytes), bytes.length)
+          parser.finish()
+          const alone = parse(bytes, [], { isClosedAfter: true })
+          expect([recorder.headers, recorder.body, recorder.outcome]).toEqual([
+            alone.headers,
+            alone.body,
+            alone.outcome,
+          ])
+        }
+      }),
+    )
+  })
 })
