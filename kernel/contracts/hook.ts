@@ -119,8 +119,6 @@ export interface HookSignatures {
    * asynchronous: the worker is paused meanwhile. The result must be whole events. The hook owns the memory of `events`.
    */
   onEvents: (ctx: RequestContext, events: Buffer, isLast: boolean) => Buffer | Promise<Buffer>
-  /** Series: bytes to bytes, for each chunk of a streamed response; an empty buffer drops it. The chunk's memory is reused after the call. */
-  onChunk: (ctx: RequestContext, chunk: Buffer) => Buffer
   /** Series: error to error. Once, before the error body is made. A WholeResponse replaces the error and ends the series. */
   onError: (
     ctx: RequestContext,

@@ -32,7 +32,6 @@ export const NO_HOOKS: RouteHooks = Object.freeze({
   onEvents: null,
   onUpstreamRequest: null,
   onResponse: null,
-  onChunk: null,
   onError: null,
   onDone: null,
   maxResponseBytes: 0,

@@ -88,7 +88,7 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     this.headers = headers
     this.requestId = requestId
     this.startedAtMs = performance.now()
-    this.#bypassesHooks = hooks.onResponse === null && hooks.onEvents === null && hooks.onChunk === null
+    this.#bypassesHooks = hooks.onResponse === null && hooks.onEvents === null
     sink.attach(this)
   }
 

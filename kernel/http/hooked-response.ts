@@ -1,5 +1,5 @@
 /**
- * Passes a response through the hooks of its route: `onResponse` before the first byte, `onEvents` and `onChunk` on streamed
+ * Passes a response through the hooks of its route: `onResponse` before the first byte, `onEvents` on streamed
  * data. Hooks may be asynchronous: order is kept and the writer pauses meanwhile. Exists only for requests whose route has
  * such hooks.
  */
@@ -164,13 +164,7 @@ export class HookedResponse {
   }
 
   #write(chunk: Buffer): void {
-    const { onChunk } = this.#hooks
-    try {
-      const changed = onChunk === null || chunk.length === 0 ? chunk : onChunk(this.#ctx, chunk)
-      this.#isClientSlow = !this.#sink.write(changed)
-    } catch (error) {
-      this.#fail(error)
-    }
+    this.#isClientSlow = !this.#sink.write(chunk)
   }
 
   /** Holds data back until the promise of a hook settles. */

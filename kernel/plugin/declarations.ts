@@ -35,7 +35,6 @@ const HOOKS: Readonly<Record<HookName, true>> = {
   onAttempt: true,
   onResponse: true,
   onEvents: true,
-  onChunk: true,
   onError: true,
   onDone: true,
 }

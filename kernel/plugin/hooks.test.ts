@@ -21,11 +21,10 @@ const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown 
   onUpstreamRequest: { args: [{ headers: [] }], passOn: undefined },
   onResponse: { args: [{ status: 200, headers: [], body: null }], passOn: undefined },
   onEvents: { args: [BYTES, false], passOn: BYTES },
-  onChunk: { args: [BYTES], passOn: BYTES },
   onError: { args: [error], passOn: error },
 }
 const OBSERVERS: readonly HookName[] = ['onAttempt', 'onDone']
-const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onChunk', 'onAttempt']
+const SYNCHRONOUS: readonly HookName[] = ['onPick', 'onAttempt']
 
 interface FakeRequest {
   isDone: boolean

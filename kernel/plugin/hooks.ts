@@ -64,7 +64,6 @@ export function compileHooks(
     onPick: fold(list('onPick'), firstSlot),
     onUpstreamRequest: fold(list('onUpstreamRequest'), eachAttempt),
     onResponse: fold(list('onResponse'), eachResponse),
-    onChunk: fold(list('onChunk'), bytesToBytes),
     onError: fold(list('onError'), errorToError),
     onDone: fold(list('onDone'), everyObserver),
     maxResponseBytes: Math.max(
@@ -159,14 +158,6 @@ function eachResponse(hook: OnResponse, rest: OnResponse): OnResponse {
     const pending = hook(ctx, response)
     const goOn = () => (ctx.isDone || ctx.isFailing !== isError ? undefined : rest(ctx, response))
     return pending instanceof Promise ? pending.then(goOn) : goOn()
-  }
-}
-
-type OnChunk = HookSignatures['onChunk']
-function bytesToBytes(hook: OnChunk, rest: OnChunk): OnChunk {
-  return (ctx, chunk) => {
-    const changed = hook(ctx, chunk)
-    return changed.length === 0 || isOver(ctx) ? changed : rest(ctx, changed)
   }
 }
 

@@ -252,41 +252,6 @@ describe.each(WAYS)('onResponse, %s', (way) => {
   })
 })
 
-describe('onChunk', () => {
-  test('changes and drops streamed chunks, hook after hook', async () => {
-    const hooked = await open(
-      (host) => {
-        host.hook('onChunk', (_ctx, chunk) => (chunk.includes('secret') ? chunk.subarray(0, 0) : chunk), ALL)
-        host.hook('onChunk', (_ctx, chunk) => Buffer.from(chunk.toString().toUpperCase()), ALL)
-      },
-      { answer: sseAnswer(['a', { waitMs: 30 }, 'secret', { waitMs: 30 }, 'b']) },
-    )
-    const stream = openSse(`${hooked.gateway.url}/relay`, { body: { stream: true } })
-    await stream.done
-    expect(stream.text()).toBe('DATA: A\n\nDATA: B\n\n')
-    expect(stream.isWhole).toBe(true)
-  })
-
-  test('does not run for non-streamed responses', async () => {
-    const hooked = await open((host) => host.hook('onChunk', careless, ALL))
-    expect(await (await hooked.relay()).json()).toEqual({ from: 'worker' })
-  })
-
-  test('a throwing hook ends a stream with an error event and closes the worker request', async () => {
-    let chunks = 0
-    const hooked = await open(
-      (host) => host.hook('onChunk', (_ctx, chunk) => (++chunks > 1 ? careless() : chunk), ALL),
-      { answer: sseAnswer(['1', { waitMs: 30 }, '2', { hang: true }]) },
-    )
-    const stream = openSse(`${hooked.gateway.url}/relay`, { body: { stream: true } })
-    await stream.done
-    expect(stream.events[0].data).toBe('1')
-    expect(JSON.parse(stream.events[1].data)).toMatchObject({ error: { code: 'internal_error' } })
-    await hooked.worker.requestsTo(ECHO)[0].closed
-    expect(await hooked.inFlight()).toBe(0)
-  })
-})
-
 describe.each(WAYS)('onError, %s', (way) => {
   test('changes the error that the client receives', async () => {
     const codes: string[] = []
@@ -395,7 +360,6 @@ describe('order and scope', () => {
     'onPick',
     'onUpstreamRequest',
     'onResponse',
-    'onChunk',
     'onError',
     'onDone',
   ]
@@ -407,14 +371,6 @@ describe('order and scope', () => {
     host.hook('onPick', () => note('onPick'), options)
     host.hook('onUpstreamRequest', () => note('onUpstreamRequest'), options)
     host.hook('onResponse', () => note('onResponse'), options)
-    host.hook(
-      'onChunk',
-      (_ctx, chunk) => {
-        note('onChunk')
-        return chunk
-      },
-      options,
-    )
     host.hook(
       'onError',
       (_ctx, error) => {

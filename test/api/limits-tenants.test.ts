@@ -215,10 +215,18 @@ describe('tokens are settled after the response', () => {
     expect(await left(fleet, 'auth:a')).toEqual([800])
   })
 
-  test('with one token per event if the stream has no usage', async () => {
-    const fleet = await open({ default: { tokensPerMinute: 1_000 } }, sseAnswer(['1', '2', '3', '[DONE]']))
+  test('with one token per event with output if the stream has no usage', async () => {
+    const piece = '{"choices":[{"index":0,"delta":{"content":"a"}}]}'
+    const answer = sseAnswer([piece, piece, piece, '[DONE]'])
+    const fleet = await open({ default: { tokensPerMinute: 1_000 } }, answer)
     expect((await chat(fleet, A)).status).toBe(200)
-    expect(await left(fleet, 'auth:a')).toEqual([1_000 - PROMPT_TOKENS - 4])
+    expect(await left(fleet, 'auth:a')).toEqual([1_000 - PROMPT_TOKENS - 3])
+  })
+
+  test('with one token per four bytes if the events of a stream are unknown', async () => {
+    const fleet = await open({ default: { tokensPerMinute: 1_000 } }, sseAnswer(['1', '2', '3', '[DONE]']))
+    const text = await (await chat(fleet, A)).text()
+    expect(await left(fleet, 'auth:a')).toEqual([1_000 - PROMPT_TOKENS - Math.ceil(text.length / 4)])
   })
 
   test('below zero after a long response, so that the next request is rejected', async () => {

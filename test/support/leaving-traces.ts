@@ -96,7 +96,6 @@ export class LeavingTraces {
     host.hook('onUpstreamRequest', (ctx) => step('onUpstreamRequest', ctx, undefined), ALL)
     host.hook('onResponse', (ctx) => step('onResponse', ctx, undefined), ALL)
     host.hook('onEvents', (ctx, events) => step('onEvents', ctx, events), ALL)
-    host.hook('onChunk', (ctx, chunk) => now('onChunk', ctx, chunk), ALL)
     host.hook('onError', (ctx, error) => step('onError', ctx, error), ALL)
     host.hook('onAttempt', (ctx) => now('onAttempt', ctx, undefined), ALL)
     host.hook(

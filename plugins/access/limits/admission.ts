@@ -3,13 +3,7 @@
  * and releases everything when the request ends. Tenant limits come first, so that a tenant over its limit does not
  * use up the shared limits.
  */
-import {
-  EventCounter,
-  type OpeningGeneration,
-  type RequestContext,
-  type RequestSlot,
-  retryAfter,
-} from '#kernel'
+import { type OpeningGeneration, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
 import { type Allowance, TokenShortage } from './allowance/allowance.ts'
 import { AdmissionState, type ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
@@ -111,12 +105,6 @@ export class Admission {
     if (shortage !== null) return this.#ask(shortage, take, () => ctx.isDone)
   }
 
-  /** Counts the events of a streamed response. */
-  onChunk(ctx: RequestContext, chunk: Buffer): void {
-    const state = this.#parts.slot.get(ctx)
-    if (state !== undefined && state.eventCounter !== null) state.events += state.eventCounter.push(chunk)
-  }
-
   /** Releases everything the request holds; idempotent. */
   end(ctx: RequestContext): void {
     const { slot, concurrency, tenants, nowNs } = this.#parts
@@ -129,8 +117,7 @@ export class Admission {
     if (reservation === null) return
     // Nothing ran for a request that left the queue.
     if (wasWaiting) tenants.refund(reservation, nowNs())
-    else if (state.eventCounter !== null)
-      tenants.settle(reservation, usedTokens(ctx, state.events, reservation), nowNs())
+    else if (state.settlesTokens) tenants.settle(reservation, usedTokens(ctx, reservation), nowNs())
   }
 
   /** Takes what the request still needs. @returns the tokens to ask for */
@@ -139,7 +126,7 @@ export class Admission {
       const reserved = this.#reserve(ctx)
       if (reserved instanceof TokenShortage) return reserved
       state.reservation = reserved
-      if (reserved !== null && this.#countsTokens) state.eventCounter = new EventCounter()
+      state.settlesTokens = reserved !== null && this.#countsTokens
     }
     for (; state.ratesTaken < this.#rates.length; state.ratesTaken++) {
       const rate = this.#rates[state.ratesTaken]
@@ -218,11 +205,11 @@ function rateError({ perSecond }: RateLimit, waitNs: bigint): Error {
   return limitsErrors.rate_limit_exceeded.with(retryAfter(seconds), perSecond, seconds)
 }
 
-/** Tokens that the worker reports, else the prompt estimate plus one per event or per four bytes. Errors use none. */
-function usedTokens(ctx: RequestContext, events: number, { tokens }: Reservation): number {
+/** Tokens of the usage, reported or estimated, else the prompt estimate plus one per four bytes. Errors use none. */
+function usedTokens(ctx: RequestContext, { tokens }: Reservation): number {
   if (ctx.usage !== null) return ctx.usage.input + ctx.usage.output
   if (ctx.status >= 400 && !ctx.isAborted) return 0
-  return tokens + (events > 0 ? events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))
+  return tokens + Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN)
 }
 
 /** Undefined for an invalid body; the handler rejects it. */

@@ -1,5 +1,5 @@
 /** Admits requests of one thread by the concurrency limit, or by the priority scheduler if it is enabled. */
-import { type EventCounter, type RequestContext, retryAfter } from '#kernel'
+import { type RequestContext, retryAfter } from '#kernel'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
@@ -35,9 +35,8 @@ const PREEMPTED_HEADERS: readonly string[] = Object.freeze([
 /** What one request holds from admission to its end: reservation, queue entry, permit, slot. */
 export class AdmissionState implements EntryOwner {
   reservation: Reservation | null = null
-  /** Counts the events of a streamed response; null if no token limit applies. */
-  eventCounter: EventCounter | null = null
-  events = 0
+  /** True if a token limit applied when the request was admitted. */
+  settlesTokens = false
   /** Rate limits from which a request was taken. */
   ratesTaken = 0
   /** True while control is asked for tokens. */

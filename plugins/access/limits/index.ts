@@ -57,19 +57,9 @@ export default definePlugin({
       host.hook('onGeneration', (ctx, generation) => admission.onGeneration(ctx, generation), serving),
       host.hook('onDone', (ctx) => admission.end(ctx), serving),
     ]
-    const meter = host.hook(
-      'onChunk',
-      (ctx, chunk) => {
-        admission.onChunk(ctx, chunk)
-        return chunk
-      },
-      serving,
-    )
     const flip = () => {
       for (const gate of gates) gate.update({ isOn: limits.isLimiting })
-      const countsTokens = isCountingTokens(limits.settings)
-      meter.update({ isOn: countsTokens })
-      if (countsTokens) host.upstream.countUsage()
+      if (isCountingTokens(limits.settings)) host.upstream.countUsage()
     }
     // Of the configuration file.
     let own = config
