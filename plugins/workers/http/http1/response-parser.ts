@@ -62,7 +62,7 @@ interface KnownLine {
   readonly bytes: Buffer
   readonly name: string
   readonly value: string
-  /** Of a line that did not repeat the next one is not kept. */
+  /** A place whose line was not repeated is not kept again. */
   isRepeated: boolean
 }
 
