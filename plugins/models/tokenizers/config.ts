@@ -18,7 +18,8 @@ export const tokenizersConfig = Type.Object(
       ),
       {
         default: [],
-        description: 'Tokenizers to load at start, in the background; failures are logged.',
+        description:
+          'Tokenizers to load at start, in the background. Readiness waits for them, at most for kernel.lifecycle.readinessWaitMs; failures are logged.',
       },
     ),
     autoload: Type.Boolean({
