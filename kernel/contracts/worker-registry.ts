@@ -19,6 +19,12 @@ export interface WorkerRegistryService {
    * @throws as POST /workers, such as invalid_field, worker_already_exists, job_queue_full
    */
   register(body: unknown): { readonly id: string; readonly url: string }
+  /**
+   * Describes a worker again with another specification; it keeps its id, and serves as before until that succeeds.
+   * @param body as of PUT /workers/ID
+   * @throws as PUT /workers/ID, such as replace_unsupported, job_queue_full
+   */
+  replace(id: string, body: unknown): void
   /** Drains and removes; running requests may finish. @throws worker_not_found, job_queue_full */
   remove(id: string): void
   /** Undefined for an unknown id. */

@@ -37,7 +37,7 @@ async function open(config: Record<string, unknown> = {}, workers: Record<string
         kubeconfig: api.kubeconfig,
         port: engine.port,
         coalesceMs: 5,
-        resyncSecs: 1,
+        resyncSecs: 3_600,
         ...config,
       },
     },
@@ -51,6 +51,7 @@ interface Worker {
   status: string
   worker_type: string
   labels?: Record<string, string>
+  models?: { id: string }[]
 }
 
 async function workers(): Promise<Worker[]> {
@@ -78,22 +79,41 @@ test('a ready pod becomes a worker that serves; a terminating pod is drained and
   await expect.poll(workers, WAIT).toEqual([])
 })
 
-test('a pod that is not ready is not registered; one that turns unready keeps its worker', async () => {
+test('a pod is a worker only while it is ready', async () => {
   await open()
   api.put(pod({ isReady: false }))
-  api.put(pod({ name: 'other', uid: 'uid-1', ip: '127.0.0.2', labels: { app: 'engine' }, isReady: false }))
+  api.put(pod({ name: 'other', uid: 'uid-1', ip: '127.0.0.2', isReady: false }))
   await expect.poll(() => api.requests.length, WAIT).toBeGreaterThan(1)
   expect(await workers()).toEqual([])
   api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
   api.put(pod({ isReady: false }))
-  // The change of another pod ensures that the first one was processed.
-  api.put(pod({ name: 'third', uid: 'uid-2', annotations: { 'weir/worker-ports': String(engine.port) } }))
+  await expect.poll(workers, WAIT).toEqual([])
+  api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
 })
 
+test('changed labels of a running pod change the role and the model of its worker, which keeps its id', async () => {
+  await open({
+    selector: { app: 'engine', role: 'whole' },
+    prefillSelector: { app: 'engine', role: 'prefill' },
+    modelIdFrom: 'label:model',
+  })
+  const seen = async () =>
+    (await workers()).map(({ worker_type, models }) => [worker_type, models?.map(({ id }) => id)])
+  const labelled = (role: string, model: string) => pod({ labels: { app: 'engine', role, model } })
+  api.put(labelled('prefill', 'm-1'))
+  await expect.poll(seen, WAIT).toEqual([['prefill', ['m-1']]])
+  const [{ id }] = await workers()
+  api.put(labelled('whole', 'm-1'))
+  await expect.poll(seen, WAIT).toEqual([['regular', ['m-1']]])
+  api.put(labelled('whole', 'm-2'))
+  await expect.poll(seen, WAIT).toEqual([['regular', ['m-2']]])
+  expect((await workers())[0].id).toBe(id)
+})
+
 test('workers registered through the configuration are not touched', async () => {
-  await open({}, { urls: [engine.url] })
+  await open({ resyncSecs: 1 }, { urls: [engine.url] })
   await expect.poll(async () => (await workers()).map(({ status }) => status), WAIT).toEqual(['ready'])
   api.put(pod({ labels: { app: 'else' } }))
   api.delete('engine-0')
@@ -131,7 +151,10 @@ test('registrations and deregistrations are counted, by reason', async () => {
 })
 
 test('a worker that fails its probes stays registered, and is not registered again', async () => {
-  await open({}, { health: { drain_settle_secs: 0, check_interval_secs: 1, failure_threshold: 1 } })
+  await open(
+    { resyncSecs: 1 },
+    { health: { drain_settle_secs: 0, check_interval_secs: 1, failure_threshold: 1 } },
+  )
   api.put(pod())
   const status = async () => (await workers()).map((worker) => worker.status)
   await expect.poll(status, WAIT).toEqual(['ready'])

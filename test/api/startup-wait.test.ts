@@ -13,10 +13,11 @@ afterEach(async () => {
   engine = null
 })
 
-/** A gateway in front of a gRPC engine whose tokenizer is in `source`. */
-async function start(source: string, readinessWaitMs: number) {
+/** A gateway in front of a gRPC engine whose tokenizer is in `source`. @param isListed in `load` instead of a label */
+async function start(source: string, readinessWaitMs: number, isListed = false) {
   engine = await startScriptedEngine()
-  const worker = { url: engine.url, models: [{ id: 'test-model' }], labels: { tokenizer_path: source } }
+  const labels = isListed ? {} : { tokenizer_path: source }
+  const worker = { url: engine.url, models: [{ id: 'test-model' }], labels }
   gateway = await startGateway({
     kernel: { lifecycle: { readinessWaitMs } },
     plugins: {
@@ -26,7 +27,7 @@ async function start(source: string, readinessWaitMs: number) {
       parsers: {},
       policies: {},
       chat: {},
-      tokenizers: {},
+      tokenizers: isListed ? { autoload: false, load: [{ name: 'test-model', source }] } : {},
       workers: { workers: [worker], health: { disable_health_check: true } },
     },
   })
@@ -39,8 +40,11 @@ async function start(source: string, readinessWaitMs: number) {
 
 const MISSING = 'tokenizer not yet registered'
 
-test('readiness waits until the tokenizer of a gRPC worker is loaded', async () => {
-  const read = await start('weir:sample', 60_000)
+test.each([
+  ['of a gRPC worker', false],
+  ['of the configuration', true],
+])('readiness waits until the tokenizer %s is loaded', async (_which, isListed) => {
+  const read = await start('weir:sample', 60_000, isListed)
   const reasons = new Set<string | undefined>()
   await expect
     .poll(

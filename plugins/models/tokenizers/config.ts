@@ -18,7 +18,8 @@ export const tokenizersConfig = Type.Object(
       ),
       {
         default: [],
-        description: 'Tokenizers to load at start, in the background; failures are logged.',
+        description:
+          'Tokenizers to load at start, in the background. Readiness waits for them, at most for kernel.lifecycle.readinessWaitMs; failures are logged.',
       },
     ),
     autoload: Type.Boolean({
@@ -86,7 +87,7 @@ export const tokenizersConfig = Type.Object(
           DEFAULT_LIMITS.maxMs,
           1,
           600_000,
-          'Timeout for rendering one chat, and for checking the templates of a tokenizer when it is loaded, milliseconds.',
+          'Timeout for rendering one chat, for which chats of other models wait, and for checking the templates of a tokenizer when it is loaded, milliseconds.',
         ),
       },
       { default: {}, additionalProperties: false },

@@ -9,7 +9,7 @@ import {
   WorkerTableReplica,
 } from '#kernel'
 import { TokenizersReplica } from './commands.ts'
-import { tokenizersConfig } from './config.ts'
+import { type TokenizersConfig, tokenizersConfig } from './config.ts'
 import { openControl, workerTokenizers } from './open-control.ts'
 import { tokenizerRoutes } from './routes.ts'
 import { Service } from './service.ts'
@@ -29,8 +29,7 @@ export default definePlugin({
     for (const route of tokenizerRoutes(host, service)) host.route(route)
     host.replica(TokenizersReplica).onChange(({ tokenizers }) => service.update(tokenizers))
     const table = host.replica(WorkerTableReplica)
-    if (config.autoload)
-      host.readiness(() => tokenizersReadiness(service, table.current), { isStartup: true })
+    host.readiness(() => tokenizersReadiness(service, config, table.current), { isStartup: true })
     const control = host.isControl ? openControl(host, config, service.bundles) : null
     return {
       start: () => service.update(host.replica(TokenizersReplica).current.tokenizers),
@@ -44,12 +43,18 @@ export default definePlugin({
   },
 })
 
-/** Only engines that take token ids need their tokenizer. @returns why the gateway is not ready, or null */
-function tokenizersReadiness(service: Service, { workers }: WorkerTable): string | null {
-  const needing = workers.filter(({ connectionMode }) => connectionMode === 'grpc')
+/**
+ * Waits for the configured tokenizers, and with `autoload` for those of engines that take token ids.
+ * @returns why the gateway is not ready, or null
+ */
+function tokenizersReadiness(
+  service: Service,
+  { autoload, load }: TokenizersConfig,
+  { workers }: WorkerTable,
+): string | null {
+  const needing = autoload ? workers.filter(({ connectionMode }) => connectionMode === 'grpc') : []
   const serves = (worker: WorkerEntry) => service.bundles.some((source) => source.covers(worker))
-  const missing = workerTokenizers({ workers: needing }, serves).filter(
-    ({ name }) => service.find(name) === undefined,
-  )
-  return missing.length === 0 ? null : 'tokenizer not yet registered'
+  const needed = [...load, ...workerTokenizers({ workers: needing }, serves)]
+  const loaded = new Set(service.list().map(({ name }) => name))
+  return needed.every(({ name }) => loaded.has(name)) ? null : 'tokenizer not yet registered'
 }

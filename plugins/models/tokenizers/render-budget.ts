@@ -13,7 +13,8 @@ export interface RenderLimits {
   readonly maxMs: number
 }
 
-export const DEFAULT_LIMITS: RenderLimits = { maxSteps: 5_000_000, maxCharacters: 8_388_608, maxMs: 5_000 }
+/** One rendering delays those of all other models, which must wait for less than a second. */
+export const DEFAULT_LIMITS: RenderLimits = { maxSteps: 5_000_000, maxCharacters: 8_388_608, maxMs: 750 }
 
 /** A rendering exceeded a limit, which the message names. */
 export class RenderLimitExceeded extends Error {}

@@ -38,6 +38,11 @@ export const kubernetesConfig = Type.Object(
       reads: 'start',
       description: 'Path of a kubeconfig file; null uses the service account of the pod that Weir runs in.',
     }),
+    ignorePodReadiness: Type.Boolean({
+      default: false,
+      description:
+        'true: every running pod is a worker. false: a pod that is not ready is none, so that its readiness probe decides about requests.',
+    }),
     resyncSecs: Type.Integer({
       minimum: 1,
       maximum: 86_400,
@@ -47,7 +52,7 @@ export const kubernetesConfig = Type.Object(
     coalesceMs: Type.Integer({
       minimum: 0,
       maximum: 3_600_000,
-      default: 1_000,
+      default: 200,
       description: 'Pod changes within this time are handled together, milliseconds.',
     }),
   },

@@ -1,5 +1,5 @@
-/** Reconciles pods and workers after each change of a pod, and at regular intervals. */
-import type { Host, WorkerRegistryService } from '#kernel'
+/** Reconciles pods and workers after each change of a pod, after removals that a pod waits for, and at regular intervals. */
+import { type Host, type WorkerRegistryService, WorkerTableReplica } from '#kernel'
 import type { KubernetesConfig } from './config.ts'
 import { commonSelector, podWorkers } from './pod.ts'
 import type { PodWatch } from './pod-watch.ts'
@@ -17,6 +17,9 @@ export class Discovery {
     this.#host = host
     this.#config = config
     this.#reconciler = new Reconciler(registry, host.log, host.metrics)
+    host.replica(WorkerTableReplica).onChange(() => {
+      if (this.#reconciler.isWaiting) this.#changed()
+    })
   }
 
   /** @throws Error if the cluster is not configured */
@@ -32,7 +35,10 @@ export class Discovery {
       onChange: () => this.#changed(),
     })
     this.#watch.start()
-    this.#resyncTimer = setInterval(() => this.#reconcile(), resyncSecs * 1_000)
+    this.#resyncTimer = setInterval(() => {
+      this.#reconciler.retryReplacements()
+      this.#reconcile()
+    }, resyncSecs * 1_000)
     this.#resyncTimer.unref()
   }
 

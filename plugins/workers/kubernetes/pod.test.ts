@@ -14,6 +14,7 @@ const base: KubernetesConfig = {
   kubeconfig: null,
   resyncSecs: 60,
   coalesceMs: 0,
+  ignorePodReadiness: false,
 }
 
 interface PodChange {
@@ -40,11 +41,15 @@ test('a ready pod with the labels is a worker on the default port, labelled with
     {
       url: 'http://10.0.0.7:8000',
       podUid: 'uid-0',
-      mayBeAdded: true,
+      spec: '["regular",null,null]',
       body: {
         url: 'http://10.0.0.7:8000',
         worker_type: 'regular',
-        labels: { 'weir/pod-name': 'engine-0', 'weir/pod-uid': 'uid-0' },
+        labels: {
+          'weir/pod-name': 'engine-0',
+          'weir/pod-uid': 'uid-0',
+          'weir/pod-spec': '["regular",null,null]',
+        },
       },
     },
   ])
@@ -54,16 +59,16 @@ test.each<[string, PodChange]>([
   ['other labels', { metadata: { labels: { app: 'other' } } }],
   ['no address yet', { status: { podIP: undefined } }],
   ['terminating', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }],
+  ['not started', { status: { phase: 'Pending' } }],
   ['finished', { status: { phase: 'Succeeded' } }],
+  ['not ready', { status: { conditions: [{ type: 'Ready', status: 'False' }] } }],
 ])('a pod with %s is not a worker', (_case, change) => {
   expect(urls(pod(change))).toEqual([])
 })
 
-test.each<[string, PodChange]>([
-  ['not ready', { status: { conditions: [{ type: 'Ready', status: 'False' }] } }],
-  ['pending', { status: { phase: 'Pending' } }],
-])('a pod that is %s is kept and not added', (_case, change) => {
-  expect(podWorkers(pod(change), base)).toMatchObject([{ mayBeAdded: false }])
+test('the readiness of pods can be ignored', () => {
+  const unready = pod({ status: { conditions: [{ type: 'Ready', status: 'False' }] } })
+  expect(urls(unready, { ...base, ignorePodReadiness: true })).toEqual(['http://10.0.0.7:8000'])
 })
 
 test.each([

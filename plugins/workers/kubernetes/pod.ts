@@ -22,8 +22,8 @@ export interface Pod {
 export interface PodWorker {
   readonly url: string
   readonly podUid: string
-  /** False while the pod is not ready: a registered worker is kept, but none is added. */
-  readonly mayBeAdded: boolean
+  /** Changes with what the worker is registered as. */
+  readonly spec: string
   /** In the format of POST /workers. */
   readonly body: Readonly<Record<string, unknown>>
 }
@@ -31,43 +31,50 @@ export interface PodWorker {
 /** Labels that link a worker to its pod. */
 const POD_NAME_LABEL = 'weir/pod-name'
 export const POD_UID_LABEL = 'weir/pod-uid'
+/** What the pod specifies of its worker; a saved worker keeps it over a restart of the gateway. */
+export const POD_SPEC_LABEL = 'weir/pod-spec'
 /** Annotations of pods by precedence; the second is that of other gateways. */
 const PORT_ANNOTATIONS = ['weir/worker-ports', 'smg.ai/worker-ports']
 const BOOTSTRAP_ANNOTATIONS = ['weir/bootstrap-port', 'sglang.ai/bootstrap-port']
 
 type Role = 'regular' | 'prefill' | 'decode'
 
-/** Empty for pods that match no selector, are terminating, or have no address yet. */
+/** Empty for pods that match no selector, are not running, not ready or terminating, or have no address yet. */
 export function podWorkers(pod: Pod, config: KubernetesConfig): PodWorker[] {
   const { metadata = {}, status = {} } = pod
   const role = roleOf(metadata.labels ?? {}, config)
   const { uid, name } = metadata
   if (role === null || uid === undefined || name === undefined || status.podIP === undefined) return []
   if (metadata.deletionTimestamp !== undefined && metadata.deletionTimestamp !== null) return []
-  if (status.phase === 'Succeeded' || status.phase === 'Failed') return []
+  if (status.phase !== 'Running' || !(config.ignorePodReadiness || isReady(pod))) return []
   const ports = portsOf(annotation(metadata.annotations, PORT_ANNOTATIONS)) ?? [config.port]
   const bootstrapPorts = portsOf(annotation(metadata.annotations, BOOTSTRAP_ANNOTATIONS)) ?? []
   const model = modelOf(pod, config.modelIdFrom)
   const host = status.podIP.includes(':') ? `[${status.podIP}]` : status.podIP
-  return ports.map((port, index) => ({
-    url: `${config.scheme}://${host}:${port}`,
-    podUid: uid,
-    mayBeAdded: status.phase === 'Running' && isReady(pod),
-    body: {
-      url: `${config.scheme}://${host}:${port}`,
-      worker_type: role,
-      labels: { [POD_NAME_LABEL]: name, [POD_UID_LABEL]: uid },
-      ...(model !== null && { models: [{ id: model }] }),
-      ...(config.workerApiKey !== null && { api_key: config.workerApiKey }),
-      ...bootstrapOf(role, bootstrapPorts, index),
-    },
-  }))
+  return ports.map((port, index) => {
+    const url = `${config.scheme}://${host}:${port}`
+    const bootstrapPort = bootstrapPortOf(role, bootstrapPorts, index)
+    const spec = JSON.stringify([role, model, bootstrapPort])
+    return {
+      url,
+      podUid: uid,
+      spec,
+      body: {
+        url,
+        worker_type: role,
+        labels: { [POD_NAME_LABEL]: name, [POD_UID_LABEL]: uid, [POD_SPEC_LABEL]: spec },
+        ...(model !== null && { models: [{ id: model }] }),
+        ...(config.workerApiKey !== null && { api_key: config.workerApiKey }),
+        ...(bootstrapPort !== null && { bootstrap_port: bootstrapPort }),
+      },
+    }
+  })
 }
 
-function bootstrapOf(role: Role, ports: readonly number[], index: number): Record<string, number> {
-  // One port for all, or one for each.
-  const port = ports.length === 1 ? ports[0] : ports[index]
-  return role === 'prefill' && port !== undefined ? { bootstrap_port: port } : {}
+/** One port for all workers of the pod, or one for each; null without one, and for other roles. */
+function bootstrapPortOf(role: Role, ports: readonly number[], index: number): number | null {
+  if (role !== 'prefill') return null
+  return (ports.length === 1 ? ports[0] : ports[index]) ?? null
 }
 
 function roleOf(labels: Readonly<Record<string, string>>, config: KubernetesConfig): Role | null {

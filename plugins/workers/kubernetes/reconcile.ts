@@ -1,15 +1,16 @@
 /** Registers and removes workers so that they match the pods. Each run continues where the last one stopped. */
-import type {
-  CounterHandle,
-  GaugeHandle,
-  HistogramHandle,
-  KnownWorker,
-  Logger,
-  MetricFamily,
-  Metrics,
-  WorkerRegistryService,
+import {
+  type CounterHandle,
+  GatewayError,
+  type GaugeHandle,
+  type HistogramHandle,
+  type KnownWorker,
+  type Logger,
+  type MetricFamily,
+  type Metrics,
+  type WorkerRegistryService,
 } from '#kernel'
-import { POD_UID_LABEL, type PodWorker } from './pod.ts'
+import { POD_SPEC_LABEL, POD_UID_LABEL, type PodWorker } from './pod.ts'
 
 const SOURCE = 'kubernetes'
 
@@ -23,6 +24,10 @@ export class Reconciler {
   readonly #managed: GaugeHandle
   /** Ids of our registrations that may not be listed yet, by URL. */
   readonly #begun = new Map<string, string>()
+  /** Specifications of the last replacements, by id of the worker; a running one is not started again. */
+  readonly #replaced = new Map<string, string>()
+  /** A pod waits for the removal of the worker that has its URL. */
+  isWaiting = false
 
   constructor(registry: WorkerRegistryService, log: Logger, metrics: Metrics) {
     this.#registry = registry
@@ -53,17 +58,43 @@ export class Reconciler {
     const ours = this.#ourWorkers()
     for (const [url, worker] of ours) {
       const podWorker = podWorkersByUrl.get(url)
-      if (podWorker?.podUid === worker.labels[POD_UID_LABEL]) continue
-      this.#remove(worker, podWorker === undefined ? 'pod_gone' : 'pod_replaced')
+      if (podWorker === undefined) this.#remove(worker, 'pod_gone')
+      else if (podWorker.podUid !== worker.labels[POD_UID_LABEL]) this.#remove(worker, 'pod_replaced')
+      else this.#follow(worker, podWorker)
     }
+    this.isWaiting = false
     let count = 0
     for (const podWorker of podWorkersByUrl.values()) {
       const known = ours.get(podWorker.url)
-      // A worker being removed is registered again after its removal.
-      if (known !== undefined && known.status !== 'failed') count++
-      else if (podWorker.mayBeAdded && this.#register(podWorker)) count++
+      const status = known && this.#registry.find(known.id)?.status
+      if (status === 'draining') this.isWaiting = true
+      if (status !== undefined && status !== 'failed') count++
+      else if (this.#register(podWorker)) count++
     }
     this.#managed.value = count
+  }
+
+  /** Replacements that have failed are tried again at the next run. */
+  retryReplacements(): void {
+    this.#replaced.clear()
+  }
+
+  /** Labels or annotations of the pod may have changed. */
+  #follow(worker: KnownWorker, { url, spec, body }: PodWorker): void {
+    if (worker.status === 'draining') return
+    if (worker.labels[POD_SPEC_LABEL] === spec) this.#replaced.delete(worker.id)
+    else if (this.#replaced.get(worker.id) !== spec) {
+      this.#replaced.set(worker.id, spec)
+      try {
+        this.#registry.replace(worker.id, body)
+        this.#log.info({ worker: url, spec }, 'pod changed, replacing its worker')
+      } catch (err) {
+        // An engine with data-parallel ranks is registered again after its removal.
+        if (err instanceof GatewayError && err.code === 'replace_unsupported')
+          this.#remove(worker, 'pod_changed')
+        else this.#log.warn({ err, worker: url }, 'replacing worker of pod failed')
+      }
+    }
   }
 
   #ourWorkers(): Map<string, KnownWorker> {
@@ -93,7 +124,7 @@ export class Reconciler {
     }
   }
 
-  #remove(worker: KnownWorker, reason: 'pod_gone' | 'pod_replaced'): void {
+  #remove(worker: KnownWorker, reason: 'pod_gone' | 'pod_replaced' | 'pod_changed'): void {
     if (worker.status === 'draining') return
     try {
       this.#registry.remove(worker.id)

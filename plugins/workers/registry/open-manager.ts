@@ -115,6 +115,7 @@ function registryService(
   }
   return {
     register: (body) => manager.register(readSpec(body, controls)),
+    replace: (id, body) => void manager.replace(id, readSpec(body, controls)),
     remove: (id) => void manager.remove(id),
     list: () => registry.workers().map(toKnown),
     find: (id) => {
