@@ -477,3 +477,19 @@ test.each([
     expect(received.stop_reason).toBe('pause_turn')
   },
 )
+
+test('members of the message and a stop reason that only the format has reach the client', async () => {
+  const server = await serve()
+  const edits = { applied_edits: [{ type: 'clear_tool_uses_20250919', cleared_tool_uses: 8 }] }
+  const end = { ...message([{ type: 'text', text: 'done' }], 'brand_new'), context_management: edits }
+  const fleet = await open([LABELLED], server)
+  fleet.worker.script(MESSAGES, jsonAnswer(end))
+  expect(await (await fleet.ask()).json()).toMatchObject({
+    context_management: edits,
+    stop_reason: 'brand_new',
+  })
+  const last = readEvents(await (await fleet.ask({ stream: true })).text()).find(
+    ({ type }) => type === 'message_delta',
+  )
+  expect(last).toMatchObject({ context_management: edits, delta: { stop_reason: 'brand_new' } })
+})

@@ -51,7 +51,7 @@ test('POST /rerank applies top_k and return_documents, and echoes the rid', asyn
   expect((await post({ rid: ['r-1', 'r-2'] })).id).toEqual(['r-1', 'r-2'])
 })
 
-test('POST /v1/rerank uses query, documents and model only', async () => {
+test('POST /v1/rerank uses query, documents, model and return_documents only', async () => {
   const fleet = await openRanking()
   const reply = await fleet.post('/v1/rerank', {
     query: 'q',
@@ -61,13 +61,24 @@ test('POST /v1/rerank uses query, documents and model only', async () => {
     rid: 'r',
   })
   expect(reply.status).toBe(200)
-  expect(await reply.json()).toMatchObject({
-    results: [{ document: 'b' }, { document: 'a' }],
-    model: 'unknown',
-    id: null,
-  })
+  const ranking = await reply.json()
+  expect(ranking).toMatchObject({ results: [{ index: 1 }, { index: 0 }], model: 'unknown', id: null })
+  expect(JSON.stringify(ranking)).not.toContain('document')
   expect(await (await fleet.post('/v1/rerank', request)).json()).toMatchObject({ model: 'test-model' })
   expect((await fleet.post('/v1/rerank', { ...request, model: 'missing' })).status).toBe(404)
+})
+
+test('queries and documents with content parts reach the worker, and come back with the results', async () => {
+  const fleet = await openRanking()
+  const picture = { content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }] }
+  const sent = { model: 'test-model', query: picture, documents: ['a', picture], top_n: 2 }
+  const results = [1, 0].map((index) => ({ index, score: index, document: sent.documents[index] }))
+  fleet.workers[0].script('POST /v1/rerank', jsonAnswer({ results }))
+  const reply = await fleet.post('/v1/rerank', sent)
+  expect(fleet.workers[0].requestsTo('POST /v1/rerank')[0].json()).toEqual(sent)
+  expect(await reply.json()).toMatchObject({ results: [{ document: picture }, { document: 'a' }] })
+  await fleet.post('/v1/rerank', { ...sent, documents: picture })
+  expect(fleet.workers[0].requestsTo('POST /v1/rerank')[1].json()).toMatchObject({ documents: picture })
 })
 
 describe.each(['/rerank', '/v1/rerank'])('POST %s', (path) => {

@@ -56,6 +56,8 @@ export interface NativeContent {
 export interface NativeAnswer extends NativeContent {
   /** Why it ended; null if unknown. */
   readonly reason: string | null
+  /** Of the answer as a whole, beside its content; the client's format decides which ones it passes on. */
+  readonly members?: NativeObject
 }
 
 /** One message of a chat. */
@@ -170,6 +172,8 @@ export interface NativeRequest {
   members(): Record<string, unknown>
   /** Tools that only such a worker knows, as the client declared them. */
   readonly tools: readonly Readonly<Record<string, unknown>>[]
+  /** Functions of the client as it declared them, by the declaration in `GenerationRequest.tools`. */
+  readonly functions?: ReadonlyMap<ChatTool['function'], NativeObject>
   /** A choice that names such a tool, for the first request of a turn; null for none. */
   readonly toolChoice: unknown
 }

@@ -169,8 +169,8 @@ export type ToolLoopEvent =
       /** `handed_over`: the client has to run functions or to approve calls. `tool_limit`: see `atLimit`. */
       readonly reason: FinishReason | 'handed_over' | 'tool_limit'
       readonly matchedStop: string | number | null
-      /** The worker's own reason for the end of the last answer, if known. */
-      readonly native?: Pick<NativeAnswer, 'engine' | 'reason'>
+      /** The last answer in the format of its worker, for requests with `GenerationRequest.native`. */
+      readonly native?: NativeAnswer
       /** Sum of all iterations; null if no worker reported any. */
       readonly usage: GenerationUsage | null
       readonly iterations: number

@@ -3,7 +3,7 @@
  * @source OpenAI API reference, Responses
  */
 import { defineValidator, type FieldProblem, type GatewayError, type Static, Type } from '#kernel'
-import { bracketPath, InputItem, nullable, unionBy } from '#shared'
+import { bracketPath, InputItem, isInclude, nullable, unionBy } from '#shared'
 import { responsesErrors } from './errors.ts'
 
 const Anything = Type.Object({}, { additionalProperties: true })
@@ -143,7 +143,7 @@ const CreateMembers = {
   ),
   text: nullable(Type.Object({ format: nullable(TextFormat), verbosity: Text })),
   metadata: nullable(Metadata),
-  include: nullable(Type.Array(Type.Unknown())),
+  include: nullable(Type.Array(Type.String())),
   context_management: nullable(
     Type.Array(Type.Object({ type: Text, compact_threshold: count }), { maxItems: 1_024 }),
   ),
@@ -161,7 +161,9 @@ const CreateMembers = {
   stop: nullable(
     Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: 4 })]),
   ),
-  prompt: Type.Optional(Type.Unknown({ description: 'Not supported.' })),
+  prompt: Type.Optional(
+    Type.Unknown({ description: 'Only workers that speak the format have stored prompts.' }),
+  ),
 }
 
 const open = {
@@ -172,9 +174,11 @@ const open = {
 
 export const CreateBody = Type.Object(CreateMembers, open)
 export type CreateBody = Static<typeof CreateBody>
-/** Names of members of a body that the schema does not have. */
-export function unknownMembers(body: object): string[] {
-  return Object.keys(body).filter((name) => !Object.hasOwn(CreateMembers, name))
+/** Paths of what only workers of the format may know: members that the schema does not have, and names to include. */
+export function unknownMembers(body: CreateBody): string[] {
+  const members = Object.keys(body).filter((name) => !Object.hasOwn(CreateMembers, name))
+  const included = (body.include ?? []).filter((name) => !isInclude(name))
+  return [...members, ...included.map((name) => `include.${name}`)]
 }
 
 export const createBody = defineValidator(CreateBody, toBodyError)

@@ -249,5 +249,19 @@ test('tools of an item are offered like those of the request, in this turn and l
     ['functions__exec', 'functions__wait', 'plain'],
     ['functions__exec', 'functions__wait', 'plain'],
   ])
-  expect(asked()[0]).toMatchObject({ reasoning_effort: 'max', tool_choice: 'required' })
+  expect(asked()[0]).toMatchObject({ reasoning_effort: 'high', tool_choice: 'required' })
+})
+
+test('a file of text is text for chat workers; names to include that they do not know are reported', async () => {
+  const { post, asked } = await openResponses(chatAnswer('x'))
+  const file_data = `data:text/plain;base64,${Buffer.from('heron').toString('base64')}`
+  const content = [{ type: 'input_file', filename: 'a.txt', file_data }]
+  const reply = await post('/v1/responses', {
+    model: 'test-model',
+    input: [{ role: 'user', content }],
+    include: ['brand.new'],
+  })
+  expect(reply.status).toBe(200)
+  expect(asked()[0].messages[0].content).toEqual([{ type: 'text', text: 'a.txt:\nheron' }])
+  expect(reply.headers.get('x-weir-warning')).toContain('include.brand.new')
 })

@@ -227,7 +227,7 @@ describe('rejected requests', () => {
     [{ model: '' }, 'missing_required_parameter', 'model'],
     [{ input: '' }, 'input_text_empty', 'input'],
     [{ input: [] }, 'input_items_empty', 'input'],
-    [{ include: ['x'] }, 'invalid_value', 'include'],
+    [{ include: [7] }, 'invalid_type', 'include[0]'],
     [{ reasoning: { effort: 7 } }, 'invalid_type', 'reasoning.effort'],
     [{ prompt: { id: 'p' } }, 'unsupported_parameter', 'prompt'],
     [{ text: { format: { type: 'json_schema', schema: {} } } }, 'json_schema_name_empty', 'text.format.name'],

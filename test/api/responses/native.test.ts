@@ -58,6 +58,7 @@ test('the worker gets no state and store false; the response is built by the gat
   const [asked] = fleet.asked()
   expect(asked).toEqual({
     model: 'test-model',
+    max_tool_calls: 3,
     input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hi' }] }],
     instructions: 'be short',
     temperature: 0.5,
@@ -452,4 +453,22 @@ test('items, parts, members and values that the gateway does not know reach the 
   expect(fleet.asked()[1].input.slice(0, input.length)).toEqual(fleet.asked()[0].input)
   const stored = await fleet.fetchJson('GET', `${RESPONSES}/${first.id}/input_items?order=asc`)
   expect(stored.data).toMatchObject(input)
+})
+
+test('declarations of tools reach the worker unchanged, and its response keeps what it states', async () => {
+  const more = { service_tier: 'flex', brand_new: { a: 1 }, id: 'resp_up', store: false, tools: [] }
+  const fleet = await openNative({ output: [text('hi')], more })
+  const declared = { name: 'f', allowed_callers: ['programmatic'], output_schema: { type: 'object' } }
+  const tools = [{ type: 'function', ...declared, parameters: { type: 'object' } }]
+  const body = { input: 'hi', tools, service_tier: 'auto', include: ['brand.new'], prompt: { id: 'pmpt_1' } }
+  const whole = await fleet.create(body)
+  const { response } = await fleet.stream(body)
+  for (const asked of fleet.asked()) {
+    expect(asked).toMatchObject({ tools, include: body.include, prompt: body.prompt })
+    expect(asked.tools[0]).toEqual(tools[0])
+  }
+  const stored = await fleet.fetchJson('GET', `${RESPONSES}/${whole.id}`)
+  for (const reply of [whole, response, stored])
+    expect(reply).toMatchObject({ service_tier: 'flex', brand_new: { a: 1 }, store: true, tools })
+  expect(whole.id).not.toBe('resp_up')
 })

@@ -135,3 +135,26 @@ test('log probabilities of requested ids are rejected, as completions do not sup
     expect.objectContaining({ code: 'unsupported_by_worker', param: 'token_ids_logprob' }),
   )
 })
+
+test('reasoning of earlier turns has the names that the engine reads, and engines get efforts that they know', () => {
+  const reasoning = { effort: 'max' }
+  const sentTo = (worker: Parameters<typeof workerEntry>[0]) => {
+    const { messages, reasoning_effort } = JSON.parse(
+      toChatBody({
+        request: { ...REQUEST, reasoning },
+        model: 'm',
+        stream: false,
+        worker: workerEntry(worker),
+      } as unknown as EngineAttempt).toString(),
+    )
+    const { role: _, content: __, ...said } = messages[1]
+    return [said, reasoning_effort]
+  }
+  expect(sentTo({ slot: 0, runtimeType: 'vllm' })).toEqual([
+    { reasoning_content: 'hm', reasoning: 'hm' },
+    'high',
+  ])
+  expect(sentTo({ slot: 0, runtimeType: 'sglang' })).toEqual([{ reasoning_content: 'hm' }, 'high'])
+  expect(sentTo({ slot: 0, isExternal: true })).toEqual([{ reasoning_content: 'hm' }, 'max'])
+  expect(sentTo({ slot: 0, isExternal: true, provider: 'openai' })).toEqual([{}, 'max'])
+})

@@ -12,8 +12,9 @@ import type {
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
-import { answerErrors, withStrictRoles } from '#shared'
+import { answerErrors, engineEffort, withStrictRoles } from '#shared'
 import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
+import { type ChatDialect, dialectOf } from './dialects.ts'
 
 type Json = Record<string, unknown>
 
@@ -23,10 +24,10 @@ export function toChatBody(attempt: EngineAttempt, mergesSystem = true): Buffer 
   const { prompt } = request
   const given = prompt.kind === 'chat' ? prompt.messages : []
   const messages = mergesSystem && !worker.isExternal ? withStrictRoles(given) : given
-  const isToOpenAi = isOpenAi(worker)
+  const dialect = dialectOf(worker)
   const body: Json = {
     model,
-    messages: messages.map((one) => toMessage(one, isToOpenAi)),
+    messages: messages.map((one) => toMessage(one, dialect)),
   }
   if (request.tools.length > 0) {
     body.tools = request.tools.map(toTool)
@@ -34,18 +35,17 @@ export function toChatBody(attempt: EngineAttempt, mergesSystem = true): Buffer 
     if (choice !== undefined) body.tool_choice = choice
     if (request.parallelToolCalls !== undefined) body.parallel_tool_calls = request.parallelToolCalls
   }
-  Object.assign(body, toChatSampling(request, isToOpenAi), toConstraint(request.constraint))
+  Object.assign(body, toChatSampling(request, dialect), toConstraint(request.constraint))
   if (request.topLogprobs !== null) {
     body.logprobs = true
     if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
   }
-  addReasoning(body, request, isToOpenAi)
-  // OpenAI has no option for it.
-  if (request.continuesLastMessage === true && !isToOpenAi) {
+  addReasoning(body, request, dialect)
+  if (request.continuesLastMessage === true && !dialect.isStrict) {
     body.continue_final_message = true
     body.add_generation_prompt = false
   }
-  if (request.wantsTokenIds === true && !isToOpenAi) body.return_token_ids = true
+  if (request.wantsTokenIds === true && !dialect.isStrict) body.return_token_ids = true
   if (request.cacheKey !== undefined) body.prompt_cache_key = request.cacheKey
   return finished(body, attempt)
 }
@@ -62,16 +62,16 @@ function finished(body: Json, { request, worker, stream }: EngineAttempt): Buffe
   return Buffer.from(JSON.stringify(body))
 }
 
-function toMessage(message: ChatMessage, isToOpenAi: boolean): Json {
+function toMessage(message: ChatMessage, { reasoningNames, isStrict }: ChatDialect): Json {
   const { role, name, tool_calls, tool_call_id, reasoning_content, refusal, extra_content } = message
   const wire: Json = { role, content: toContent(message) }
   if (name !== undefined) wire.name = name
   if (tool_calls !== undefined && tool_calls.length > 0)
-    wire.tool_calls = isToOpenAi ? tool_calls.map(withoutExtraContent) : tool_calls
+    wire.tool_calls = isStrict ? tool_calls.map(withoutExtraContent) : tool_calls
   if (tool_call_id !== undefined) wire.tool_call_id = tool_call_id
   if (refusal !== undefined) wire.refusal = refusal
-  if (extra_content !== undefined && !isToOpenAi) wire.extra_content = extra_content
-  if (reasoning_content !== undefined && !isToOpenAi) wire.reasoning_content = reasoning_content
+  if (extra_content !== undefined && !isStrict) wire.extra_content = extra_content
+  if (reasoning_content !== undefined) for (const one of reasoningNames) wire[one] = reasoning_content
   return wire
 }
 
@@ -105,26 +105,26 @@ function toToolChoice(choice: ToolChoice | null): unknown {
   return choice.mode
 }
 
-/** OpenAI has another name for max_tokens and takes few stop strings. */
-function toChatSampling(request: GenerationRequest, isToOpenAi: boolean): Json {
-  const wire = toSampling(request, isToOpenAi)
-  if (!isToOpenAi) return wire
-  const { max_tokens: maxTokens, stop, ...shared } = wire
-  if (maxTokens !== undefined) shared.max_completion_tokens = maxTokens
-  if (stop !== undefined) shared.stop = sentStops(stop as readonly string[])
-  return shared
+function toChatSampling(
+  request: GenerationRequest,
+  { maxTokensName, maxStops, isStrict }: ChatDialect,
+): Json {
+  const { max_tokens: maxTokens, stop, ...wire } = toSampling(request, isStrict)
+  if (maxTokens !== undefined) wire[maxTokensName] = maxTokens
+  if (stop !== undefined) wire.stop = (stop as readonly string[]).slice(0, maxStops)
+  return wire
 }
 
 /**
  * Sampling settings by their wire names; chat and completions use the same ones.
- * @param isToOpenAi omits those that only engines take
+ * @param isStrict omits those that only engines take
  */
-function toSampling({ sampling }: GenerationRequest, isToOpenAi: boolean): Json {
+function toSampling({ sampling }: GenerationRequest, isStrict: boolean): Json {
   const wire: Json = {}
   for (const name in sampling) {
     const value = sampling[name as keyof Sampling]
     if (value === undefined) continue
-    const wireName = SHARED_NAMES.get(name) ?? (isToOpenAi ? undefined : ENGINE_NAMES.get(name))
+    const wireName = SHARED_NAMES.get(name) ?? (isStrict ? undefined : ENGINE_NAMES.get(name))
     if (wireName === undefined) continue
     if (name === 'logitBias') wire[wireName] = Object.fromEntries(value as Iterable<[string, number]>)
     else if (name !== 'stop' || (value as readonly string[]).length > 0) wire[wireName] = value
@@ -156,13 +156,13 @@ function toConstraint(constraint: OutputConstraint | null): Json {
 function addReasoning(
   body: Json,
   { reasoning, templateArguments }: GenerationRequest,
-  isToOpenAi: boolean,
+  { isStrict, lowersEffort }: ChatDialect,
 ): void {
-  let template = isToOpenAi ? undefined : templateArguments
+  let template = isStrict ? undefined : templateArguments
   if (reasoning !== null) {
-    const effort = reasoning.effort ?? (isToOpenAi ? effortOfBudget(reasoning) : undefined)
-    if (effort !== undefined) body.reasoning_effort = effort
-    if (!isToOpenAi && reasoning.isEnabled !== undefined) {
+    const effort = reasoning.effort ?? (isStrict ? effortOfBudget(reasoning) : undefined)
+    if (effort !== undefined) body.reasoning_effort = lowersEffort ? engineEffort(effort) : effort
+    if (!isStrict && reasoning.isEnabled !== undefined) {
       const { isEnabled } = reasoning
       template = { enable_thinking: isEnabled, thinking: isEnabled, ...templateArguments }
     }
@@ -190,9 +190,9 @@ const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
 function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEntry): void {
   const { dataParallel } = worker
   if (carried !== undefined) {
-    const isToOpenAi = isOpenAi(worker)
+    const { isStrict } = dialectOf(worker)
     for (const [name, value] of carried) {
-      if (isToOpenAi && ENGINE_MEMBERS.has(name)) continue
+      if (isStrict && ENGINE_MEMBERS.has(name)) continue
       if (!Object.hasOwn(body, name))
         Object.defineProperty(body, name, { value, enumerable: true, configurable: true, writable: true })
     }
@@ -211,27 +211,17 @@ export function toCompletionBody(attempt: EngineAttempt): Buffer {
   const body: Record<string, unknown> = {
     model,
     prompt: prompt.kind === 'tokens' ? [...prompt.tokenIds] : prompt.kind === 'text' ? prompt.text : '',
-    ...toSampling(request, isOpenAi(worker)),
+    ...toSampling(request, dialectOf(worker).isStrict),
     ...toConstraint(request.constraint),
   }
   if (request.topLogprobs !== null) body.logprobs = request.topLogprobs
   return finished(body, attempt)
 }
 
-/** Stop strings that OpenAI takes; the gateway searches for the others. */
-const MAX_OPENAI_STOPS = 4
 const NONE: readonly string[] = []
-
-function isOpenAi({ provider }: WorkerEntry): boolean {
-  return provider === 'openai'
-}
-
-function sentStops(stops: readonly string[]): readonly string[] {
-  return stops.slice(0, MAX_OPENAI_STOPS)
-}
 
 /** Stop strings that the gateway searches for itself. */
 export function unsentStops({ request, worker }: EngineAttempt): readonly string[] {
-  if (request.prompt.kind !== 'chat' || !isOpenAi(worker)) return NONE
-  return request.sampling.stop?.slice(MAX_OPENAI_STOPS) ?? NONE
+  if (request.prompt.kind !== 'chat') return NONE
+  return request.sampling.stop?.slice(dialectOf(worker).maxStops) ?? NONE
 }

@@ -31,7 +31,7 @@ interface RerankShape {
   readonly topK: number | null
   readonly returnDocuments: boolean
   /** Of the request, for workers that do not return them. */
-  readonly documents?: readonly string[]
+  readonly documents?: Static<typeof V1RerankRequest>['documents']
 }
 
 /** POST /rerank. @throws 400 for a wrong field, and what `collectResponse` throws. */
@@ -45,11 +45,12 @@ function rerank(host: Host, ctx: RequestContext): Promise<void> {
   })
 }
 
-/** POST /v1/rerank: only query, documents and model are read. */
+/** POST /v1/rerank: the worker reads members beyond. */
 function v1Rerank(host: Host, ctx: RequestContext): Promise<void> {
   // As on the other routes, a body that is not an object is rejected as invalid JSON.
   ctx.peek()
-  return answer(host, ctx, ctx.body(v1RerankRequest), { id: null, topK: null, returnDocuments: true })
+  const { return_documents: returnDocuments, ...asked } = ctx.body(v1RerankRequest)
+  return answer(host, ctx, asked, { id: null, topK: null, returnDocuments: returnDocuments ?? true })
 }
 
 async function answer(
@@ -58,7 +59,7 @@ async function answer(
   { query, documents, model: named }: Static<typeof V1RerankRequest>,
   shape: Omit<RerankShape, 'model' | 'documents'>,
 ): Promise<void> {
-  if (query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
+  if (typeof query === 'string' && query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
   const model = named || null
   const response = await collectResponse(upstream, ctx, { model, stream: false, path: WORKER_PATH })
   if (response.status < 200 || response.status > 299) {
@@ -84,8 +85,9 @@ export function buildRerankResponse(
   const kept = shape.topK === null ? found : found.slice(0, shape.topK)
   return {
     results: kept.map(({ score, document, index }) => {
-      const text = shape.returnDocuments ? (document ?? shape.documents?.[index]) : undefined
-      return { score, relevance_score: score, ...(text !== undefined && { document: text }), index }
+      const sent = Array.isArray(shape.documents) ? (shape.documents[index] as unknown) : undefined
+      const shown = shape.returnDocuments ? (document ?? sent) : undefined
+      return { score, relevance_score: score, ...(shown !== undefined && { document: shown }), index }
     }),
     model: shape.model ?? UNNAMED_MODEL,
     usage,
@@ -129,7 +131,7 @@ export function rerankRoutes(host: Host): RouteDefinition[] {
 interface RankedDocument {
   readonly score: number
   readonly index: number
-  readonly document: string | undefined
+  readonly document: unknown
 }
 
 interface Ranking {
@@ -167,10 +169,10 @@ function toRanked(entry: unknown, place: number): RankedDocument {
   return { score: value, index: index as number, document: textOf(document) }
 }
 
-/** The text itself, or an object that holds it. */
-function textOf(document: unknown): string | undefined {
-  const text = typeof document === 'string' ? document : objectOf(document)?.text
-  return typeof text === 'string' ? text : undefined
+/** The text itself, or of an object that holds it; any other document as the worker returned it. */
+function textOf(document: unknown): unknown {
+  const text = objectOf(document)?.text
+  return typeof text === 'string' ? text : (document ?? undefined)
 }
 
 /** vLLM and Jina count in `usage`, Cohere in `meta`. */

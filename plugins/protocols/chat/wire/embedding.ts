@@ -60,11 +60,17 @@ export const ClassifyResponse = Type.Object({
   usage: Usage,
 })
 
-const query = Type.String({ minLength: 1, description: 'Not blank.' })
-const documents = Type.Array(Type.String(), { minItems: 1 })
+type RankedText = string | Readonly<Record<string, unknown>>
+/** Branches on the type first, so that a wrong text is reported as such. */
+const TextOrObject = Type.Unsafe<RankedText>({
+  type: ['string', 'object'],
+  minLength: 1,
+  description: 'A text, not blank, or an object with content parts for workers that rank pictures.',
+})
+const documents = Type.Array(Type.Unsafe<RankedText>({ type: ['string', 'object'] }), { minItems: 1 })
 
 export const RerankRequest = Type.Object({
-  query,
+  query: TextOrObject,
   documents,
   model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
   top_k: nullable(Type.Integer({ minimum: 1 }), 'Default: all documents.'),
@@ -73,18 +79,25 @@ export const RerankRequest = Type.Object({
   user: nullable(Type.String()),
 })
 
-/** The plain form: other fields mean nothing here. */
+/** The form of vendors; the worker reads further members. */
 export const V1RerankRequest = Type.Object({
-  query,
-  documents,
+  query: TextOrObject,
+  documents: Type.Unsafe<readonly RankedText[] | Readonly<Record<string, unknown>>>({
+    type: ['array', 'object'],
+    minItems: 1,
+    items: { type: ['string', 'object'] },
+  }),
   model: nullable(Type.String(), 'Absent: any worker.'),
+  return_documents: nullable(Type.Boolean(), 'Default true.'),
 })
 
 /** One scored document. */
 const RerankResult = Type.Object({
   score: Type.Number(),
   relevance_score: Type.Number({ description: 'The same, by the name that most clients know.' }),
-  document: Type.Optional(Type.String()),
+  document: Type.Optional(
+    Type.Unknown({ description: 'The text, or what the worker returned of an object.' }),
+  ),
   index: Type.Integer({ minimum: 0, description: 'Place in the request, 0-based.' }),
 })
 

@@ -58,6 +58,10 @@ export class MessageAnswer {
   #signature = ''
   /** About text and thinking. */
   #extraContent: NativeObject | undefined
+  /** Of the message and of its last event, which no other event has. */
+  #members: NativeObject = {}
+  /** Of the delta in the last event. */
+  #deltaMembers: NativeObject = {}
   #reason: unknown = null
   #stopSequence: unknown = null
 
@@ -189,10 +193,12 @@ export class MessageAnswer {
     this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: call })
   }
 
-  /** @param usage counts so far */
-  addEnd(delta: unknown, usage: unknown): void {
+  /** @param event with the counts so far */
+  addEnd({ delta, usage, ...members }: NativeObject): void {
     this.#usage.add(usage)
+    this.#members = withoutRead(members)
     if (!isObject(delta)) return
+    this.#deltaMembers = withoutRead(delta)
     if (delta.stop_reason != null) this.#reason = delta.stop_reason
     if (delta.stop_sequence != null) this.#stopSequence = delta.stop_sequence
   }
@@ -212,11 +218,29 @@ export class MessageAnswer {
           engine: ENGINE,
           content: this.#content.filter(isKept),
           reason: typeof reason === 'string' ? reason : null,
+          members: { event: this.#members, delta: this.#deltaMembers },
         },
       }),
     })
     this.#sink.emit({ type: 'finished', usage: this.#usage.toUsage() })
   }
+}
+
+const READ_MEMBERS: ReadonlySet<string> = new Set([
+  'id',
+  'type',
+  'role',
+  'model',
+  'content',
+  'stop_reason',
+  'stop_sequence',
+])
+
+/** Members that the gateway does not read. */
+function withoutRead(members: NativeObject): NativeObject {
+  return Object.fromEntries(
+    Object.entries(members).filter(([name, value]) => value != null && !READ_MEMBERS.has(name)),
+  )
 }
 
 /** False for an empty text, which services refuse, unless it holds data of the worker. */

@@ -62,7 +62,7 @@ export class MessageJson implements JsonAnswer {
         answer.start(data.message)
         break
       case 'message_delta':
-        answer.addEnd(data.delta, data.usage)
+        answer.addEnd(data)
         break
       case 'message_stop':
         answer.finish()
@@ -86,7 +86,8 @@ export class MessageJson implements JsonAnswer {
         answer.openBlock(index, block)
         answer.closeBlock(index)
       }
-    answer.addEnd(message, message.usage)
+    const { stop_reason, stop_sequence } = message
+    answer.addEnd({ ...message, delta: { stop_reason, stop_sequence } })
     answer.finish()
   }
 }

@@ -1,6 +1,6 @@
 /** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source Anthropic API reference, Messages */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
-import { answerErrors, parseCallArguments } from '#shared'
+import { answerErrors, parseCallArguments, textOfFile } from '#shared'
 import type { WireBlock, WireBlockOf, WireMessage } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
 
@@ -133,11 +133,20 @@ function toContentBlock(part: ContentPart): WireBlockOf<'text' | 'image' | 'docu
     case 'file': {
       const { file_data: data, filename } = part.file
       if (data === undefined) throw unsupported('a file by its id')
-      return { type: 'document', source: toSource(data), ...(filename !== undefined && { title: filename }) }
+      return {
+        type: 'document',
+        source: toFileSource(data),
+        ...(filename !== undefined && { title: filename }),
+      }
     }
     default:
       throw unsupported(`a part of type '${part.type}'`)
   }
+}
+
+function toFileSource(url: string) {
+  const text = textOfFile(url)
+  return text === null ? toSource(url) : { type: 'text' as const, media_type: 'text/plain', data: text }
 }
 
 function toSource(url: string) {

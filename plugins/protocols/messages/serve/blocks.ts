@@ -2,7 +2,7 @@
  * Content blocks of an answer, one after the other: one is open at a time, numbered from 0. What comes for another block
  * meanwhile waits until the open one is complete. @hot
  */
-import type { FinishReason, NativeObject } from '#kernel'
+import type { FinishReason, NativeAnswer, NativeObject } from '#kernel'
 import { tryParseJson } from '#shared'
 import type { WireResponseBlock } from '../wire.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
@@ -74,6 +74,8 @@ export abstract class Blocks<Event> {
   /** Null before the end. */
   reason: FinishReason | null = null
   matchedStop: string | number | null = null
+  /** The answer of a worker that speaks the format. */
+  native: NativeAnswer | null = null
   hasCalls = false
   hasRefusal = false
   /** Input of a call was cut off. */

@@ -64,8 +64,9 @@ export class MessageEvents implements BlockSink {
     this.#out += `event: content_block_stop\ndata: {"type":"content_block_stop","index":${index}}\n\n`
   }
 
-  end({ reason, sequence }: Stop, usage: WireUsage): void {
-    const delta = `{"stop_reason":"${reason}","stop_sequence":${JSON.stringify(sequence)}}`
-    this.#out += `event: message_delta\ndata: {"type":"message_delta","delta":${delta},"usage":${JSON.stringify(usage)}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n`
+  end({ reason, sequence, members }: Stop, usage: WireUsage): void {
+    const delta = { stop_reason: reason, stop_sequence: sequence, ...members?.delta }
+    const event = { type: 'message_delta', delta, usage, ...members?.event }
+    this.#out += `event: message_delta\ndata: ${JSON.stringify(event)}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n`
   }
 }

@@ -48,7 +48,7 @@ export function makeMessageId(): string {
 export function toMessage(
   model: string,
   blocks: WireResponseBlock[],
-  { reason, sequence }: Stop,
+  { reason, sequence, members }: Stop,
   usage: WireUsage,
 ): MessageResponse {
   return {
@@ -61,6 +61,8 @@ export function toMessage(
     stop_reason: reason,
     stop_sequence: sequence,
     usage,
+    ...members?.event,
+    ...members?.delta,
   }
 }
 
@@ -68,6 +70,14 @@ export interface Stop {
   readonly reason: MessageResponse['stop_reason']
   /** The client's stop sequence that was hit; null for any other reason. */
   readonly sequence: string | null
+  /** What a worker of the format stated about the message beside. */
+  readonly members?: AnswerMembers
+}
+
+/** Members of the message and of its last event, and of the delta in that event. */
+interface AnswerMembers {
+  readonly event?: NativeObject
+  readonly delta?: NativeObject
 }
 
 /**
@@ -75,6 +85,16 @@ export interface Stop {
  * @returns null when the worker aborted
  */
 export function toStop(answer: Omit<Blocks<never>, 'add'>, stops: readonly string[]): Stop | null {
+  const stop = reasonOf(answer, stops)
+  const { native } = answer
+  if (stop === null || native === null) return stop
+  // A reason that this format alone has.
+  const isOwn = stop.reason === 'end_turn' || stop.reason === 'max_tokens'
+  const reason = isOwn && native.reason !== null && native.reason !== 'tool_use' ? native.reason : stop.reason
+  return { ...stop, reason: reason as Stop['reason'], members: native.members }
+}
+
+function reasonOf(answer: Omit<Blocks<never>, 'add'>, stops: readonly string[]): Stop | null {
   const { reason, matchedStop, hasCalls, hasBrokenCall, hasRefusal, isPaused } = answer
   if (isPaused) return { reason: 'pause_turn', sequence: null }
   if (reason === 'abort' || reason === null) return null

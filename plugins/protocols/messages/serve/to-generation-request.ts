@@ -150,17 +150,11 @@ function toSampling(request: MessagesRequest): Sampling {
   }
 }
 
-/** Efforts that only the vendor knows, mapped to the nearest that engines know. */
-const EFFORTS: ReadonlyMap<unknown, string> = new Map([
-  ['xhigh', 'high'],
-  ['max', 'high'],
-])
-
 function toReasoning({ thinking, output_config: config }: MessagesRequest): ReasoningOptions | null {
   const given = config?.effort
   if (given != null && typeof given !== 'string')
     throw invalidField('output_config.effort', 'must be a string')
-  const effort = given == null ? undefined : (EFFORTS.get(given) ?? given)
+  const effort = given ?? undefined
   if (thinking == null && effort === undefined) return null
   return {
     ...(thinking != null && { isEnabled: thinking.type !== 'disabled' }),

@@ -83,7 +83,8 @@ export class TurnBlocks extends Blocks<ToolLoopEvent> {
   }
 
   #finish({ reason, matchedStop, native }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
-    const isPausedThere = reason === 'stop' && native?.engine === ENGINE && native.reason === PAUSED
+    this.native = native?.engine === ENGINE ? native : null
+    const isPausedThere = reason === 'stop' && this.native?.reason === PAUSED
     this.isPaused = reason === 'tool_limit' || isPausedThere
     this.reason = reason === 'tool_limit' ? 'stop' : reason === 'handed_over' ? 'tool_calls' : reason
     this.matchedStop = matchedStop

@@ -285,7 +285,8 @@ export class ResponseAnswer {
 
   /** @param response the final response; content without events is emitted first */
   finish(response: unknown): void {
-    const { output, status, error, usage, incomplete_details: cut } = isObject(response) ? response : {}
+    const whole = isObject(response) ? response : {}
+    const { output, status, error, usage, incomplete_details: cut } = whole
     if (status === 'failed') {
       this.#sink.fail(toAnswerError(workerMessage(error)))
       return
@@ -300,7 +301,9 @@ export class ResponseAnswer {
       reason: this.#reason(status, cut),
       matchedStop: null,
       ...(this.#extraContent !== undefined && { extraContent: this.#extraContent }),
-      ...(this.#isNative && { native: { engine: ENGINE, content: this.#content, reason: null } }),
+      ...(this.#isNative && {
+        native: { engine: ENGINE, content: this.#content, reason: null, members: whole },
+      }),
     })
     this.#emit({ type: 'finished', usage: readUsage(usage) })
   }

@@ -107,7 +107,10 @@ function addTools(
 ): void {
   const others = native?.tools.filter(({ type }) => types === null || types.has(String(type))) ?? []
   const sent = native === null ? tools : tools.filter(({ isStandIn }) => isStandIn !== true)
-  const all = [...sent.map((tool) => toTool(tool, native !== null)), ...others]
+  const all = [
+    ...sent.map((tool) => native?.functions?.get(tool.function) ?? toTool(tool, native !== null)),
+    ...others,
+  ]
   if (all.length === 0) return
   body.tools = all
   // A choice of a tool that a function stands for is sent as the client wrote it.

@@ -268,7 +268,7 @@ export class ToolTurnRun implements RunningTurn {
       type: 'finished',
       reason,
       matchedStop,
-      ...(native !== null && { native: { engine: native.engine, reason: native.reason } }),
+      ...(native !== null && { native }),
       usage: this.#usage,
       iterations: this.#iterations,
       toolCalls,

@@ -11,6 +11,7 @@ import type {
   TokenizerService,
   WorkerEntry,
 } from '#kernel'
+import { engineEffort } from '#shared'
 import { grpcErrors } from '../errors.ts'
 import { type ChatPlan, type EncodedPrompt, encodeChat, encodeText } from './encode-prompt.ts'
 
@@ -162,7 +163,7 @@ export class PromptBuilder {
       isContinued: request.continuesLastMessage === true,
       effort: effortOf(reasoning, templateArguments),
       kwargs: {
-        ...(reasoning?.effort !== undefined && { reasoning_effort: reasoning.effort }),
+        ...(reasoning?.effort !== undefined && { reasoning_effort: engineEffort(reasoning.effort) }),
         // Unset if not requested, since templates have their own defaults.
         ...(key !== null && requested !== null && { [key]: requested }),
         ...given,
@@ -198,7 +199,8 @@ function effortOf(
     ? templateArguments.reasoning_effort
     : null
   if (typeof given === 'string') return given
-  return reasoning?.effort ?? (reasoning?.isEnabled === false ? 'none' : null)
+  if (reasoning?.effort !== undefined) return engineEffort(reasoning.effort)
+  return reasoning?.isEnabled === false ? 'none' : null
 }
 
 async function oneTokenStops(stops: readonly string[], tokenizer: LoadedTokenizer): Promise<number[]> {

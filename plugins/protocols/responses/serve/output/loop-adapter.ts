@@ -7,6 +7,7 @@ import type {
   GenerationEvent,
   GenerationListener,
   GenerationUsage,
+  NativeAnswer,
   ToolLoopListener,
 } from '#kernel'
 import { GenerationItems, TurnOutput } from '#shared'
@@ -18,6 +19,7 @@ export class LoopAdapter extends GenerationItems<typeof CLIENT> implements Gener
   #space = ''
   #reason: FinishReason = 'stop'
   #matchedStop: string | number | null = null
+  #native: NativeAnswer | undefined
 
   constructor(out: ToolLoopListener) {
     super(new TurnOutput(out), () => CLIENT)
@@ -47,6 +49,7 @@ export class LoopAdapter extends GenerationItems<typeof CLIENT> implements Gener
       case 'choice_done':
         this.#reason = event.reason
         this.#matchedStop = event.matchedStop
+        this.#native = event.native
         if (!this.output.hasItems) this.#addEmptyMessage()
     }
     this.add(event)
@@ -74,6 +77,7 @@ export class LoopAdapter extends GenerationItems<typeof CLIENT> implements Gener
       type: 'finished',
       reason: this.#reason === 'tool_calls' ? 'handed_over' : this.#reason,
       matchedStop: this.#matchedStop,
+      ...(this.#native !== undefined && { native: this.#native }),
       usage,
       iterations: 1,
       toolCalls: 0,

@@ -4,6 +4,7 @@ import type {
   GenerationUsage,
   HistoryItem,
   JsonObject,
+  NativeObject,
   ResponseRecord,
   ResponseStatus,
 } from '#kernel'
@@ -17,19 +18,47 @@ export interface ResponseEnd {
   readonly error?: GatewayError | null
   readonly usage: GenerationUsage | null
   readonly incompleteReason?: string | null
+  /** The response of a worker that speaks the format. */
+  readonly native?: NativeObject
 }
+
+/** Members that the gateway writes itself, although the response of the worker has them too. */
+const OWN_MEMBERS: ReadonlySet<string> = new Set([
+  'id',
+  'object',
+  'created_at',
+  'completed_at',
+  'status',
+  'error',
+  'incomplete_details',
+  'output',
+  'output_text',
+  'usage',
+  'background',
+  'conversation',
+  'instructions',
+  'max_tool_calls',
+  'metadata',
+  'model',
+  'previous_response_id',
+  'store',
+  'tool_choice',
+  'tools',
+])
 
 export class ResponseEncoder {
   readonly #id: string
   readonly #createdAtSec: number
-  /** JSON, never of an empty object. */
-  readonly #echo: string
+  readonly #echo: JsonObject
+  /** JSON of it, never of an empty object. */
+  readonly #echoText: string
 
   /** @param echo members that repeat the request */
   constructor({ id, createdAtSec }: { id: string; createdAtSec: number }, echo: JsonObject) {
     this.#id = id
     this.#createdAtSec = createdAtSec
-    this.#echo = JSON.stringify(echo)
+    this.#echo = echo
+    this.#echoText = JSON.stringify(echo)
   }
 
   /** JSON of all but the output. @param end undefined until the response has ended */
@@ -46,7 +75,14 @@ export class ResponseEncoder {
       incomplete_details: reason === null ? null : { reason },
     })
     const usage = end === undefined ? 'null' : JSON.stringify(toWireUsage(end.usage))
-    return `${head.slice(0, -1)},${this.#echo.slice(1, -1)},"usage":${usage}}`
+    const echo = end?.native === undefined ? this.#echoText : JSON.stringify(this.#echoWith(end.native))
+    return `${head.slice(0, -1)},${echo.slice(1, -1)},"usage":${usage}}`
+  }
+
+  /** A worker reports what it used, such as its service tier, and members that the gateway does not know. */
+  #echoWith(native: NativeObject): JsonObject {
+    const stated = Object.entries(native).filter(([name, value]) => value != null && !OWN_MEMBERS.has(name))
+    return { ...this.#echo, ...Object.fromEntries(stated) }
   }
 
   /** @param wasQueued as background responses were */

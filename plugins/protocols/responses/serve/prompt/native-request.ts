@@ -17,13 +17,13 @@ const OWN_MEMBERS = new Set([
   'conversation',
   'tools',
   'tool_choice',
-  'max_tool_calls',
   'context_management',
 ])
 
 interface NativeSource {
   /** Checked. */
   readonly body: CreateBody
+  readonly functions: NativeRequest['functions']
   readonly messageCount: number
   /** Items of the prompt. */
   readonly items: () => readonly JsonObject[]
@@ -35,7 +35,7 @@ export function speaksResponses({ apis }: WorkerEntry): boolean {
   return apis.includes('responses')
 }
 
-export function nativeRequest({ body, messageCount, items, runs }: NativeSource): NativeRequest {
+export function nativeRequest({ body, functions, messageCount, items, runs }: NativeSource): NativeRequest {
   let made: readonly JsonObject[] | null = null
   const declared = body.tools ?? []
   const tools = declared.filter(({ type }) => isForeign(type, runs))
@@ -55,6 +55,7 @@ export function nativeRequest({ body, messageCount, items, runs }: NativeSource)
         Object.entries(body).filter(([name, value]) => !OWN_MEMBERS.has(name) && value !== null),
       ),
     tools,
+    functions,
     toolChoice: isForeignChoice || isMode ? choice : null,
   }
 }

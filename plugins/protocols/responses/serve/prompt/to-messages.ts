@@ -2,7 +2,7 @@
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  */
 import type { CalledTool, ChatMessage, ContentPart, HistoryItem } from '#kernel'
-import { imageNote, memberName } from '#shared'
+import { imageNote, memberName, textOfFile } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
 import { AssistantTurn } from './assistant-turn.ts'
@@ -227,14 +227,13 @@ function toChatPart(part: Part): ContentPart {
       const detail = part.detail === 'original' ? 'auto' : String(part.detail ?? 'auto')
       return { type: 'image_url', image_url: { url: String(part.image_url), detail } }
     }
-    case 'input_file':
-      return {
-        type: 'file',
-        file: {
-          file_data: String(part.file_data),
-          ...(typeof part.filename === 'string' && { filename: part.filename }),
-        },
-      }
+    case 'input_file': {
+      const data = String(part.file_data)
+      const filename = typeof part.filename === 'string' ? part.filename : undefined
+      const text = textOfFile(data, filename)
+      if (text !== null) return { type: 'text', text }
+      return { type: 'file', file: { file_data: data, ...(filename !== undefined && { filename }) } }
+    }
     case 'input_audio':
       return { type: 'input_audio', input_audio: part.input_audio as { data: string; format: string } }
     case 'input_video':

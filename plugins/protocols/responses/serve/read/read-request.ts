@@ -51,8 +51,6 @@ export function readCreateRequest(json: unknown, members: JsonObject = {}): Crea
   const store = body.store ?? true
   const background = body.background ?? false
   const truncation = body.truncation ?? 'disabled'
-  if ((body.prompt ?? null) !== null)
-    throw responsesErrors.unsupported_parameter.with({ param: 'prompt' }, 'prompt')
   const { previousResponseId, conversationId } = readPast(body)
   if (background && stream)
     throw responsesErrors.background_conflicts_with_stream.with({ param: 'background' })
@@ -71,7 +69,7 @@ export function readCreateRequest(json: unknown, members: JsonObject = {}): Crea
     sampling,
     constraint,
     summary,
-    include: readInclude(body.include ?? []),
+    include: new Set((body.include ?? []).filter(isInclude)),
     compactThreshold: smallestThreshold(body),
     truncates: truncation === 'auto',
     body,

@@ -52,13 +52,17 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
     names.add(name)
     functions.push(tool)
   }
+  const declarations = new Map<ChatTool['function'], JsonObject>()
   const labels = new Set<string>()
   for (const [index, tool] of (tools ?? []).entries()) {
     const path = `tools[${index}]`
     if (isFunction(tool)) {
       const declared = readFunction(tool, path)
-      addFunction(functionTool(declared.name, declared), path)
-      echo.push({ type: tool.type, ...declared })
+      const read = functionTool(declared.name, declared)
+      addFunction(read, path)
+      const stated = Object.entries(declared).filter(([, value]) => value !== null)
+      declarations.set(read.function, { parameters: read.function.parameters, ...Object.fromEntries(stated) })
+      echo.push(declared)
     } else if (isMcp(tool)) {
       const declared = readMcp(tool, path)
       const label = declared.label.toLowerCase()
@@ -84,7 +88,7 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
       echo.push(tool)
     }
   }
-  return { functions, gateway, echo, standIns }
+  return { functions, gateway, declarations, echo, standIns }
 }
 
 type Tool = FunctionTool | McpTool | OtherTool
@@ -99,12 +103,14 @@ function isMcp(tool: Tool): tool is McpTool {
 
 /** As it is echoed. */
 function readFunction(tool: FunctionTool, path: string) {
-  const { name, description, parameters, strict } = tool.function ?? tool
+  const { function: nested, ...flat } = tool
+  const { name, ...members } = { ...flat, ...nested }
   return {
+    description: null,
+    parameters: null,
+    strict: null,
+    ...members,
     name: name || missing(`${path}.name`),
-    description: description ?? null,
-    parameters: parameters ?? null,
-    strict: strict ?? null,
   }
 }
 

@@ -22,6 +22,8 @@ interface StandInFunction {
 export interface DeclaredTools {
   readonly functions: readonly ChatTool[]
   readonly gateway: readonly GatewayTool[]
+  /** As the client wrote them, by the function that the model gets. */
+  readonly declarations: ReadonlyMap<ChatTool['function'], JsonObject>
   /** As the client wrote them, without secrets. */
   readonly echo: readonly JsonObject[]
   /** Functions among them that stand for a tool of another type, by name. */

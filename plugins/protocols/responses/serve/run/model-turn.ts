@@ -1,5 +1,6 @@
 /** Builds the generation request of a turn from the client request and its items. */
 import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
+import { responsesErrors } from '../../errors.ts'
 import type { Parts } from '../parts.ts'
 import { foreignItemError } from '../prompt/foreign-items.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
@@ -28,6 +29,7 @@ export function toTurn(
   if (!isNative) return { ...about, generation }
   const native = nativeRequest({
     body: request.body,
+    functions: request.tools.declarations,
     messageCount: messages.length,
     items: () => toNativeItems(items, unsealer),
     runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
@@ -64,7 +66,7 @@ export function workersOf({ host: { balance } }: Parts, { model }: CreateRequest
 
 /**
  * @returns true when only workers that speak the format themselves will do
- * @throws unsupported_item_type, unsupported_content_part, unsupported_file_id (400) for new input when there is none
+ * @throws unsupported_item_type, unsupported_content_part, unsupported_file_id, unsupported_parameter (400) when there is none
  */
 export function requireNativeWorkers(
   parts: Parts,
@@ -72,6 +74,10 @@ export function requireNativeWorkers(
   before: readonly HistoryItem[],
   input: readonly HistoryItem[],
 ): boolean {
+  if (request.body.prompt != null) {
+    if (canServeNatively(parts, request)) return true
+    throw responsesErrors.unsupported_parameter.with({ param: 'prompt' }, 'prompt')
+  }
   for (const [index, item] of input.entries()) {
     const error = foreignItemError(item, `input[${index}]`)
     if (error === null) continue

@@ -16,7 +16,7 @@ import { isPublic, toClientItems } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
 import { OutputItems, outputOptions } from '../output/output-items.ts'
-import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
+import { ResponseEncoder, type ResponseEnd, replyText } from '../output/response-encoder.ts'
 import type { Parts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { LastingPlan, Plan } from './plan.ts'
@@ -108,7 +108,7 @@ export class ResponseRun {
   cancel(): void {
     if (this.#isOver) return
     this.#turn?.abort()
-    this.#end('cancelled', null, null)
+    this.#end('cancelled', { usage: null })
   }
 
   /** Stops it without storing an end: another gateway runs or fails it. */
@@ -164,23 +164,24 @@ export class ResponseRun {
     }
   }
 
-  #finished({ reason, usage }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
+  #finished({ reason, usage, native }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
     this.begin()
-    if (reason === 'length') this.#end('incomplete', null, usage, 'max_output_tokens')
-    else if (reason === 'content_filter') this.#end('incomplete', null, usage, 'content_filter')
-    else if (reason === 'abort') this.#end('failed', responsesErrors.worker_aborted(), usage)
-    else this.#end('completed', null, usage)
+    const end = { usage, ...(native?.engine === 'responses' && { native: native.members }) }
+    if (reason === 'length') this.#end('incomplete', { ...end, incompleteReason: 'max_output_tokens' })
+    else if (reason === 'content_filter') this.#end('incomplete', { ...end, incompleteReason: reason })
+    else if (reason === 'abort') this.#end('failed', { ...end, error: responsesErrors.worker_aborted() })
+    else this.#end('completed', end)
   }
 
   #failed(error: GatewayError, usage: GenerationUsage | null): void {
-    if (this.#hasBegun || this.#hasStarted) this.#end('failed', error, usage)
+    if (this.#hasBegun || this.#hasStarted) this.#end('failed', { error, usage })
     else this.#refused(error)
   }
 
   /** Nothing is stored of a response that has not begun. */
   #refused(error: GatewayError): void {
     if (this.#options.job !== undefined || this.#hasBegun) {
-      this.#end('failed', error, null)
+      this.#end('failed', { error, usage: null })
       return
     }
     this.#leaveNothing('failed', error)
@@ -192,7 +193,7 @@ export class ResponseRun {
     this.#isAnswered = !this.#ctx.isAborted
     this.#turn?.abort()
     if (this.#hasBegun || this.#hasStarted)
-      this.#end(this.#ctx.isAborted ? 'cancelled' : 'failed', null, null)
+      this.#end(this.#ctx.isAborted ? 'cancelled' : 'failed', { usage: null })
     else this.#leaveNothing('cancelled', null)
   }
 
@@ -202,14 +203,10 @@ export class ResponseRun {
     this.#options.onEnd({ reply: null, status, error, isAnswered: this.#isAnswered, items: () => [] })
   }
 
-  #end(
-    status: ResponseStatus,
-    error: GatewayError | null,
-    usage: GenerationUsage | null,
-    incompleteReason: string | null = null,
-  ): void {
+  #end(status: ResponseStatus, end: ResponseEnd): void {
     this.#isOver = true
-    const members = this.#encoder.members(status, { error, usage, incompleteReason })
+    const members = this.#encoder.members(status, end)
+    const { error = null } = end
     const { history } = this.#parts
     if (!this.#plan.store || history === undefined) {
       void this.#plan.lock?.release()
