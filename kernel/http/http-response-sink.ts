@@ -100,7 +100,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     this.firstByteAtMs = performance.now()
     this.bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     res.cork(() => {
-      res.writeStatus(statusLine(status))
+      this.#writeStatus()
       this.#writeOwnHeaders()
       if (contentType !== null) res.writeHeader('content-type', contentType)
       if (headers !== null)
@@ -152,7 +152,6 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     const res = this.#res
     this.status = 200
     res.cork(() => {
-      res.writeStatus(statusLine(200))
       res.writeHeader('x-request-id', this.requestId)
       for (let i = 0; i < headers.length; i += 2) res.writeHeader(headers[i], headers[i + 1])
       res.end(EMPTY, this.#closesConnection)
@@ -171,6 +170,11 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
       res.upgrade<Data>(data, key, protocol, '', context)
     })
     this.done()
+  }
+
+  /** The library writes `200 OK` before the first header without being asked. */
+  #writeStatus(): void {
+    if (this.status !== 200) this.#res.writeStatus(statusLine(this.status))
   }
 
   #writeOwnHeaders(): void {
@@ -257,7 +261,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     const res = this.#res
     this.#isHeadSent = true
     this.firstByteAtMs = performance.now()
-    res.writeStatus(statusLine(this.status))
+    this.#writeStatus()
     this.#writeOwnHeaders()
     const headers = this.#streamHeaders as HeaderList
     const { isEventStream } = this
