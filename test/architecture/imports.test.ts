@@ -84,7 +84,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'test/usage',
   ],
   'weir-gateway': ['examples', 'plugins/cli/plugin-template'],
-  'weir-gateway/testing': ['examples', 'plugins/cli/plugin-template'],
+  'weir-gateway/testing': ['bench', 'examples', 'plugins/cli/plugin-template'],
 }
 
 const layerOf = (file: string) => LAYERS.findIndex((names) => names.includes(file.split('/')[1]))
