@@ -26,6 +26,8 @@ export interface GeneratedChoice {
   readonly reasoningSignature: string | null
   readonly refusal: string
   readonly annotations: readonly unknown[]
+  /** Data URLs. */
+  readonly images: readonly string[]
   /** In order of their index. */
   readonly toolCalls: readonly {
     readonly id: string

@@ -10,6 +10,7 @@ import type {
   NativeObject,
   TokenLogprob,
 } from '#kernel'
+import { imageOfItem } from '#shared'
 
 type OpenCall = { -readonly [Member in keyof Call]: Call[Member] }
 type Call = GeneratedChoice['toolCalls'][number]
@@ -20,6 +21,7 @@ class OpenChoice implements GeneratedChoice {
   reasoningSignature: string | null = null
   refusal = ''
   readonly annotations: unknown[] = []
+  readonly images: string[] = []
   toolCalls: OpenCall[] = []
   logprobs: TokenLogprob[] | null = null
   tokenIds: number[] | null = null
@@ -82,6 +84,11 @@ export class AnswerBuilder implements GatheredAnswer {
       case 'annotation':
         choice.annotations.push(event.annotation)
         return
+      case 'native_item': {
+        const image = imageOfItem(event.item)
+        if (image !== null) choice.images.push(image)
+        return
+      }
       case 'tool_call':
         choice.toolCalls[event.index] = {
           id: event.id,

@@ -223,6 +223,25 @@ describe('quirks of engines', () => {
     expect(argumentsOf(events, 0)).toBe('{"a":1}')
   })
 
+  test('images are output items, and those at a URL are text', () => {
+    const images = ['data:image/png;base64,QUJD', 'https://example.com/a.png'].map((url) => ({
+      image_url: { url },
+    }))
+    const content = [{ type: 'image_url', image_url: { url: 'data:image/webp;base64,REVG' } }]
+    const { events } = readStream(
+      sse(chunk({ content: '', images }), chunk({ content }, { finish_reason: 'stop' }), '[DONE]'),
+      [],
+    )
+    const item = { type: 'image_generation_call', status: 'completed' }
+    expect(withoutStart(events).slice(0, -2)).toMatchObject([
+      { type: 'native_started', number: 0, item: { status: 'in_progress' } },
+      { type: 'native_item', number: 0, item: { ...item, output_format: 'png', result: 'QUJD' } },
+      { type: 'text', delta: '![image](https://example.com/a.png)' },
+      { type: 'native_started', number: 1 },
+      { type: 'native_item', number: 1, item: { ...item, output_format: 'webp', result: 'REVG' } },
+    ])
+  })
+
   test('a matched stop is read from either name', () => {
     for (const key of ['matched_stop', 'stop_reason']) {
       const { events } = readStream(

@@ -1,6 +1,6 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
 import { type EngineSink, type FinishReason, isObject, type NativeObject, type TokenLogprob } from '#kernel'
-import { readLogprobs, StopSearch, toLogprob } from '#shared'
+import { readLogprobs, StopSearch, toImageItem, toLogprob } from '#shared'
 import { fromChatAnnotation, type UncheckedChoice, type UncheckedDelta } from '../wire/chat.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
 
@@ -9,6 +9,7 @@ export class ChoiceEvents {
   readonly #sink: EngineSink
   readonly #search: StopSearch | null
   #calls: ToolCallEvents | null = null
+  #images = 0
   #extraContent: NativeObject | undefined
   /** The last that the worker gave; null if it gave none. */
   #reason: string | null = null
@@ -53,6 +54,7 @@ export class ChoiceEvents {
     if (typeof content === 'string') this.#text(content, choice)
     else if (Array.isArray(content)) for (const part of content) this.#part(part, choice)
     if (this.isCutHere) return
+    if (Array.isArray(delta.images)) for (const one of delta.images) this.#image(one, choice)
     // Sources are of the text, so they precede a refusal.
     if (Array.isArray(delta.annotations)) this.#annotations(delta.annotations)
     this.#refusal(refusal)
@@ -87,6 +89,7 @@ export class ChoiceEvents {
   /** Some workers send content parts, as in requests; Mistral's have reasoning as a text or as parts of their own. */
   #part(part: unknown, choice: UncheckedChoice): void {
     if (!isObject(part)) return
+    if (part.type === 'image_url') this.#image(part, choice)
     const { thinking } = part
     if (Array.isArray(thinking))
       for (const one of thinking as readonly unknown[]) this.#reasoning(isObject(one) ? one.text : one)
@@ -95,6 +98,23 @@ export class ChoiceEvents {
     if (typeof part.text !== 'string') return
     if (part.type === 'reasoning' || part.type === 'reasoning_text') this.#reasoning(part.text)
     else this.#text(part.text, choice)
+  }
+
+  /** An image is an output item; one at a URL is written as text. */
+  #image(part: unknown, choice: UncheckedChoice): void {
+    const image = isObject(part) ? part.image_url : null
+    const url = isObject(image) ? image.url : image
+    if (!isText(url)) return
+    const item = toImageItem(url)
+    if (item === null) {
+      this.#text(`![image](${url})`, choice)
+      return
+    }
+    this.#emitHeld()
+    const which = { choice: this.#index, number: this.#images++, engine: 'responses' }
+    const { result: _, ...begun } = item
+    this.#sink.emit({ type: 'native_started', ...which, item: { ...begun, status: 'in_progress' } })
+    this.#sink.emit({ type: 'native_item', ...which, item })
   }
 
   #reasoning(delta: unknown): void {

@@ -1,5 +1,6 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, NativeObject, TokenLogprob } from '#kernel'
+import { imageOfItem } from '#shared'
 import { type ChatResponseChoice, toChatAnnotation } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
 import type { StreamEncoder } from './serve-prompts.ts'
@@ -50,6 +51,11 @@ export class ChatChunks implements StreamEncoder {
           event.choice,
           `"annotations":[${JSON.stringify(toChatAnnotation(event.annotation))}]`,
         )
+      case 'native_item': {
+        const image = imageOfItem(event.item)
+        if (image === null) return ''
+        return this.#delta(event.choice, `"images":[${JSON.stringify(toWireImage(image, event.number))}]`)
+      }
       case 'tool_call':
         return this.#delta(
           event.choice,
@@ -104,6 +110,14 @@ function tokenFields({ logprobs, tokenIds }: TokenFacts): { logprobs: string; id
 
 function extraContent({ extraContent: data }: { readonly extraContent?: NativeObject }): string {
   return data === undefined ? '' : `,"extra_content":${JSON.stringify(data)}`
+}
+
+/** In the form of OpenRouter, which engines of such models use too. @param url a data URL */
+export function toWireImage(
+  url: string,
+  index: number,
+): NonNullable<ChatResponseChoice['message']['images']>[number] {
+  return { type: 'image_url', index, image_url: { url } }
 }
 
 export function toWireLogprobs(logprobs: readonly TokenLogprob[]): ChatResponseChoice['logprobs'] {

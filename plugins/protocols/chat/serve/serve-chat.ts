@@ -6,7 +6,7 @@ import {
   type ChatResponseChoice,
   toChatAnnotation,
 } from '../wire/chat.ts'
-import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
+import { ChatChunks, toWireImage, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
 import { servePrompts } from './serve-prompts.ts'
 import { checkStreamCompletion } from './stream-end.ts'
@@ -60,7 +60,7 @@ function toChatResponse(
 }
 
 function toWireChoice(choice: GeneratedChoice): ChatResponseChoice {
-  const { text, reasoning, refusal, annotations, toolCalls, logprobs, matchedStop, tokenIds } = choice
+  const { text, reasoning, refusal, annotations, images, toolCalls, logprobs, matchedStop, tokenIds } = choice
   // White space around tool calls and reasoning is no answer.
   const hasText = text.trim() !== '' || (toolCalls.length === 0 && reasoning === '' && refusal === '')
   return {
@@ -72,6 +72,7 @@ function toWireChoice(choice: GeneratedChoice): ChatResponseChoice {
       ...(refusal !== '' && { refusal }),
       ...(choice.extraContent !== undefined && { extra_content: choice.extraContent }),
       ...(annotations.length > 0 && { annotations: annotations.map(toChatAnnotation) }),
+      ...(images.length > 0 && { images: images.map(toWireImage) }),
       ...(toolCalls.length > 0 && {
         tool_calls: toolCalls.map(({ id, name, arguments: text, extraContent }) => ({
           id,

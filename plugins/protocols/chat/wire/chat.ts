@@ -166,6 +166,16 @@ const ResponseMessage = Type.Object({
   reasoning_content: nullable(Type.String()),
   refusal: nullable(Type.String()),
   annotations: nullable(list(Type.Unknown())),
+  images: nullable(
+    list(
+      Type.Object({
+        type: Type.Literal('image_url'),
+        index: Type.Integer(),
+        image_url: Type.Object({ url: Type.String() }),
+      }),
+    ),
+    'Of models that draw.',
+  ),
   tool_calls: nullable(list(ToolCall)),
   extra_content: ExtraContent,
 })
@@ -207,6 +217,8 @@ export interface UncheckedToolCall extends Omit<Unchecked<Static<typeof ToolCall
 }
 /** The delta of a chunk, or the message of a whole answer. */
 export type UncheckedDelta = Unchecked<Static<typeof ResponseMessage>> & {
+  /** Of models that draw, in the form of OpenRouter. */
+  readonly images?: unknown
   /** Name of `reasoning_content` with some engines. */
   readonly reasoning?: unknown
   /** Older form of `tool_calls`. */

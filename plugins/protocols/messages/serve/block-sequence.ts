@@ -1,7 +1,7 @@
 /** The events of a generation as content blocks. */
 import type { GenerationEvent } from '#kernel'
-import { withExtraContent } from '#shared'
-import { type Block, Blocks, CallInput } from './blocks.ts'
+import { imageOfItem, withExtraContent } from '#shared'
+import { type Block, Blocks, CallInput, IMAGE_NOTE } from './blocks.ts'
 
 export class BlockSequence extends Blocks<GenerationEvent> {
   readonly #calls = new Map<number, Block>()
@@ -40,6 +40,9 @@ export class BlockSequence extends Blocks<GenerationEvent> {
       }
       case 'tool_call_done':
         this.#endCall(this.#calls.get(event.index))
+        return
+      case 'native_item':
+        if (imageOfItem(event.item) !== null) this.#addText(IMAGE_NOTE)
         return
       case 'choice_done':
         this.reason = event.reason

@@ -69,6 +69,9 @@ export interface Block extends CalledNames {
   isDone: boolean
 }
 
+/** Answers of this format hold no images. */
+export const IMAGE_NOTE = '[The model made an image, which this format cannot hold.]'
+
 /** @typeParam Event of the source of the answer */
 export abstract class Blocks<Event> {
   /** Null before the end. */

@@ -1,6 +1,7 @@
 /** The events of a turn with tools of the gateway as content blocks: a call and its result stand together. */
 import { isObject, type ToolLoopEvent } from '#kernel'
-import { type Block, Blocks } from './blocks.ts'
+import { imageOfItem } from '#shared'
+import { type Block, Blocks, IMAGE_NOTE } from './blocks.ts'
 
 /** Engine whose native items are content blocks. */
 const ENGINE = 'messages'
@@ -33,6 +34,9 @@ export class TurnBlocks extends Blocks<ToolLoopEvent> {
         this.#blocks.set(event.index, this.begin('server_call', { id, name, server }))
         return
       }
+      case 'native_item':
+        if (block === undefined && imageOfItem(event.item) !== null) this.#addNote()
+        break
       case 'function_done':
         this.hasBrokenCall ||= event.isCut
         break
@@ -44,6 +48,12 @@ export class TurnBlocks extends Blocks<ToolLoopEvent> {
         return
     }
     if (block !== undefined) this.#addTo(block, event)
+  }
+
+  #addNote(): void {
+    const note = this.begin('text')
+    this.write(note, IMAGE_NOTE)
+    this.end(note)
   }
 
   #addTo(block: Block, event: ToolLoopEvent): void {

@@ -9,8 +9,9 @@ import {
   type NativeObject,
   workerMessage,
 } from '#kernel'
-import { memberName, readLogprobs } from '#shared'
+import { memberName, readLogprobs, StopSearch } from '#shared'
 import { isText, membersBeside, readUsage, textsOf, toAnswerError } from './answer-values.ts'
+import { refusesEngineMembers } from './dialects.ts'
 
 const CHOICE = 0
 /** Name of the adapter. */
@@ -53,6 +54,10 @@ export class ResponseAnswer {
   #callCount = 0
   #nativeCount = 0
   #hasStarted = false
+  /** Stop strings are found here, since the service refuses the member; null without any. */
+  readonly #search: StopSearch | null
+  /** A stop string ended the answer before the worker did. */
+  isOver = false
   /** Of messages and reasoning, for clients of other formats; the last counts. */
   #extraContent: NativeObject | undefined
 
@@ -60,6 +65,9 @@ export class ResponseAnswer {
     this.#attempt = attempt
     this.#sink = sink
     this.#isNative = attempt.request.native?.engine === ENGINE
+    const { stop } = attempt.request.sampling
+    this.#search =
+      stop !== undefined && refusesEngineMembers(attempt.worker) ? new StopSearch(stop, false) : null
   }
 
   start(response: unknown): void {
@@ -161,12 +169,28 @@ export class ResponseAnswer {
     if (!isText(delta)) return
     this.#enterPart(index, part)
     const hasLogprobs = Array.isArray(logprobs) && logprobs.length > 0
-    this.#emit({
-      type: 'text',
-      choice: CHOICE,
-      delta,
-      logprobs: hasLogprobs ? readLogprobs(logprobs) : null,
-    })
+    if (this.#search !== null) this.#searched(this.#search, delta)
+    else
+      this.#emit({
+        type: 'text',
+        choice: CHOICE,
+        delta,
+        logprobs: hasLogprobs ? readLogprobs(logprobs) : null,
+      })
+  }
+
+  /** Text that was held back cannot be matched to its tokens. */
+  #searched(search: StopSearch, text: string): void {
+    this.#plainText(search.push(text))
+    if (search.matched === null) return
+    this.isOver = true
+    this.#emit({ type: 'choice_done', choice: CHOICE, reason: 'stop', matchedStop: search.matched })
+    this.#emit({ type: 'finished', usage: null })
+    this.#sink.stop()
+  }
+
+  #plainText(delta: string): void {
+    if (delta !== '') this.#emit({ type: 'text', choice: CHOICE, delta, logprobs: null })
   }
 
   refusal(index: unknown, delta: unknown, part?: unknown): void {
@@ -202,6 +226,8 @@ export class ResponseAnswer {
       this.text(index, part.text, part.logprobs)
       this.refusal(index, part.refusal)
     }
+    if (this.isOver) return
+    this.#plainText(this.#search?.end() ?? '')
     const annotations: readonly unknown[] = Array.isArray(part.annotations) ? part.annotations : []
     for (const one of annotations.slice(open.annotations)) this.annotation(index, one)
     beginPart(open, place + 1)
@@ -253,9 +279,9 @@ export class ResponseAnswer {
 
   #endMessage(index: unknown, open: OpenItem, item: JsonObject): void {
     const parts: readonly unknown[] = Array.isArray(item.content) ? item.content : []
-    for (let number = open.part; number < parts.length; number += 1)
+    for (let number = open.part; number < parts.length && !this.isOver; number += 1)
       this.closePart(index, number, parts[number])
-    this.#endText('message', item)
+    if (!this.isOver) this.#endText('message', item)
   }
 
   #endReasoning(index: unknown, open: OpenItem, item: JsonObject): void {
@@ -293,7 +319,10 @@ export class ResponseAnswer {
     }
     this.start(response)
     const items: readonly unknown[] = Array.isArray(output) ? output : []
-    for (const [index, item] of items.entries()) this.closeItem(index, item)
+    for (const [index, item] of items.entries()) {
+      this.closeItem(index, item)
+      if (this.isOver) return
+    }
     for (const open of this.#items.values()) if (open?.kind === 'native') this.#endNative(open, open.item)
     this.#emit({
       type: 'choice_done',

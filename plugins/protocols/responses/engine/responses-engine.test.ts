@@ -6,7 +6,7 @@ import { jsonAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { ResponseJson } from './responses-engine.ts'
 
-const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
+const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: { sampling: {} } } as EngineAttempt
 
 function sink() {
   const events: GenerationEvent[] = []
@@ -183,6 +183,35 @@ test('an answer without response.created starts before any other event', () => {
     ).events.map(({ type }) => type)
     expect([types.indexOf('started'), types.lastIndexOf('started')], first.type).toEqual([0, 0])
     expect(types.at(-1)).toBe('finished')
+  }
+})
+
+test('a service that takes no stop strings: the gateway finds them and cancels the request', () => {
+  const parts = ['one E', 'N', 'D two'].map((delta) => on(0, 'output_text.delta', { delta }))
+  const whole = {
+    ...ended,
+    output: [{ type: 'message', content: [{ type: 'output_text', text: 'one END two' }] }],
+  }
+  for (const events of [parts, [{ type: 'response.completed', response: whole }]]) {
+    const worker = workerEntry({ slot: 0, provider: 'openai' })
+    const out = { ...sink(), isStopped: false, stop: () => undefined as void }
+    out.stop = () => {
+      out.isStopped = true
+    }
+    const stopping = {
+      ...attempt,
+      worker,
+      request: { sampling: { stop: ['END'] } },
+    } as unknown as EngineAttempt
+    const reader = jsonAnswerReader(new ResponseJson(stopping, out), out, 1 << 20)
+    reader.onStart(['content-type', 'text/event-stream'])
+    reader.onData(sse(events as never))
+    const said = out.events.map((event) => (event.type === 'text' ? event.delta : '')).join('')
+    expect([said, out.isStopped]).toEqual(['one ', true])
+    expect(out.events.slice(-2)).toMatchObject([
+      { type: 'choice_done', reason: 'stop', matchedStop: 'END' },
+      { type: 'finished' },
+    ])
   }
 })
 

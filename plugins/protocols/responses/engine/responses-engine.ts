@@ -62,7 +62,7 @@ export class ResponseJson implements JsonAnswer {
     switch (data.type) {
       case 'response.output_text.delta':
         answer.text(index, delta, data.logprobs, data.content_index)
-        break
+        return answer.isOver
       case 'response.function_call_arguments.delta':
         answer.arguments(index, delta)
         break
@@ -83,13 +83,13 @@ export class ResponseJson implements JsonAnswer {
       case 'response.content_part.done':
         if (!hasKnownPart(data)) answer.event(index, data)
         if (data.type === 'response.content_part.done') answer.closePart(index, data.content_index, data.part)
-        break
+        return answer.isOver
       case 'response.output_item.added':
         answer.openItem(index, data.item)
         break
       case 'response.output_item.done':
         answer.closeItem(index, data.item)
-        break
+        return answer.isOver
       case 'response.created':
       case 'response.in_progress':
         answer.start(data.response)

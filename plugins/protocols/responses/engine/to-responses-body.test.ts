@@ -6,7 +6,15 @@ import { toResponsesBody } from './to-responses-body.ts'
 const sentTo = (provider: string | null) => {
   const request = {
     prompt: { kind: 'chat', messages: [{ role: 'user', content: 'a' }] },
-    sampling: { maxTokens: 9, topP: 0.5, topK: 4, minP: 0.1, repetitionPenalty: 1.1, frequencyPenalty: 0.2 },
+    sampling: {
+      stop: ['x'],
+      maxTokens: 9,
+      topP: 0.5,
+      topK: 4,
+      minP: 0.1,
+      repetitionPenalty: 1.1,
+      frequencyPenalty: 0.2,
+    },
     tools: [],
     toolChoice: null,
     constraint: null,
@@ -21,7 +29,7 @@ const sentTo = (provider: string | null) => {
 
 test('provider openai: engine-only members are dropped, all others are sent', () => {
   const shared = { max_output_tokens: 9, top_p: 0.5, frequency_penalty: 0.2 }
-  const ofEngines = { top_k: 4, min_p: 0.1, repetition_penalty: 1.1 }
+  const ofEngines = { stop: ['x'], top_k: 4, min_p: 0.1, repetition_penalty: 1.1 }
   expect(sentTo(null)).toMatchObject({ ...shared, ...ofEngines })
   const sent = sentTo('openai')
   expect(sent).toMatchObject(shared)

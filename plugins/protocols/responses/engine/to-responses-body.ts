@@ -9,9 +9,9 @@ import type {
   JsonObject,
   NativeRequest,
   ToolChoice,
-  WorkerEntry,
 } from '#kernel'
 import { answerErrors } from '#shared'
+import { ENGINE_SAMPLING, refusesEngineMembers } from './dialects.ts'
 import { ENGINE, KINDS } from './response-answer.ts'
 
 type Body = Record<string, unknown>
@@ -27,7 +27,12 @@ export function toResponsesBody(
   toolTypes: ReadonlySet<string> | null,
 ): Buffer {
   const native = request.native?.engine === ENGINE ? request.native : null
-  const body: Body = native === null ? ownMembers(request, worker) : native.members()
+  const body: Body = native === null ? ownMembers(request) : native.members()
+  if (refusesEngineMembers(worker)) {
+    // The gateway searches for them.
+    delete body.stop
+    if (native === null) for (const name of ENGINE_SAMPLING) delete body[name]
+  }
   body.model = model
   const input = toInput(request, native) as readonly JsonObject[]
   body.input = worker.isExternal ? input.filter(isForService).map(withoutExtraContent) : input
@@ -61,7 +66,7 @@ function withoutExtraContent(item: JsonObject): JsonObject {
 }
 
 /** For a request in another format. */
-function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Body {
+function ownMembers(request: GenerationRequest): Body {
   const { choices, constraint, sampling, reasoning, topLogprobs, continuesLastMessage } = request
   if (choices !== 1) throw unsupported('more than one answer', 'n')
   if (continuesLastMessage === true) throw unsupported('the rest of a message', 'messages')
@@ -73,23 +78,20 @@ function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Body
     frequency_penalty: sampling.frequencyPenalty,
     presence_penalty: sampling.presencePenalty,
     stop: sampling.stop,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    repetition_penalty: sampling.repetitionPenalty,
     user: request.user,
     prompt_cache_key: request.cacheKey,
     parallel_tool_calls: request.tools.length > 0 ? request.parallelToolCalls : undefined,
     reasoning: effort === undefined ? undefined : { effort },
   }
-  if (provider !== 'openai') Object.assign(body, engineMembers(request))
   if (constraint !== null) body.text = { format: toFormat(constraint) }
   if (topLogprobs !== null) {
     body.include = [LOGPROBS]
     body.top_logprobs = topLogprobs
   }
   return body
-}
-
-/** Members that engines accept and the vendor's service rejects. */
-function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): JsonObject {
-  return { top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty }
 }
 
 function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): JsonObject {

@@ -22,6 +22,7 @@ const TRANSLATED: ReadonlySet<string> = new Set([
   'web_search_call',
   'code_interpreter_call',
   'file_search_call',
+  'image_generation_call',
 ])
 
 /** Whether workers of other formats get the item, or its effect. */

@@ -84,6 +84,9 @@ class MessageBuilder {
       case 'function_call_output':
         this.#addOutput(item, item.output)
         return
+      case 'image_generation_call':
+        this.#assistant().addText('[An image.]')
+        return
       // Those without a call id were run by the service that the turn came from.
       case 'tool_search_call':
         if (typeof item.call_id === 'string')
