@@ -19,6 +19,7 @@ import { AttemptFailures, type FailingCall } from './attempt-failures.ts'
 import { type AttemptNotes, openNotes, PairAttempt, reportAttempts, toReports } from './attempts.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallTarget, HeldRefusal } from './call-target.ts'
+import { KeyMask } from './key-mask.ts'
 import { checkModel } from './key-scope.ts'
 import { isPage, isStream } from './response-headers.ts'
 import { pickAttempt, sendAttempt } from './send-attempt.ts'
@@ -57,6 +58,8 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   /** The rest of the current exchange is read and discarded. */
   #isDiscarding = false
   #discardedBytes = 0
+  /** Of the worker of the current attempt; null if it has no key. */
+  #mask: KeyMask | null = null
   /** Null unless its body decides whether the next target of a virtual model follows. */
   #refusal: HeldRefusal | null = null
   /** The caller is paused; applies to later exchanges too. */
@@ -117,6 +120,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
       this.attempt = attempt
       this.byteAtMs = -1
       this.#usedWorker = attempt.worker
+      this.#mask = KeyMask.of(attempt.worker)
       if (isAside) ctx.model ??= this.#servedModel(attempt.worker)
       else this.#showOn(ctx, attempt.worker)
       ctx.attempts++
@@ -244,9 +248,14 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     }
     if (this.byteAtMs < 0) this.attempt?.firstByte()
     this.byteAtMs = this.parts.streams.nowMs
+    const bytes = this.#mask === null ? chunk : this.#mask.pass(chunk)
+    if (bytes.length > 0) this.#passData(bytes)
+  }
+
+  #passData(bytes: Buffer): void {
     try {
-      if (this.#refusal === null) this.#handler.onData(chunk)
-      else if (!this.#refusal.take(chunk)) this.#passRefusal(this.#refusal)
+      if (this.#refusal === null) this.#handler.onData(bytes)
+      else if (!this.#refusal.take(bytes)) this.#passRefusal(this.#refusal)
     } catch (error) {
       this.#handlerFailed(error)
     }
@@ -255,6 +264,9 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   onResponseEnd(): void {
     if (this.#isDiscarding) this.#isDiscarding = false
     else if (!this.isOver) {
+      const rest = this.#mask?.rest() ?? null
+      if (rest !== null) this.#passData(rest)
+      if (this.isOver) return
       try {
         this.#ended()
       } catch (error) {
