@@ -96,6 +96,9 @@ test.each([{ stream: true }, { stream: false }])(
   },
 )
 
+/** In place of the image of the recorded answer. */
+const IMAGE_NOTE = '[The model made an image, which this format cannot hold.]'
+
 /** Ids that a Messages client accepts; inputs are parsed. */
 function inMessages({ text, reasoning, refusal, calls, usage }: ChatAnswer): ChatAnswer {
   const own = calls.map(([id, name, args]) => [ofCall(id), name, JSON.stringify(JSON.parse(args))] as const)
@@ -114,7 +117,8 @@ test.each(pairs)(
     const { said } = LANES[lane]
     const { path, body, ofStream, ofResponse } = FRONTS[front]
     const { gateway, post } = await openLane(LANES[lane])
-    const expected = front === 'messages' ? inMessages(said) : said
+    const shown = lane === 'responses' ? { ...said, text: said.text + IMAGE_NOTE } : said
+    const expected = front === 'messages' ? inMessages(shown) : said
     const options = front === 'chat' && { stream_options: { include_usage: true } }
     if (stream)
       expect(ofStream(await readStream(gateway.url + path, { ...body, ...options }))).toEqual(expected)
