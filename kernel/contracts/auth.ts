@@ -44,10 +44,11 @@ export interface AuthService {
    */
   check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity>
   /**
-   * Checks the key of an open connection again, for its next message.
+   * Checks the key of a caller again: for the next message of an open connection, and for work that starts later.
    * @param identity from `check`
    * @returns the owner with the current restrictions of the key
-   * @throws as `check`, for a key that has expired or was revoked since; keys without an id and tokens are not checked again
+   * @throws as `check`, for a key that has expired or was revoked since. A key without an id counts as valid while its owner has
+   *   one; tokens are not checked again
    */
   recheck(identity: Identity): Identity
   /** Owner of a valid serving key, for public routes that show less to restricted keys; null for any other credential. */

@@ -11,8 +11,10 @@ import type { HeaderList } from './transport.ts'
 export interface DetachedWork {
   /** A declared route whose hooks, limits, endpoint and error format apply; its handler and access check do not run. */
   readonly route: { readonly method: Method; readonly path: string }
-  /** Caller that the work counts for; null if routes are open. */
+  /** Caller that the work counts for; null if routes are open. Its key is checked again when the work starts. */
   readonly identity: Identity | null
+  /** It continues a request that the limits have counted: only tokens and concurrency count. Default false. */
+  readonly isContinuation?: boolean
   /** Default: a new id. */
   readonly requestId?: string
   /** [name, value, …], names lower-case: request headers that calls to workers may forward. Default none. */

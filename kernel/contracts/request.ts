@@ -68,6 +68,8 @@ export interface StreamOptions {
 /** One request, and the response to it. Valid on the thread that received it. */
 export interface RequestContext extends RequestFacts {
   readonly route: RouteFacts
+  /** As `DetachedWork.isContinuation`; false for the requests of clients. */
+  readonly isContinuation: boolean
   /** Status sent to the client; 0 until then. */
   readonly status: number
   /** Response body bytes written so far. */

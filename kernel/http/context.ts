@@ -37,6 +37,7 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   identity: Identity | null = null
   credentials: Credentials | null = null
   isModelAllowed = false
+  isContinuation = false
   errorCode: string | null = null
   modules: string[] | null = null
   isFailing = false

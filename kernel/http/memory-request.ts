@@ -93,5 +93,6 @@ export function openDetached(
     body: work.body ?? NO_BODY,
     handler: work.run,
   })
+  ctx.isContinuation = work.isContinuation === true
   return { ctx, detached: { done: promise, cancel: () => sink.cancel() } }
 }

@@ -179,7 +179,16 @@ export class HttpServer implements ServerParts {
     this.#detached.add(detached)
     void detached.done.then(() => this.#detached.delete(detached))
     // Deferred, so that the caller has the handle first.
-    setImmediate(() => runRequest(ctx))
+    setImmediate(() => {
+      try {
+        // The key may have expired or been revoked since the work was accepted.
+        if (ctx.identity !== null) ctx.identity = route.auth?.recheck(ctx.identity) ?? ctx.identity
+      } catch (error) {
+        ctx.fail(error)
+        return
+      }
+      runRequest(ctx)
+    })
     return detached
   }
 

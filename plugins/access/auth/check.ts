@@ -18,6 +18,8 @@ import type { TokenVerifier } from './tokens.ts'
 
 const ANONYMOUS: Identity = Object.freeze({ tenant: ANONYMOUS_TENANT, role: null })
 const SCHEME = 'Bearer '
+/** Prefix of tenants whose credential is a key. */
+const KEY_OWNER = 'auth:'
 const SERVING_CHALLENGE = ['www-authenticate', 'Bearer']
 const ADMIN_CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
 
@@ -41,6 +43,8 @@ export class KeyAuth implements AuthService, KeyRing {
   #table = new KeyTable()
   /** Keys with an id, by `ownerKey`. */
   #byId: ReadonlyMap<string, Grant> = new Map()
+  /** Tenants that have a key. */
+  #owners: ReadonlySet<string | undefined> = new Set()
   #configured: readonly FileKey[] = []
   /** Null while they are unknown; undefined without a store of keys. */
   #stored: readonly TableKey[] | null | undefined = undefined
@@ -77,7 +81,9 @@ export class KeyAuth implements AuthService, KeyRing {
 
   #rebuild(): void {
     this.#table = new KeyTable(this.#configured, this.#stored ?? [])
-    this.#byId = grantsById([...this.#configured, ...(this.#stored ?? [])])
+    const keys = [...this.#configured, ...(this.#stored ?? [])]
+    this.#byId = grantsById(keys)
+    this.#owners = new Set(keys.map(({ serving, admin }) => (serving ?? admin)?.identity.tenant))
   }
 
   get #isOpen(): boolean {
@@ -94,7 +100,11 @@ export class KeyAuth implements AuthService, KeyRing {
   }
 
   recheck(identity: Identity): Identity {
-    if (identity.keyId === undefined) return identity
+    if (identity.keyId === undefined) {
+      const { tenant } = identity
+      if (tenant.startsWith(KEY_OWNER) && !this.#owners.has(tenant)) throw authErrors.invalid_credential()
+      return identity
+    }
     const grant = this.#byId.get(ownerKey(identity))
     if (grant !== undefined) return identityOf(grant)
     if (this.#stored === null) throw authErrors.keys_unavailable.with(retryAfter(UNAVAILABLE_RETRY_S))

@@ -128,6 +128,7 @@ export class Admission {
       state.reservation = reserved
       state.settlesTokens = reserved !== null && this.#countsTokens
     }
+    if (ctx.isContinuation) return null
     for (; state.ratesTaken < this.#rates.length; state.ratesTaken++) {
       const rate = this.#rates[state.ratesTaken]
       const wait = rate.take(this.#parts.nowNs())
@@ -171,7 +172,7 @@ export class Admission {
     const hasBody = ctx.method === 'POST'
     const models = hasBody && tenants.hasModelRules(tenant) ? this.#modelsNamed(ctx, modelOf(ctx)) : NO_MODELS
     const tokens = hasBody && this.#countsTokens ? Math.ceil(bodyLength(ctx) / BYTES_PER_TOKEN) : 0
-    return tenants.reserve(tenant, models, tokens, nowNs())
+    return tenants.reserve(tenant, models, tokens, nowNs(), ctx.isContinuation)
   }
 
   /** @returns null for any model */

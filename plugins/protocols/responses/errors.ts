@@ -115,6 +115,11 @@ export const responsesErrors = defineErrors('responses', {
     source: 'worker',
     text: () => 'the worker ended its response early',
   },
+  key_not_valid: {
+    kind: 'unauthorized',
+    source: 'client',
+    text: () => 'the key of the request has expired or was revoked before its response was generated',
+  },
   storage_error: {
     kind: 'internal',
     source: 'gateway',

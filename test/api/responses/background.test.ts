@@ -423,3 +423,18 @@ test('a response that runs at shutdown fails or restarts, as configured', async 
     }
   }
 })
+
+test('accepted work counts once for the limits of its tenant', async () => {
+  const peek = historyPeek()
+  const fleet = await openResponses(chatAnswer('hello'), {
+    own: [peek.plugin],
+    plugins: { ...FAST.plugins, limits: { tenants: { default: { requestsPerMinute: 2 } } } },
+  })
+  const accepted = [1, 2].map(() => fleet.create({ input: 'hi', background: true }))
+  for (const { id } of await Promise.all(accepted))
+    await vi.waitFor(async () => {
+      const record = await peek.get().responses.get('anonymous', id)
+      expect(record?.status).toBe('completed')
+    }, 10_000)
+  expect((await fleet.post('/v1/responses', { model: 'test-model', input: 'hi' })).status).toBe(429)
+})

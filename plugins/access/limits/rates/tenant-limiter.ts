@@ -88,6 +88,7 @@ export class TenantLimiter {
    *
    * @param models that may serve it, null for any; each matching rule counts once
    * @param tokens estimated prompt tokens
+   * @param isCounted the request has been counted before: only its tokens are taken
    * @returns null if the tenant has no limits; tokens to ask for if a shared limit lacks them
    * @throws tenant_rate_limit_exceeded (429) with Retry-After
    */
@@ -96,8 +97,10 @@ export class TenantLimiter {
     models: readonly string[] | null,
     tokens: number,
     nowNs: bigint,
+    isCounted = false,
   ): Reservation | TokenShortage | null {
-    const scopes = this.#scopesOf(tenant, models)
+    const all = this.#scopesOf(tenant, models)
+    const scopes = isCounted ? all.filter(({ unit }) => unit === 'tokens') : all
     if (scopes.length === 0) return null
     const window = this.#allowance?.window(sharedOf(scopes[0])) ?? 0
     if (this.#allowance !== null) refuseTooLarge(scopes, tokens)

@@ -36,6 +36,7 @@ const BUSY = 'conversation_locked'
 
 /** Statuses of temporary rejections. */
 const TEMPORARY = new Set([408, 429, 503])
+const UNAUTHORIZED = 401
 
 type Change = Parameters<HistoryService['responses']['update']>[2]
 
@@ -97,6 +98,7 @@ export class RunningResponse {
     const { done } = this.#parts.host.detached({
       route: { method: 'POST', path: '/v1/responses' },
       identity,
+      isContinuation: true,
       run: (ctx) => this.#begin(ctx, waiting.splice(0)[0]),
     })
     return done
@@ -201,7 +203,9 @@ export class RunningResponse {
       await this.#pause(REJECTED_PAUSE_MS)
       await this.#retry(() => this.#parts.history.queue.release(this.job))
     } else {
-      const failure = this.#failure ?? responsesErrors.storage_error()
+      const rejected =
+        status === UNAUTHORIZED ? responsesErrors.key_not_valid() : responsesErrors.storage_error()
+      const failure = this.#failure ?? rejected
       await this.#retry(() => failJob(this.#parts, this.job, failure))
     }
   }
