@@ -185,6 +185,11 @@ export interface WorkerControl extends ModeControl {
    */
   probe(target: WorkerTarget, path: string, timeoutMs: number): Promise<string | null | undefined>
   /**
+   * The models of an engine and their context lengths, as text that changes with them; null if it lists none. Never rejects.
+   * Absent if engines of this mode do not list them.
+   */
+  modelList?(target: WorkerTarget, timeoutMs: number): Promise<string | null>
+  /**
    * Waits until the worker is up, and discovers its engine, models and labels.
    * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed
    */

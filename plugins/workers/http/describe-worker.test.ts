@@ -150,11 +150,16 @@ describe('engines', () => {
     [{ '/v1/models': list({ id: 'm', owned_by: 'nvidia' }) }, 'sglang'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'tensorrt_llm' }) }, 'trtllm'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'mlx-lm' }) }, 'mlx'],
-    [{ '/v1/models': list({ id: 'm', owned_by: 'constructor' }) }, 'sglang'],
-    [{ '/v1/models': list({ id: 'm', owned_by: '__proto__' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'constructor' }) }, 'unspecified'],
+    [{ '/v1/models': list({ id: 'm', owned_by: '__proto__' }) }, 'unspecified'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
     [{ '/server_info': {} }, 'sglang'],
-    [{}, 'sglang'],
+    [{ '/get_model_info': {} }, 'sglang'],
+    // Without an owner, as mlx_lm.server, and with one that says nothing, as transformers serve.
+    [{ '/v1/models': list({ id: 'm' }) }, 'unspecified'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'local' }) }, 'unspecified'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'infinity' }) }, 'unspecified'],
+    [{}, 'unspecified'],
   ])('%j is %s', async (routes, runtime) => {
     expect((await run({}, fakeWorker({ ...UP, ...routes }))).runtimeType).toBe(runtime)
   })
@@ -249,14 +254,15 @@ describe('models', () => {
     expect((await run({}, fakeWorker(UP))).models).toEqual([])
   })
 
-  test('a worker that requires a key becomes a wildcard with a warning, an open one without', async () => {
+  test('a worker that requires a key becomes a wildcard with a warning, an unknown engine gets another', async () => {
     const refused = fakeWorker({ ...UP, '/v1/models': 401, '/server_info': 403 })
     expect((await run({}, refused)).models).toEqual([])
     expect(warnings).toEqual([expect.stringContaining('check its api_key')])
     warnings.length = 0
-    await run({}, fakeWorker(UP))
     await run({ models: [] }, fakeWorker({ ...UP, '/v1/models': 401 }))
     expect(warnings).toEqual([])
+    await run({}, fakeWorker(UP))
+    expect(warnings).toEqual([expect.stringContaining('set its runtime_type')])
   })
 
   test('an unreachable worker gets no further queries', async () => {

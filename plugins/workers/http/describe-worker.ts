@@ -8,7 +8,7 @@ import {
 } from '#kernel'
 import { isSecureUrl } from '#shared'
 import { type CallWorker, probeWorker } from './control-call.ts'
-import { discover, discoverExternal, discoverRankCount } from './discover-models.ts'
+import { discover, discoverExternal, discoverRankCount, hasSglangInfo } from './discover-models.ts'
 import { httpWorkerErrors } from './errors.ts'
 import { type Info, listedModels, WorkerQueries } from './worker-queries.ts'
 
@@ -33,6 +33,8 @@ async function describeEngine(
   // Without health checks the worker is ready at once, so failed queries are not retried.
   const queries = new WorkerQueries(call, target, tools, health === null ? null : () => 1_000)
   const runtimeType = target.runtimeType === 'unspecified' ? await detectRuntime(queries) : target.runtimeType
+  if (runtimeType === 'unspecified' && queries.refusal === null)
+    log.warn({ worker: target.url }, 'engine not recognized; set its runtime_type if it is a supported one')
   const { labels, models } = await discover(queries, runtimeType, target.labels, target.models)
   if (queries.refusal !== null && models.length === 0 && target.models === null) {
     const reason = queries.refusal
@@ -151,7 +153,7 @@ export function nextProbeDelayMs(elapsedMs: number, maxMs: number): number {
   return Math.min(maxMs, Math.max(FIRST_PROBE_DELAY_MS, elapsedMs * PROBE_DELAY_SHARE))
 }
 
-/** The engine of a local worker; sglang if it cannot be detected. */
+/** The engine of a local worker; unspecified if it cannot be detected. */
 async function detectRuntime(queries: WorkerQueries): Promise<RuntimeType> {
   const [first] = listedModels(await queries.find('/v1/models'))
   const owner = typeof first?.owned_by === 'string' ? first.owned_by.toLowerCase() : ''
@@ -160,7 +162,8 @@ async function detectRuntime(queries: WorkerQueries): Promise<RuntimeType> {
   if ((await queries.find('/version')) !== null) return 'vllm'
   // Only llama.cpp reports slots.
   const slots = (await queries.find('/props'))?.total_slots
-  return typeof slots === 'number' ? 'llamacpp' : 'sglang'
+  if (typeof slots === 'number') return 'llamacpp'
+  return (await hasSglangInfo(queries)) ? 'sglang' : 'unspecified'
 }
 
 /** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */

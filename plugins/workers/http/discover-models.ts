@@ -67,6 +67,13 @@ async function sglangInfo(queries: WorkerQueries, name: 'server_info' | 'model_i
   return (await queries.find(`/${name}`)) ?? (await queries.find(`/get_${name}`))
 }
 
+/** Only sglang has these routes. */
+export async function hasSglangInfo(queries: WorkerQueries): Promise<boolean> {
+  return (
+    (await sglangInfo(queries, 'server_info')) !== null || (await sglangInfo(queries, 'model_info')) !== null
+  )
+}
+
 /** Properties of llama.cpp under the common names. The context length is that of one slot. */
 function asLabels(props: Info | null): Info | null {
   const settings = props?.default_generation_settings as Info | null | undefined

@@ -1,13 +1,13 @@
 /** The worker control of HTTP workers. */
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
-import { messageOf } from '#kernel'
+import { isObject, messageOf } from '#kernel'
 import { isSuccess } from '#shared'
 import { type CallWorker, callWorker, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
-import { toInfo } from './worker-queries.ts'
+import { listedModels, toInfo } from './worker-queries.ts'
 
 /** Supported engines; `external` is a cloud service. */
 const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
@@ -27,6 +27,7 @@ export function httpControl(calls: HttpTransport): WorkerControl {
     actions: ['flush_cache', 'start_profile', 'stop_profile'],
     isExternal: isExternalService,
     probe: (target, path, timeoutMs) => probeWorker(call, target, path, timeoutMs),
+    modelList: (target, timeoutMs) => readModelList(call, target, timeoutMs),
     describe: (registration, tools) => describeWorker(call, registration, tools),
     loads(worker) {
       const known = sources.get(worker) ?? new LoadSources(call)
@@ -57,6 +58,27 @@ async function readMetricsPage(
       maxBodyBytes: MAX_PAGE_BYTES,
     })
     return response.status === 200 ? response.body.toString('utf8') : null
+  } catch {
+    return null
+  }
+}
+
+async function readModelList(
+  call: CallWorker,
+  target: WorkerTarget,
+  timeoutMs: number,
+): Promise<string | null> {
+  try {
+    const limits = { timeoutMs, maxBodyBytes: MAX_INFO_BYTES }
+    const response = await call(target, { method: 'GET', path: '/v1/models', ...limits })
+    const models = isSuccess(response.status) ? listedModels(toInfo(response.body)) : []
+    if (models.length === 0) return null
+    const facts = models.map(({ id, max_model_len, meta }) => {
+      // Of llama.cpp.
+      const slotLength = isObject(meta) ? meta.n_ctx : undefined
+      return JSON.stringify([id, max_model_len, slotLength])
+    })
+    return facts.sort().join('\n')
   } catch {
     return null
   }

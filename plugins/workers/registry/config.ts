@@ -36,7 +36,10 @@ export const workersConfig = Type.Object(
     health: Type.Object(
       {
         timeout_secs: seconds(5, 'Timeout of one probe, seconds.'),
-        check_interval_secs: seconds(60, 'Interval between probes of one worker, seconds; varies by 10 %.'),
+        check_interval_secs: seconds(
+          60,
+          'Interval between probes of one worker, seconds; varies by 10 %. A worker that is not ready, has failed a probe or whose breaker has opened is probed within a second.',
+        ),
         success_threshold: count(2, 'Consecutive successful probes that make a worker ready.'),
         failure_threshold: count(3, 'Consecutive failed probes that make a ready worker not_ready.'),
         endpoint: Type.String({

@@ -9,6 +9,7 @@ import { toWorkerSpec } from './worker-spec.ts'
 const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
 
 let statuses: Map<number, WorkerStatus>
+let breaker: 'closed' | 'open'
 let isUp: boolean | undefined
 let probes: string[]
 let results: string[]
@@ -20,6 +21,7 @@ let checks: HealthChecks
 beforeEach(() => {
   vi.useFakeTimers()
   statuses = new Map()
+  breaker = 'closed'
   isUp = true
   probes = []
   results = []
@@ -30,6 +32,7 @@ beforeEach(() => {
     balance: {
       status: (slot) => statuses.get(slot) ?? 'pending',
       setStatus: (slot, status) => void statuses.set(slot, status),
+      breakerState: () => breaker,
     },
     log: silent,
     engineOf: (worker) => [worker],
@@ -86,6 +89,33 @@ test('thresholds and interval of the worker override those of the gateway', asyn
   expect(statuses.get(0)).toBe('not_ready')
   isUp = true
   await pass(1_000)
+  expect(statuses.get(0)).toBe('ready')
+})
+
+test('a dead and a recovered worker are noticed within seconds, whatever the interval', async () => {
+  statuses.set(0, 'ready')
+  checks.watch(worker(0))
+  await pass(10_000)
+  isUp = false
+  breaker = 'open'
+  await pass(3_000)
+  expect(statuses.get(0)).toBe('not_ready')
+  // Far less than three times the threshold at an interval of 60 s: it has not failed.
+  await pass(60_000)
+  expect(statuses.get(0)).toBe('not_ready')
+  isUp = true
+  await pass(3_000)
+  expect(statuses.get(0)).toBe('ready')
+})
+
+test('an open breaker of a healthy worker causes one probe', async () => {
+  statuses.set(0, 'ready')
+  checks.watch(worker(0))
+  await pass(10_000)
+  expect(probes.length).toBe(1)
+  breaker = 'open'
+  await pass(10_000)
+  expect(probes.length).toBe(2)
   expect(statuses.get(0)).toBe('ready')
 })
 

@@ -15,11 +15,16 @@ const MAX_CONCURRENT_PROBES = 128
 /** Share of the interval by which a wait varies, so that workers registered together are probed at different times. */
 const JITTER = 0.1
 
+/** Interval between probes of a worker that is not ready or has failed a probe, milliseconds. */
+const FAST_PAUSE_MS = 1_000
+/** Interval at which open breakers are looked for, milliseconds. */
+const BREAKER_CHECK_MS = 1_000
+
 /** Longest interval between probes of a failed worker; the interval doubles up to here. */
 const MAX_FAILED_PAUSE_MS = 600_000
 
 export interface HealthChecksParts {
-  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status'>
+  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'breakerState'>
   /** The workers that share a worker's engine, and therefore its health; the first one is probed. */
   readonly engineOf: (worker: Worker) => readonly Worker[]
   readonly log: Logger
@@ -38,6 +43,10 @@ interface Watch {
   readonly worker: Worker
   /** Status and counts after the last probe. */
   view: HealthView
+  /** `performance.now()` of the last failed probe that counted. */
+  countedAtMs: number
+  /** An open breaker has caused a probe already. */
+  isBreakerSeen: boolean
   timer: NodeJS.Timeout | null
 }
 
@@ -45,6 +54,7 @@ export class HealthChecks {
   readonly #parts: HealthChecksParts
   readonly #watches = new Map<string, Watch>()
   readonly #limiter = new Limiter(MAX_CONCURRENT_PROBES)
+  #breakerTimer: NodeJS.Timeout | null = null
 
   constructor(parts: HealthChecksParts) {
     this.#parts = parts
@@ -59,8 +69,15 @@ export class HealthChecks {
     const view = this.#watches.get(worker.id)?.view ?? { status, counts: NO_PROBES }
     this.unwatch(worker.id)
     if (worker.health.isDisabled || status === 'draining') return
-    const watch: Watch = { worker, view, timer: null }
+    const watch: Watch = {
+      worker,
+      view,
+      countedAtMs: Number.NEGATIVE_INFINITY,
+      isBreakerSeen: false,
+      timer: null,
+    }
     this.#watches.set(worker.id, watch)
+    this.#breakerTimer ??= setInterval(() => this.#probeBroken(), BREAKER_CHECK_MS).unref()
     this.#enqueue(watch)
   }
 
@@ -72,6 +89,8 @@ export class HealthChecks {
   }
 
   stop(): void {
+    if (this.#breakerTimer !== null) clearInterval(this.#breakerTimer)
+    this.#breakerTimer = null
     for (const id of [...this.#watches.keys()]) this.unwatch(id)
   }
 
@@ -83,7 +102,20 @@ export class HealthChecks {
     return this.#watches.get(watch.worker.id) === watch
   }
 
+  /** Requests fail before the next probe is due: probes the workers whose breakers have opened. */
+  #probeBroken(): void {
+    for (const watch of this.#watches.values()) {
+      const isOpen = this.#parts.balance.breakerState(watch.worker.entry.slot) === 'open'
+      if (isOpen && !watch.isBreakerSeen && watch.timer !== null) {
+        clearTimeout(watch.timer)
+        this.#enqueue(watch)
+      }
+      watch.isBreakerSeen = isOpen
+    }
+  }
+
   #enqueue(watch: Watch): void {
+    watch.timer = null
     void this.#limiter.run(async () => {
       if (this.#isCurrent(watch)) await this.#probe(watch)
     })
@@ -103,12 +135,24 @@ export class HealthChecks {
     const status = this.#status(worker)
     // The status was changed elsewhere: counts start again.
     const view = watch.view.status === status ? watch.view : { status, counts: NO_PROBES }
-    const next = observeProbe(view, problem === null, worker.health)
+    const next = this.#isEarlyFailure(watch, status, problem)
+      ? { status, counts: { ...view.counts, successes: 0 } }
+      : observeProbe(view, problem === null, worker.health)
     watch.view = next
     if (next.status !== status) this.#move(worker, status, next.status, problem)
     if (next.status === 'draining') this.unwatch(worker.id)
     // onFailed may have removed the worker.
     if (this.#isCurrent(watch)) this.#wait(watch, next)
+  }
+
+  /** Failures between two intervals do not count towards the status failed, which is a matter of time. */
+  #isEarlyFailure(watch: Watch, status: WorkerStatus, problem: string | null): boolean {
+    if (problem === null) return false
+    const nowMs = performance.now()
+    const leastMs = watch.worker.health.intervalSecs * 1000 * (1 - JITTER)
+    if (status !== 'ready' && nowMs - watch.countedAtMs < leastMs) return true
+    watch.countedAtMs = nowMs
+    return false
   }
 
   #wait(watch: Watch, view: HealthView): void {
@@ -126,9 +170,10 @@ export class HealthChecks {
   }
 }
 
-/** A failed worker that answered a probe is probed at its normal interval again. */
+/** A worker that is not ready is probed often, until it has failed for long and does not answer. */
 function pauseMs({ status, counts }: HealthView, intervalMs: number): number {
-  if (status !== 'failed') return intervalMs
+  if (status === 'ready' && counts.failures === 0) return intervalMs
+  if (status !== 'failed' || counts.successes > 0) return Math.min(intervalMs, FAST_PAUSE_MS)
   return Math.max(intervalMs, Math.min(MAX_FAILED_PAUSE_MS, intervalMs * 2 ** counts.failures))
 }
 

@@ -13,6 +13,7 @@ import {
 import type { WorkersConfig } from './config.ts'
 import { ConfiguredWorkers } from './configured-workers.ts'
 import type { ControlParts } from './control-parts.ts'
+import { EngineChanges } from './engine-changes.ts'
 import { EngineMetrics } from './engine-load.ts'
 import { HealthChecks } from './health-checks.ts'
 import { JobRunner } from './jobs.ts'
@@ -44,14 +45,19 @@ export function openManager(host: Host, config: WorkersConfig) {
         .publish(PendingWorkersReplica, pending)
         .catch((err: unknown) => log.error({ err }, 'pending workers not published')),
   })
+  const changes = new EngineChanges((worker) => registrations.refresh(worker))
   const checks = new HealthChecks({
     balance,
     log,
     engineOf: (worker) => registry.engineOf(worker),
-    probe: async ({ entry, health }) => {
+    probe: async (worker) => {
+      const { entry, health } = worker
       const control = controls.controlOf(entry.connectionMode)
       if (control === null) return `no enabled plugin supports ${entry.connectionMode} workers`
-      return control.probe(entry, config.health.endpoint, health.timeoutSecs * 1000)
+      const timeoutMs = health.timeoutSecs * 1000
+      const problem = await control.probe(entry, config.health.endpoint, timeoutMs)
+      if (problem === null) await changes.check(worker, control, timeoutMs)
+      return problem
     },
     counter: host.metrics.counter({
       name: 'weir_worker_health_checks_total',

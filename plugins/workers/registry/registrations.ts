@@ -107,6 +107,13 @@ export class Registrations {
     })
   }
 
+  /** Describes a worker again whose engine has changed, unless that is running. */
+  refresh(worker: Worker): void {
+    if (this.isRunning(worker.spec.url)) return
+    this.#parts.log.warn({ worker: worker.spec.url }, 'engine changed, describing its worker again')
+    this.restore(worker)
+  }
+
   /**
    * Changes the specification of all workers of an engine without describing it again.
    * @param change of the specification at the time of the change
