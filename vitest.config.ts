@@ -56,6 +56,8 @@ const THOROUGH_TESTS = globSync(UNIT_TESTS).filter((file) =>
   readFileSync(file, 'utf8').includes('isThorough'),
 )
 
+const CHAT_TEMPLATES = 'test/real/chat-templates.test.ts'
+
 export default defineConfig({
   test: {
     // More than the cores of a small machine, because tests wait for timeouts, processes and sockets for half of their time.
@@ -112,6 +114,7 @@ export default defineConfig({
           // Third-party clients and engines that are installed separately; `npm run test:real`.
           name: 'real',
           include: ['test/real/**/*.test.ts'],
+          exclude: [CHAT_TEMPLATES],
           pool: 'forks',
         },
       },
@@ -119,9 +122,9 @@ export default defineConfig({
         ...source,
         test: {
           ...patient(600_000),
-          // Files of `unit` with all their variants.
+          // Files of `unit` with all their variants, and the one of `real` that imports sources.
           name: 'real-unit',
-          include: THOROUGH_TESTS,
+          include: [...THOROUGH_TESTS, CHAT_TEMPLATES],
           env: { WEIR_TEST_THOROUGH: '1' },
         },
       },

@@ -76,6 +76,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     summary: 'check tool servers',
     load: async () => (await import('../tools/mcp/commands/mcp.ts')).defineMcp,
   },
+  {
+    name: 'tokenizers',
+    summary: 'check the files of a tokenizer and its chat templates',
+    load: async () => (await import('../models/tokenizers/commands/tokenizers.ts')).defineTokenizers,
+  },
 ]
 
 const EXAMPLES = `

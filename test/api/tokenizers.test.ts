@@ -105,7 +105,13 @@ describe('the resource', () => {
     const record = { id, name: 'org/model', source: SAMPLE, vocab_size: 4105 }
     expect((await fleet.call('GET', '/v1/tokenizers')).body).toEqual({ tokenizers: [record] })
     for (const path of [id, encodeURIComponent('org/model')])
-      expect(await fleet.call('GET', `/v1/tokenizers/${path}`)).toEqual({ status: 200, body: record })
+      expect(await fleet.call('GET', `/v1/tokenizers/${path}`)).toEqual({
+        status: 200,
+        body: {
+          ...record,
+          chat_templates: [expect.objectContaining({ name: 'default', content: 'string' })],
+        },
+      })
   })
 
   test('a path that cannot be loaded fails with a reason, and is not listed', async () => {

@@ -53,7 +53,6 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   jose: ['plugins/access/auth', 'test/api'],
   '@extism/extism': ['plugins/wasm'],
   tokenizers: ['plugins/models/tokenizers'],
-  '@huggingface/jinja': ['plugins/models/tokenizers'],
   '@grpc/grpc-js': ['plugins/workers/grpc', 'plugins/sim', 'test/support'],
   '@kubernetes/client-node': ['plugins/workers/kubernetes', 'test/usage'],
   '@modelcontextprotocol/sdk': ['plugins/tools/mcp', 'test/support/mcp', 'examples/responses-mcp'],

@@ -32,7 +32,7 @@ export type ContentFormat = 'string' | 'parts'
 /** Input of the chat template: messages and tools as in an OpenAI chat request. */
 export interface ChatPrompt {
   readonly messages: readonly unknown[]
-  /** Only those that the tool choice allows. */
+  /** Only those that the tool choice allows; objects, or their JSON texts, of which numbers and the order of members are kept. */
   readonly tools?: readonly unknown[]
   readonly documents?: readonly unknown[]
   /** Default true. */

@@ -48,6 +48,14 @@ test.each([
   expect(thinkingOf({ prompt: `user: x\n${start}${end}` }, null).isReasoningOpen).toBe(false)
 })
 
+test('a continued prompt is inside reasoning if its last mark opens it', () => {
+  const open = (prompt: string) => thinkingOf({ prompt, isContinued: true }, null).isReasoningOpen
+  expect(open('<think>a</think>b\n<|im_start|>assistant\n<think>\nThe user wants')).toBe(true)
+  expect(open('<|im_start|>assistant\n<think>\n\n</think>\n\nIt is')).toBe(false)
+  expect(open('[THINK]Hm')).toBe(true)
+  expect(open('<|im_start|>assistant\nIt is')).toBe(false)
+})
+
 test('templates with thinking off by default, templates without a toggle, and unusual prompts', () => {
   expect(thinkingOf({ chatTemplate: OFF }, null)).toMatchObject({ key: 'thinking', isOn: false })
   expect(thinkingOf({ chatTemplate: OFF, templateArguments: { thinking: true } }, null).isOn).toBe(true)

@@ -14,11 +14,12 @@ const OFF_EFFORTS = new Set(['none', 'minimal'])
 
 /** @param toolParser the format in use, for models without a chat template */
 export function thinkingOf(request: ThinkingRequest, toolParser: string | null): ThinkingState {
-  const { chatTemplate, prompt } = request
+  const { chatTemplate, prompt, isContinued = false } = request
   const native = toolParser === null ? undefined : NATIVE.get(toolParser)
   const toggle = native === undefined ? toggleOf(chatTemplate ?? '') : { key: 'thinking', ...native }
   // The end of the prompt is known; the default of a template is a guess.
-  const left = prompt === undefined ? null : isReasoningOpenAfter(prompt)
+  const left =
+    prompt === undefined ? null : isContinued ? isReasoningOpenIn(prompt) : isReasoningOpenAfter(prompt)
   if (toggle === null) return { key: null, requested: null, isOn: false, isReasoningOpen: left }
   const { key, isOnByDefault } = toggle
   const requested = requestedIn(request, key)
@@ -69,6 +70,19 @@ const marks = reasoningFormats
   .flatMap(({ marks }) => marks ?? [])
   .concat(OTHER_MARKS)
   .map(({ start, end }) => ({ start: start.trimEnd(), end: end.trimEnd() }))
+
+/** Whether the last mark of reasoning in the prompt opens it. */
+function isReasoningOpenIn(prompt: string): boolean {
+  let [start, end] = [-1, -1]
+  for (const found of prompt.matchAll(/<(\/?)think(?::[\w-]{1,64})?>/g))
+    if (found[1] === '') start = found.index
+    else end = found.index
+  for (const mark of marks) {
+    start = Math.max(start, prompt.lastIndexOf(mark.start))
+    end = Math.max(end, prompt.lastIndexOf(mark.end))
+  }
+  return start > end
+}
 
 /** Whether the prompt ends inside reasoning (true) or behind it (false); null if unknown. */
 export function isReasoningOpenAfter(prompt: string): boolean | null {

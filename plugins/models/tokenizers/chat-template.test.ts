@@ -1,7 +1,6 @@
 /** Templates print, compare and loop like Python. The expected texts are those of Jinja2. */
 import { describe, expect, test } from 'vitest'
 import { ChatTemplates } from './chat-template.ts'
-import { detectContentFormat } from './content-format.ts'
 
 const SPECIAL = { bos: '<s>', eos: '</s>', unk: null, pad: null, all: [] }
 const NOW = new Date(2026, 2, 5, 14, 7, 9)
@@ -28,7 +27,7 @@ test.each([
   ['{{ "hELLO wORLD".capitalize() }} {{ "a b" | title }} {{ "😀é" | length }}', 'Hello world A B 2'],
   [
     '{{ "prefix-x".removeprefix("prefix-") }} {{ "abc".find("c") }} {{ "a.b".partition(".") }}',
-    "x 2 ['a', '.', 'b']",
+    "x 2 ('a', '.', 'b')",
   ],
   ['{{ {"b": 1, "a": [true, none]} | tojson }}', '{"b": 1, "a": [true, null]}'],
   ['{{ {"b": 1, "a": "é<"} | tojson(sort_keys=true, ensure_ascii=true) }}', '{"a": "\\u00e9<", "b": 1}'],
@@ -68,6 +67,63 @@ test.each([
     'x--y--',
   ],
   [`{% for a, (b, c) in [['x', ['y', 'z']]] %}{{ a ~ b ~ c }}{% endfor %}`, 'xyz'],
+  // A method is an attribute, which comes before the key; in brackets the key comes first.
+  [
+    `{% set d = {'items': 1, 'a': 2} %}{% for k, v in d.items() %}{{ k ~ v }}{% endfor %}{{ d['items'] }}`,
+    'items1a21',
+  ],
+  [
+    `{{ {'get': 1}.get('get') }}{{ {'a': none}.get('a', 5) }}{{ 'x'.append is defined }}{{ [].append is defined }}`,
+    '1NoneFalseFalse',
+  ],
+  [
+    `{% set m = {0: 'a', 512: 'b', none: 'c'} %}{{ m[512] }}{{ m[none] }}{{ m }}`,
+    "bc{0: 'a', 512: 'b', None: 'c'}",
+  ],
+  [
+    `{{ '{}-{b:>3}'.format(1, b='x') }}|{{ '%s %05.1f %d%%' | format('a', 2.25, 3) }}|{{ '%s' % ['a'] }}`,
+    "1-  x|a 002.2 3%|['a']",
+  ],
+  [`{% for t in none | selectattr('a') %}x{% endfor %}{{ none | map('upper') | list }}`, '[]'],
+  [
+    `{{ {'a': 1}.b is defined }}{{ [3, 1, 2] | min }}{{ [3, 1] | max }}{{ 'ab' * 2 }}{{ [0] * 2 }}`,
+    'False13abab[0, 0]',
+  ],
+  ['{% raw %}{{ x }}{% endraw %} y', '{{ x }} y'],
+  [
+    `{{ {} is iterable }}{{ none is iterable }}{{ (1, 2) }}{{ [(1,)] }}{{ 'a\u2028\u00a0b' | list }}`,
+    "TrueFalse(1, 2)[(1,)]['a', '\\u2028', '\\xa0', 'b']",
+  ],
+  [
+    '{{ -7 % 3 }} {{ -7 // 2 }} {{ 7 / 2 }} {{ 2 ** 3 }} {{ 2 ** 64 }} {{ 1e20 }} {{ 1 < 2 < 2 }}',
+    '2 -4 3.5 8 18446744073709551616 1e+20 False',
+  ],
+  [`{{ '<a>' | safe + '<b>' }}{{ '<a>' ~ ('<b>' | safe) }}`, '<a>&lt;b&gt;<a><b>'],
+  [
+    `{% for n in [[1, [2]], [3, []]] recursive %}{{ n[0] if n is sequence else n }}{% if n is sequence and n[1] %}({{ loop(n[1]) }}){% endif %}{% endfor %}`,
+    '1(2)3',
+  ],
+  [
+    `{{ x | map(attribute='a', default='-') | join(',') }}{% if x | selectattr('none') %}always{% endif %}`,
+    '1,-always',
+  ],
+  [
+    `{% macro m(a, b='d') %}{{ a }}{{ b }}{{ caller() if caller is defined }}{% endmacro %}{{ m(1) }}{% call m(1, b=none) %}!{% endcall %}`,
+    '1d1None!',
+  ],
+  [
+    `{% set ns = namespace(a=1) %}{% for i in [1] %}{% set ns.a = i + 1 %}{% endfor %}{{ ns.a }}{% with b = 3 %}{{ b }}{% endwith %}{{ b is defined }}`,
+    '23False',
+  ],
+  [
+    `{{ 'a.b'.split('.')[-1] }}{{ 'abc'[::-1] }}{{ 'abc'[1:] }}{{ [1, 2, 3][:-1] }}{{ 'x' if false }}`,
+    'bcbabc[1, 2]',
+  ],
+  ['a\n  {# note #}\n  {%- if true %}\nb\n  {%+ endif %}c\n', 'a\nb\n  c'],
+  [
+    `{{ [1, 'a'] is sequence }}{{ 3 is divisibleby 3 }}{{ 1 is in [1] }}{{ 'a' is not string }}{{ 'b' is eq('b') }}`,
+    'TrueTrueTrueFalseTrue',
+  ],
 ])('%s', (template, expected) => {
   expect(render(template, { x: [{ a: 1, b: 2 }, { b: 3 }] })).toBe(expected)
 })
@@ -83,9 +139,9 @@ test('loops keep the text printed before break and continue', () => {
 
 test.each([
   ['{{ raise_exception("not so") }}', 'not so'],
-  ['{{ "a" + 1 }}', 'cannot add'],
-  ['{{ "a" + none }}', 'cannot add'],
-  ['{{ none.strip() }}', 'no method strip'],
+  ['{{ "a" + 1 }}', "unsupported operand type(s) for +: 'str' and 'int'"],
+  ['{{ "a" + none }}', "'str' and 'NoneType'"],
+  ['{{ none.strip() }}', "None has no attribute 'strip'"],
   ['{{ 1 | tojson(colour=1) }}', 'no argument named colour'],
   ['{% for i in range(1000000000) %}{% endfor %}', 'too long'],
 ])('%s is rejected', (template, reason) => {
@@ -135,27 +191,73 @@ describe('template selection and form', () => {
       '{% for m in messages %}{% for p in m.content %}{{ p.text if p.type == "text" else "<" ~ p.type ~ ">" }}{% endfor %}{% endfor %}'
     expect(render(parts, {}, { messages })).toBe('a<image>b')
   })
+})
 
-  test.each([
-    ["{% for p in message['content'] %}{% endfor %}", 'parts'],
-    ['{% set c = message.content %}{% for p in c if p.text %}{% endfor %}', 'parts'],
-    ['{{ message.content[0].text }}', 'parts'],
-    ['{{ message.content | length }}', 'parts'],
-    [
-      '{% macro show(c) %}{% if c is string %}{{ c }}{% else %}{% for p in c %}{% endfor %}{% endif %}{% endmacro %}',
-      'parts',
-    ],
-    ['{% if message.content is string %}{{ message.content }}{% endif %}', 'string'],
-    ["{{ message.content.split('x')[0] }}", 'string'],
-    ['{% if %}', 'string'],
-  ])('the content format of %s is %s', (template, format) => {
-    expect(detectContentFormat(template)).toBe(format)
-  })
+test('numbers and the order of keys are those of the JSON text', () => {
+  const text = '{"z": 1.0, "10": 1e16, "2": -0.0, "n": 12345678901234567890, "f": 1E-7, "h": 0.10}'
+  const expected = '{"z": 1.0, "10": 1e+16, "2": -0.0, "n": 12345678901234567890, "f": 1e-07, "h": 0.1}'
+  const calls = [{ id: '1', type: 'function', function: { name: 'f', arguments: text } }]
+  const template =
+    '{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}' +
+    '{% for t in tools or [] %}{{ t | tojson }}{% endfor %}'
+  const messages = [{ role: 'assistant', content: null, tool_calls: calls }]
+  expect(render(template, {}, { messages })).toBe(expected)
+  expect(render(template, {}, { tools: [text] })).toBe(expected)
+})
 
-  test('a template with more parts than the argument limit of a call is analysed', () => {
-    const template = `${'{{ a }}'.repeat(150_000)}{{ message.content | length }}`
-    expect(detectContentFormat(template)).toBe('parts')
-  })
+test.each([
+  // Qwen3 and others: a string method on the content.
+  [
+    '{{ m.content.strip() }}{% for c in m.tool_calls %}{{ c.function.name }}{{ c.function.arguments.city }}{% endfor %}',
+    'f',
+    'empty',
+  ],
+  // DeepSeek R1: calls are shown only if the content is none.
+  [
+    '{% if m.content is none %}{{ m.tool_calls[0].function.name }}{{ m.tool_calls[0].function.arguments.city }}{% else %}{{ m.content }}{% endif %}',
+    'f',
+    'null',
+  ],
+])('the content of tool calls alone is found by trials for %s', (body, expected, form) => {
+  const template = `{% for m in messages %}${body}{% endfor %}`
+  const templates = new ChatTemplates(new Map([['default', template]]), SPECIAL)
+  const calls = [{ id: '1', type: 'function', function: { name: 'f', arguments: '{}' } }]
+  expect(templates.render({ messages: [{ role: 'assistant', content: null, tool_calls: calls }] })).toBe(
+    expected,
+  )
+  expect(templates.reports.get('default')?.form.emptyContent).toBe(form)
+})
+
+test('developer messages keep their role where the template knows it', () => {
+  const messages = [{ role: 'developer', content: 'Be brief.' }]
+  const known = `{% for m in messages %}{% if m.role == 'developer' %}<dev>{% endif %}{{ m.content }}{% endfor %}`
+  expect(render(known, {}, { messages })).toBe('<dev>Be brief.')
+  expect(render('{% for m in messages %}{{ m.role }}{% endfor %}', {}, { messages })).toBe('system')
+})
+
+test('a report names the conversations that a template refuses, and why', () => {
+  const template = `{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}{{ messages[0].content }}`
+  const templates = new ChatTemplates(new Map([['default', template]]), SPECIAL)
+  templates.check()
+  expect(templates.reports.get('default')?.refused).toEqual([
+    { conversation: 'system message', reason: 'no system role' },
+  ])
+})
+
+test('a template that refuses every conversation is invalid', () => {
+  const templates = new ChatTemplates(new Map([['default', '{{ none + 1 }}']]), SPECIAL)
+  expect(() => templates.check()).toThrow(/'default' refuses every conversation: unsupported operand/)
+})
+
+test.each([
+  ['{{ m.content }}', 'It is ', '<assistant>It is '],
+  // The template trims the message, and so is its end.
+  ['{{ m.content | trim }}', 'It is ', '<assistant>It is'],
+  ['<think></think>{{ m.content }}', 'It', '<assistant><think></think>It'],
+])('a final message that is written as %s is cut at its end', (written, content, expected) => {
+  const template = `{% for m in messages %}<{{ m.role }}>${written}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`
+  const messages = [{ role: 'assistant', content }]
+  expect(render(template, {}, { messages, continueFinalMessage: true })).toBe(expected)
 })
 
 test('the prompt ends with the text to be continued', () => {

@@ -1,28 +1,24 @@
 /** The chat templates of a tokenizer, compiled once: selects the template of a request and renders it. */
-import { Environment } from '@huggingface/jinja'
+import { randomUUID } from 'node:crypto'
 import type { ChatPrompt, ContentFormat, SpecialTokens } from '#kernel'
-import { type MessageForm, toTemplateMessages } from './chat-values.ts'
-import { detectContentFormat } from './content-format.ts'
+import { toTemplateMessages } from './chat-values.ts'
 import { formatTime } from './format-time.ts'
+import { compileTemplate, type Render } from './jinja/compile-template.ts'
+import { parseJson } from './jinja/parse-json.ts'
 import {
-  DEFAULT_LIMITS,
-  RenderLimitExceeded,
-  type RenderLimits,
-  spendSteps,
-  withBudget,
-} from './render-budget.ts'
-import { TemplateInterpreter } from './template-interpreter.ts'
-import { compileTemplate, type Program } from './template-program.ts'
-import {
-  type EngineValue,
-  isString,
+  fromJson,
+  integerOf,
+  isText,
+  type Mapping,
+  type Names,
+  Namespace,
+  Range,
   TemplateError,
-  toArrayValue,
-  toFunctionValue,
-  toIntegerValue,
-  toStringValue,
+  textOf,
   type Value,
-} from './template-values.ts'
+} from './jinja/values.ts'
+import { examineTemplate, refusesAll, type TemplateReport } from './message-form.ts'
+import { DEFAULT_LIMITS, RenderLimitExceeded, type RenderLimits, withBudget } from './render-budget.ts'
 
 /** Maximum length of a `range()`, as in Jinja2's sandbox. */
 const MAX_RANGE = 100_000
@@ -30,91 +26,77 @@ const MAX_RANGE = 100_000
 const MAX_MESSAGE = 2_000
 const MAX_FORMAT = 1_000
 /** Variables that a client may not set, because the gateway sets them. */
-const RESERVED = new Set(['messages', 'true', 'false', 'none', 'True', 'False', 'None'])
+const RESERVED = new Set(['messages', 'raise_exception', 'strftime_now', 'range', 'namespace', 'dict'])
 
-const CONSTANTS: Readonly<Record<string, unknown>> = {
-  true: true,
-  True: true,
-  false: false,
-  False: false,
-  none: null,
-  None: null,
-}
-
-/** A word that occurs in no template. */
-const PROBE = 'weir-probe-text'
-
-const PROBE_CALL = (given: unknown) => [
-  { role: 'user', content: PROBE },
-  {
-    role: 'assistant',
-    content: null,
-    tool_calls: [{ id: 'abcdefghi', type: 'function', function: { name: 'probe', arguments: given } }],
-  },
-]
+/** Follows the text to be continued while it is rendered; its space is missing where a template trims the message. */
+const END_TAG = `${randomUUID()}-end`
 
 interface CompiledTemplate {
   readonly name: string
-  readonly program: Program
-  readonly form: MessageForm
+  readonly render: Render
+  readonly report: TemplateReport
 }
-
-type TrialTemplate = Pick<CompiledTemplate, 'name' | 'program'>
 
 export interface ChatTemplateOptions {
   /** Limits of each rendering, and of the check of all templates together. */
   readonly limits?: RenderLimits
   /** Clock of the templates. */
   readonly now?: () => Date
-  /** Forms by template that a check found on another thread. Default: found by trials. */
-  readonly forms?: ReadonlyMap<string, MessageForm>
+  /** Reports by template of a check on another thread. Default: found by trials. */
+  readonly reports?: ReadonlyMap<string, TemplateReport>
 }
 
 export class ChatTemplates {
   readonly #sources: ReadonlyMap<string, string>
   readonly #limits: RenderLimits
   readonly #compiled = new Map<string, CompiledTemplate>()
-  readonly #forms: ReadonlyMap<string, MessageForm>
-  readonly #functions = new Environment()
-  /** Constants and special tokens: the same for each prompt. */
-  readonly #constants = new Environment(this.#functions)
+  readonly #reports: ReadonlyMap<string, TemplateReport>
+  /** Functions and special tokens: the same for each prompt. */
+  readonly #globals: ReadonlyMap<string, Value>
 
   constructor(
     sources: ReadonlyMap<string, string>,
     special: SpecialTokens,
-    { limits = DEFAULT_LIMITS, now = () => new Date(), forms = new Map() }: ChatTemplateOptions = {},
+    { limits = DEFAULT_LIMITS, now = () => new Date(), reports = new Map() }: ChatTemplateOptions = {},
   ) {
     this.#sources = sources
     this.#limits = limits
-    this.#forms = forms
-    const functions: readonly (readonly [string, Value])[] = [
-      ['raise_exception', toFunctionValue(([message]) => refuse(message))],
-      ['strftime_now', toFunctionValue(([format]) => toStringValue(formatTime(toFormat(format), now())))],
-      ['range', toFunctionValue(range)],
-    ]
-    for (const [name, call] of functions) this.#functions.setVariable(name, call as EngineValue)
-    for (const [name, value] of Object.entries(CONSTANTS)) this.#constants.set(name, value)
+    this.#reports = reports
     const { bos, eos, unk, pad } = special
-    for (const [name, token] of Object.entries({ bos, eos, unk, pad }))
-      if (token !== null) this.#constants.set(`${name}_token`, token)
+    const tokens = Object.entries({ bos_token: bos, eos_token: eos, unk_token: unk, pad_token: pad })
+    this.#globals = new Map<string, Value>([
+      ...tokens.filter((entry): entry is [string, string] => entry[1] !== null),
+      ['raise_exception', ([message]) => refuse(message)],
+      ['strftime_now', ([format]) => formatTime(toFormat(format), now())],
+      ['range', range],
+      ['namespace', namespace],
+      ['dict', (places, names) => membersOf(places, names)],
+    ])
   }
 
   /** Of the template for chats without tools. */
   get contentFormat(): ContentFormat {
-    return this.#sources.size === 0 ? 'string' : this.#compile(this.#nameFor(false)).form.content
+    return this.#sources.size === 0 ? 'string' : this.#compile(this.#nameFor(false)).report.form.content
   }
 
-  /** Forms by name of the templates compiled so far; of all after `check`. */
-  get forms(): ReadonlyMap<string, MessageForm> {
-    return new Map([...this.#compiled.values()].map(({ name, form }) => [name, form]))
+  /** Reports by name of the templates compiled so far; of all after `check`. */
+  get reports(): ReadonlyMap<string, TemplateReport> {
+    return new Map([...this.#compiled.values()].map(({ name, report }) => [name, report]))
   }
 
   /**
-   * Compiles all templates, which renders each with a short chat.
-   * @throws SyntaxError for an invalid template; RenderLimitExceeded for one that exceeds a limit
+   * Compiles all templates, and renders trial conversations with each.
+   * @throws SyntaxError for an invalid template, and if all refuse every conversation; RenderLimitExceeded for one that
+   * exceeds a limit
    */
   check(): void {
     withBudget(this.#limits, () => this.#compileAll())
+    const compiled = [...this.#compiled.values()]
+    if (compiled.length === 0 || !compiled.every(({ report }) => refusesAll(report))) return
+    const [{ name, report }] = compiled
+    throw new SyntaxError(
+      `the chat template '${name}' refuses every conversation: ${report.refused[0].reason}`,
+    )
   }
 
   #compileAll(): void {
@@ -132,49 +114,27 @@ export class ChatTemplates {
 
   /** @throws TemplateError, RenderLimitExceeded: both with a message for the client */
   render(prompt: ChatPrompt): string {
-    const { tools, continueFinalMessage = false } = prompt
+    const { tools, documents, templateKwargs, continueFinalMessage = false } = prompt
     if (this.#sources.size === 0) throw new TemplateError('the tokenizer has no chat template')
     const hasTools = tools !== undefined && tools.length > 0
-    const compiled = this.#compile(this.#nameFor(hasTools))
-    const messages = toTemplateMessages(prompt.messages, compiled.form)
-    const beginning = continueFinalMessage ? takeBeginning(messages) : ''
-    return this.#run(compiled, this.#variables(prompt, messages)) + beginning
-  }
-
-  /** Most templates serialize the arguments of calls; some expect the JSON text. */
-  #takesValues(template: TrialTemplate): boolean {
-    const renders = (given: unknown) => {
-      const messages = PROBE_CALL(given)
-      try {
-        return this.#run(template, this.#variables({ messages }, messages)) !== ''
-      } catch (error) {
-        if (error instanceof RenderLimitExceeded) throw error
-        return false
-      }
-    }
-    return renders({ city: PROBE }) || !renders(`{"city": "${PROBE}"}`)
-  }
-
-  #variables(prompt: ChatPrompt, messages: readonly unknown[]): ReadonlyMap<string, unknown> {
-    const { tools, documents, templateKwargs, continueFinalMessage = false } = prompt
-    const variables = new Map<string, unknown>()
-    variables.set('messages', messages)
-    variables.set('add_generation_prompt', continueFinalMessage || (prompt.addGenerationPrompt ?? true))
+    const { name, render, report } = this.#compile(this.#nameFor(hasTools))
+    const messages = toTemplateMessages(prompt.messages, report.form)
+    const beginning = continueFinalMessage ? markEnd(messages) : null
+    const variables = new Map<string, Value>()
     // Missing tools and documents are none, not undefined, as in transformers.
-    variables.set('tools', tools !== undefined && tools.length > 0 ? tools : null)
-    variables.set('documents', documents ?? null)
-    for (const [name, value] of Object.entries(templateKwargs ?? {}))
-      if (!RESERVED.has(name)) variables.set(name, value)
-    return variables
+    variables.set('tools', hasTools ? tools.map(toTool) : null)
+    variables.set('documents', fromJson(documents ?? null))
+    variables.set('add_generation_prompt', !continueFinalMessage && (prompt.addGenerationPrompt ?? true))
+    for (const [key, value] of Object.entries(templateKwargs ?? {}))
+      if (!RESERVED.has(key)) variables.set(key, fromJson(value))
+    variables.set('messages', messages)
+    const text = this.#run(name, render, variables)
+    return beginning === null ? text : cutAtEnd(text, beginning)
   }
 
-  #run({ name, program }: TrialTemplate, variables: ReadonlyMap<string, unknown>): string {
+  #run(name: string, render: Render, variables: Map<string, Value>): string {
     try {
-      const environment = new Environment(this.#constants)
-      for (const [name, value] of variables)
-        if (!this.#functions.variables.has(name)) environment.set(name, value)
-      const text = withBudget(this.#limits, () => new TemplateInterpreter(environment).run(program))
-      return isString(text) ? text.value : ''
+      return withBudget(this.#limits, () => render(variables, this.#globals))
     } catch (cause) {
       const message = cause instanceof Error ? cause.message : String(cause)
       if (cause instanceof RenderLimitExceeded)
@@ -193,65 +153,89 @@ export class ChatTemplates {
   #compile(name: string): CompiledTemplate {
     const known = this.#compiled.get(name)
     if (known !== undefined) return known
-    const source = this.#sources.get(name) ?? ''
-    const program = compileTemplate(source)
-    const form = this.#forms.get(name) ?? this.#tryForm(source, { name, program })
-    const compiled: CompiledTemplate = { name, program, form }
+    const render = compileTemplate(this.#sources.get(name) ?? '')
+    const report =
+      this.#reports.get(name) ??
+      examineTemplate((variables) => this.#run(name, render, new Map(Object.entries(variables))))
+    const compiled: CompiledTemplate = { name, render, report }
     this.#compiled.set(name, compiled)
     return compiled
   }
-
-  #tryForm(source: string, trial: TrialTemplate): MessageForm {
-    const isForParts = detectContentFormat(source) === 'parts' && this.#takesParts(trial)
-    return {
-      content: isForParts ? 'parts' : 'string',
-      toolArguments: this.#takesValues(trial) ? 'value' : 'text',
-    }
-  }
-
-  /** Templates that iterate over the content of some messages may still expect the user's as one string. */
-  #takesParts(template: TrialTemplate): boolean {
-    const message = { role: 'user', content: [{ type: 'text', text: PROBE }] }
-    try {
-      const text = this.#run(template, this.#variables({ messages: [message] }, [message]))
-      return text.includes(PROBE) && !/["']type["']\s*:\s*["']text["']/.test(text)
-    } catch (error) {
-      if (error instanceof RenderLimitExceeded) throw error
-      return false
-    }
-  }
 }
 
-/** Removes the last message and returns its text, which ends the prompt. */
-function takeBeginning(messages: Readonly<Record<string, unknown>>[]): string {
+/** Marks the end of the last message's text. @returns the text */
+function markEnd(messages: readonly Mapping[]): string {
   const last = messages.at(-1)
-  if (last?.role !== 'assistant' || last.tool_calls !== undefined)
+  const content = last?.get('content')
+  if (
+    last?.get('role') !== 'assistant' ||
+    last.has('tool_calls') ||
+    content === undefined ||
+    content === null
+  )
     throw new TemplateError(
       'continue_final_message requires that the last message is an assistant message with text',
     )
-  messages.pop()
-  const { content } = last
-  if (typeof content === 'string') return content
-  if (!Array.isArray(content)) throw new TemplateError('the final message has no text to continue')
-  return content.map((part) => String((part as { text?: unknown }).text ?? '')).join('')
+  if (isText(content)) {
+    last.set('content', `${textOf(content)}${END_TAG} `)
+    return textOf(content)
+  }
+  const parts = Array.isArray(content) ? content.filter((part): part is Mapping => part instanceof Map) : []
+  const part = parts.findLast((candidate) => isText(candidate.get('text')))
+  if (part === undefined) throw new TemplateError('the final message has no text to continue')
+  const text = textOf(part.get('text'))
+  part.set('text', `${text}${END_TAG} `)
+  return text
 }
 
+/** The prompt up to the end of the last message's text, as transformers cuts it. */
+function cutAtEnd(prompt: string, beginning: string): string {
+  const at = prompt.lastIndexOf(END_TAG)
+  if (at < 0 || !prompt.includes(beginning.trim()))
+    throw new TemplateError(
+      'the chat template does not show the final message, so that it cannot be continued',
+    )
+  const text = prompt.slice(0, at)
+  return prompt[at + END_TAG.length] === ' ' ? text : text.trimEnd()
+}
+
+const toTool = (tool: unknown): Value => (typeof tool === 'string' ? parseJson(tool) : fromJson(tool))
+
 function refuse(message: Value | undefined): never {
-  throw new TemplateError(isString(message) ? message.value : 'no reason given')
+  throw new TemplateError(isText(message) ? textOf(message) : 'no reason given')
 }
 
 function toFormat(format: Value | undefined): string {
-  const text = String(format?.value)
+  const text = textOf(format)
   if (text.length > MAX_FORMAT) throw new TemplateError('the format of strftime_now() is too long')
   return text
 }
 
-function range(args: readonly Value[]): Value {
-  const numbers = args.map(({ value }) => Number(value))
+function range(places: readonly Value[]): Value {
+  const numbers = places.map(integerOf)
   const [start, stop] = numbers.length > 1 ? numbers : [0, numbers[0]]
   const step = numbers[2] ?? 1
-  const size = Math.max(0, Math.ceil((stop - start) / step))
-  if (!(size <= MAX_RANGE)) throw new TemplateError('range() is too long')
-  spendSteps(size / 4)
-  return toArrayValue(Array.from({ length: size }, (_, place) => toIntegerValue(start + place * step)))
+  if (step === 0) throw new TemplateError('range() arg 3 must not be zero')
+  const value = new Range(start, stop, step)
+  if (!(value.length <= MAX_RANGE)) throw new TemplateError('range() is too long')
+  return value
+}
+
+/** Members of a mapping or of pairs, and of named arguments. */
+function membersOf([given]: readonly Value[], names: Names): Mapping {
+  const members: Mapping = new Map()
+  if (given instanceof Map) for (const [key, value] of given) members.set(key, value)
+  else if (given !== undefined) throw new TemplateError('a mapping is expected')
+  for (const [name, value] of names) members.set(name, value)
+  return members
+}
+
+function namespace(places: readonly Value[], names: Names): Value {
+  const members = new Map<string, Value>()
+  for (const [key, value] of membersOf(places, names)) {
+    if (!isText(key) || textOf(key).startsWith('_'))
+      throw new TemplateError('the names of a namespace are texts that do not begin with _')
+    members.set(textOf(key), value)
+  }
+  return new Namespace(members)
 }

@@ -1,11 +1,9 @@
-/** Converts the messages of a chat request to the form that templates expect. */
+/** Converts the messages of a chat request to the form that a template expects. */
 import type { ContentFormat } from '#kernel'
 // Not through #kernel, which would load the kernel into each pool thread.
 import { isObject } from '../../../kernel/wire/is-object.ts'
-import { JsonScan } from '../../../kernel/wire/json-scan.ts'
-import { TemplateError } from './template-values.ts'
-
-type Json = Readonly<Record<string, unknown>>
+import { parseJson } from './jinja/parse-json.ts'
+import { fromJson, type Mapping, TemplateError, type Value } from './jinja/values.ts'
 
 /** Media types by type of the content part in requests. */
 const MEDIA: ReadonlyMap<unknown, string> = new Map([
@@ -20,66 +18,86 @@ const MEDIA: ReadonlyMap<unknown, string> = new Map([
 ])
 const TEXT_TYPES: readonly unknown[] = ['text', 'input_text', 'output_text']
 
-/** Maximum nesting of arguments, as for request bodies. */
-const MAX_DEPTH = 128
-const scan = new JsonScan()
+/** Names under which templates read the reasoning of a message; the first is the standard one. */
+const REASONING = ['reasoning_content', 'reasoning', 'thinking']
 
-/** Forms that a template expects. */
+/** What a template expects of messages; found by trials. */
 export interface MessageForm {
   readonly content: ContentFormat
+  /** Content of a message that has only tool calls. */
+  readonly emptyContent: 'null' | 'empty'
   /** Arguments of tool calls as JSON text, as in requests, or as values. */
   readonly toolArguments: 'text' | 'value'
+  /** Role of developer messages. */
+  readonly developer: 'developer' | 'system'
 }
 
 /** @throws TemplateError for messages that are not objects and for arguments of tool calls that are nested too deeply */
-export function toTemplateMessages(messages: readonly unknown[], form: MessageForm): Json[] {
+export function toTemplateMessages(messages: readonly unknown[], form: MessageForm): Mapping[] {
   return messages.map((message) => {
     if (!isObject(message)) throw new TemplateError('each message must be an object')
-    const { content, tool_calls: calls, ...rest } = message
-    const value: Record<string, unknown> = { ...rest }
-    if (content !== undefined || rest.role === 'assistant')
-      value.content = toContent(content ?? null, form.content)
-    if (Array.isArray(calls)) value.tool_calls = calls.map((call) => toToolCall(call, form))
-    else if (calls !== undefined && calls !== null) value.tool_calls = calls
+    const { role, content, tool_calls: calls, ...rest } = message
+    const value: Mapping = new Map()
+    value.set('role', role === 'developer' ? form.developer : fromJson(role))
+    if (content !== undefined || role === 'assistant')
+      value.set('content', toContent(content ?? null, role, form))
+    // Members that are null are omitted, as in transformers.
+    for (const [name, member] of Object.entries(rest)) if (member != null) value.set(name, fromJson(member))
+    const reasoning = REASONING.map((name) => value.get(name)).find((text) => text !== undefined)
+    if (reasoning !== undefined) for (const name of REASONING) value.set(name, reasoning)
+    if (Array.isArray(calls)) {
+      if (calls.length > 0)
+        value.set(
+          'tool_calls',
+          calls.map((call) => toToolCall(call, form)),
+        )
+    } else if (calls != null) value.set('tool_calls', fromJson(calls))
     return value
   })
 }
 
-function toContent(content: unknown, format: ContentFormat): unknown {
-  if (!Array.isArray(content)) return content
-  if (format === 'parts') return content.map(toPart)
+function toContent(content: unknown, role: unknown, form: MessageForm): Value {
+  const isParts = form.content === 'parts' && role !== 'tool'
+  if (content === null) return form.emptyContent === 'null' ? null : isParts ? [] : ''
+  if (!Array.isArray(content))
+    return isParts && typeof content === 'string' ? [textPart(content)] : fromJson(content)
+  if (isParts) return content.map(toPart)
   return content
     .filter((part) => isObject(part) && TEXT_TYPES.includes(part.type))
     .map((part) => String(part.text))
     .join('\n')
 }
 
-function toPart(part: unknown): unknown {
-  if (!isObject(part)) return part
+const textPart = (text: string): Value =>
+  new Map<Value, Value>([
+    ['type', 'text'],
+    ['text', text],
+  ])
+
+function toPart(part: unknown): Value {
+  if (!isObject(part)) return fromJson(part)
   const media = MEDIA.get(part.type)
-  if (media !== undefined) return { type: media }
-  return TEXT_TYPES.includes(part.type) ? { ...part, type: 'text' } : part
+  if (media !== undefined) return new Map([['type', media]])
+  return fromJson(TEXT_TYPES.includes(part.type) ? { ...part, type: 'text' } : part)
 }
 
-function toToolCall(call: unknown, form: MessageForm): unknown {
-  if (!isObject(call) || !isObject(call.function)) return call
-  const { arguments: given } = call.function
-  if (typeof given !== 'string') return call
-  const value = parseArguments(given)
-  return {
-    ...call,
-    function: { ...call.function, arguments: form.toolArguments === 'value' ? value : given },
-  }
+function toToolCall(call: unknown, form: MessageForm): Value {
+  const value = fromJson(call)
+  const called = value instanceof Map ? value.get('function') : undefined
+  const given = called instanceof Map ? called.get('arguments') : undefined
+  if (!(called instanceof Map) || typeof given !== 'string') return value
+  const parsed = parseArguments(given)
+  if (form.toolArguments === 'value') called.set('arguments', parsed)
+  return value
 }
 
-function parseArguments(text: string): unknown {
-  const bytes = Buffer.from(text)
-  if (scan.begin(bytes, MAX_DEPTH).run(bytes.length) === 'too_deep')
-    throw new TemplateError(`the arguments of a tool call are nested more than ${MAX_DEPTH} levels deep`)
+/** @throws TemplateError for arguments that are nested too deeply */
+function parseArguments(text: string): Value {
   try {
-    return JSON.parse(text === '' ? '{}' : text)
-  } catch {
+    return parseJson(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
     // As vLLM does: a call that was cut off must not end the conversation.
-    return {}
+    return new Map()
   }
 }

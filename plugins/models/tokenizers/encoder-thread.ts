@@ -2,9 +2,9 @@
 import { workerData } from 'node:worker_threads'
 import type { ChatPrompt, PromptPiece } from '#kernel'
 import type { CacheCounts } from './cached-encoder.ts'
+import { TemplateError } from './jinja/values.ts'
 import { type OpenSettings, type OpenTokenizer, openTokenizer } from './open-tokenizer.ts'
 import { RenderLimitExceeded } from './render-budget.ts'
-import { TemplateError } from './template-values.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
 
 /** One text to encode. */

@@ -54,6 +54,8 @@ export interface TokenizerFacts {
   /** [name, text] */
   readonly templates: readonly (readonly [string, string])[]
   readonly contentFormat: ContentFormat
+  /** [name of the template, report] */
+  readonly reports: TokenizerDescription['reports']
   readonly responseTemplate: object | null
   /** Null where decoding is not supported; the table is empty then. */
   readonly rules: DecoderRules | null
@@ -105,7 +107,7 @@ export async function loadTokenizer(
     markers: usesSegments ? await findMarkers(encode, added, isPlain) : null,
     special,
     templates: [...sources],
-    forms: [...templates.forms],
+    reports: [...templates.reports],
   }
   return {
     facts: {
@@ -114,6 +116,7 @@ export async function loadTokenizer(
       eosIds: readEosIds(files, eosId),
       templates: [...sources],
       contentFormat: templates.contentFormat,
+      reports: description.reports,
       responseTemplate: responseTemplateOf(config),
       rules,
       table: tableOf(added, rules).memory,

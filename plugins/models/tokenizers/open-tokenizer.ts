@@ -28,12 +28,12 @@ export interface OpenSettings extends CacheSettings {
 }
 
 export function openTokenizer(image: TokenizerImage, settings: OpenSettings): OpenTokenizer {
-  const { added, markers, special, templates, forms } = readJson<TokenizerDescription>(image.description)
+  const { added, markers, special, templates, reports } = readJson<TokenizerDescription>(image.description)
   const model = openModel(image.vocabulary, added)
   return {
     templates: new ChatTemplates(new Map(templates), special, {
       limits: settings.rendering,
-      forms: new Map(forms),
+      reports: new Map(reports),
     }),
     encoder: new CachedEncoder(
       (text) => model.encode(text, false),

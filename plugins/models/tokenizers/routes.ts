@@ -17,6 +17,7 @@ import {
 } from './commands.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { ServedTokenizer, Service } from './service.ts'
+import { toTemplateReport } from './template-report.ts'
 import {
   AddTokenizerSchema,
   type Detokenize,
@@ -25,8 +26,8 @@ import {
   RemovedSchema,
   type Tokenize,
   TokenizeResponseSchema,
+  TokenizerDetailsSchema,
   TokenizerListSchema,
-  TokenizerRecordSchema,
   TokenizerStatusSchema,
   TokenizeSchema,
 } from './wire.ts'
@@ -95,11 +96,17 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       ...admin,
       method: 'GET',
       path: '/v1/tokenizers/:tokenizer_id',
-      handler: (ctx) => ctx.json(200, toRecord(byIdFirst(service, ctx.param('tokenizer_id')))),
+      handler: (ctx) => ctx.json(200, toDetails(byIdFirst(service, ctx.param('tokenizer_id')))),
       docs: {
         summary: 'Get a loaded tokenizer by id or name',
         tag,
-        responses: { 200: { description: 'The tokenizer.', schema: TokenizerRecordSchema }, ...notFound },
+        responses: {
+          200: {
+            description: 'The tokenizer, with what its chat templates expect.',
+            schema: TokenizerDetailsSchema,
+          },
+          ...notFound,
+        },
       },
     },
     {
@@ -180,6 +187,10 @@ function byIdFirst(service: Service, idOrName: string): ServedTokenizer {
 
 function toRecord({ id, name, source, vocabSize }: ServedTokenizer) {
   return { id, name, source, vocab_size: vocabSize }
+}
+
+function toDetails(tokenizer: ServedTokenizer) {
+  return { ...toRecord(tokenizer), chat_templates: tokenizer.reports.map(toTemplateReport) }
 }
 
 function toWire({ id, state, message, vocabSize }: TokenizerStatus) {

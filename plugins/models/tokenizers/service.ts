@@ -109,6 +109,7 @@ export class ServedTokenizer implements LoadedTokenizer {
   readonly eosIds
   readonly templates: ReadonlyMap<string, string>
   readonly contentFormat
+  readonly reports
   readonly responseTemplate
   readonly #service: Service
   readonly #record: TokenizerRecord
@@ -126,6 +127,7 @@ export class ServedTokenizer implements LoadedTokenizer {
     this.eosIds = facts.eosIds
     this.templates = new Map(facts.templates)
     this.contentFormat = facts.contentFormat
+    this.reports = facts.reports
     this.responseTemplate = facts.responseTemplate
   }
 

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ChatTemplates } from './chat-template.ts'
+import { TemplateError } from './jinja/values.ts'
 import { RenderLimitExceeded } from './render-budget.ts'
-import { TemplateError } from './template-values.ts'
 
 const SPECIAL = { bos: '<s>', eos: null, unk: null, pad: null, all: [] }
 const LIMITS = { maxSteps: 10_000, maxCharacters: 20_000, maxMs: 2_000 }

@@ -12,7 +12,7 @@ const LONG =
 /** A small list that prints 2^60 items. */
 const DEEP = '{% set d = namespace(v=["x"]) %}{% for i in range(60) %}{% set d.v = [d.v, d.v] %}{% endfor %}'
 const DEEP2 = DEEP.replaceAll('d.v', 'e.v').replace('set d', 'set e')
-const LIST = '{% set big = range(100000) %}'
+const LIST = '{% set big = range(100000)|list %}'
 
 const HOSTILE: readonly (readonly [string, string])[] = [
   [

@@ -5,7 +5,7 @@
 import type { SpecialTokens } from '#kernel'
 import type { BpeMemory } from './bpe/bpe-tables.ts'
 import type { BpeShape } from './bpe/byte-bpe.ts'
-import type { MessageForm } from './chat-values.ts'
+import type { TemplateReport } from './message-form.ts'
 import type { MarkerToken } from './segments.ts'
 import { SourceError } from './source-files.ts'
 
@@ -27,8 +27,8 @@ export interface TokenizerDescription {
   readonly special: SpecialTokens
   /** [name, text] */
   readonly templates: readonly (readonly [string, string])[]
-  /** [name of the template, form] */
-  readonly forms: readonly (readonly [string, MessageForm])[]
+  /** [name of the template, report] */
+  readonly reports: readonly (readonly [string, TemplateReport])[]
 }
 
 /** The largest known tokenizer needs 0.7 MB for 6,415 added tokens. Reading the maximum takes some 30 ms. */

@@ -39,6 +39,30 @@ export const TokenizerRecordSchema = Type.Object({
   vocab_size: Type.Integer(),
 })
 
+const ChatTemplateSchema = Type.Object({
+  name: Type.String(),
+  content: Type.Union([Type.Literal('string'), Type.Literal('parts')], {
+    description: 'How the template takes the content of a message.',
+  }),
+  empty_content: Type.Union([Type.Literal('empty'), Type.Literal('null')], {
+    description: 'Content of messages that have only tool calls.',
+  }),
+  tool_arguments: Type.Union([Type.Literal('value'), Type.Literal('text')], {
+    description: 'Arguments of tool calls, as values or as JSON text.',
+  }),
+  developer_role: Type.Union([Type.Literal('developer'), Type.Literal('system')], {
+    description: 'Role of developer messages.',
+  }),
+  refused: Type.Array(Type.Object({ conversation: Type.String(), reason: Type.String() }), {
+    description: 'Kinds of conversations that the template refuses, and why; found by trials.',
+  }),
+})
+
+export const TokenizerDetailsSchema = Type.Object({
+  ...TokenizerRecordSchema.properties,
+  chat_templates: Type.Array(ChatTemplateSchema),
+})
+
 export const TokenizerListSchema = Type.Object({ tokenizers: Type.Array(TokenizerRecordSchema) })
 
 export const RemovedSchema = Type.Object({ success: Type.Boolean(), message: Type.String() })

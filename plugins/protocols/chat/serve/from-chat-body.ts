@@ -114,7 +114,7 @@ function toTools({ tools, functions }: ChatRequest): readonly ChatTool[] {
     function: {
       name,
       ...(description != null && { description }),
-      parameters: parameters ?? {},
+      ...(parameters != null && { parameters }),
       ...(strict != null && { strict }),
     },
   }))

@@ -1,5 +1,6 @@
 /** Chat completions over workers that do not take them: a generation, written as chat chunks or as one response. */
 import type { GeneratedAnswer, GeneratedChoice, Generations, GenerationUsage, RequestContext } from '#kernel'
+import { keepSourceTexts } from '#shared'
 import {
   type ChatRequest,
   type ChatResponse,
@@ -34,6 +35,7 @@ export function serveChat(
 ): void {
   const { requestId } = ctx
   const isStream = body.stream === true
+  keepSourceTexts(ctx.bodyBytes, body, ['tools', '*', 'function', 'parameters'])
   servePrompts(generations, ctx, {
     requests: [fromChatBody(body)],
     encoder: isStream ? new ChatChunks(requestId, body.stream_options?.include_usage === true) : null,

@@ -7,7 +7,7 @@ import {
   type RequestContext,
   type ToolLoopService,
 } from '#kernel'
-import { ignoredMembers, warningHeader } from '#shared'
+import { ignoredMembers, keepSourceTexts, warningHeader } from '#shared'
 import type { MessagesConfig } from '../config.ts'
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest } from '../wire.ts'
@@ -45,6 +45,8 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   if (mustGenerate) withoutUnsignedThinking(ctx, host, model)
   const isNative = generations.isNative(model, API)
   const wire = ctx.bodyJson()
+  keepSourceTexts(ctx.bodyBytes, wire, ['tools', '*', 'input_schema'])
+  keepSourceTexts(ctx.bodyBytes, wire, ['messages', '*', 'content', '*', 'input'])
   /** Null: the tool loop answers. */
   let options: AnswerOptions | null
   try {

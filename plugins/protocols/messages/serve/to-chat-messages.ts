@@ -1,6 +1,6 @@
 /** The conversation of a Messages request as chat messages. */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
-import { extraContentOf } from '#shared'
+import { extraContentOf, sourceText } from '#shared'
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest, WireBlock, WireBlockOf } from '../wire.ts'
 import { toWorkerId } from './tool-ids.ts'
@@ -181,7 +181,7 @@ function toCall(block: WireBlockOf<'tool_use' | 'mcp_tool_use'>): ChatToolCall {
   return {
     id: toWorkerId(id),
     type: 'function',
-    function: { name, arguments: JSON.stringify(input ?? {}) },
+    function: { name, arguments: sourceText(input ?? {}) },
     ...extraContentOf(data),
   }
 }

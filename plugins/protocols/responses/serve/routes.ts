@@ -9,7 +9,7 @@ import {
   Type,
   tenantOf,
 } from '#kernel'
-import { countPromptTokens, newId, newItemId } from '#shared'
+import { countPromptTokens, keepSourceTexts, newId, newItemId } from '#shared'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CompactBody, CompactedResponse, CreateBody, ResponseObject } from '../wire.ts'
@@ -88,6 +88,7 @@ export function createRoutes(
 }
 
 function create(parts: Parts, ctx: RequestContext, onQueued: (tenant: string) => void): void | Promise<void> {
+  keepSourceTexts(ctx.bodyBytes, ctx.bodyJson(), ['tools', '*', 'parameters'])
   const request = readCreate(parts, ctx.bodyJson())
   if (!request.background) return serveCreate(parts, ctx, request)
   return acceptBackground(parts, ctx, request, ctx.bodyJson() as JsonObject).then(() =>

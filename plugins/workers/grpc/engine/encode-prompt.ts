@@ -2,6 +2,7 @@
 import {
   type ChatMessage,
   type ChatPrompt,
+  type ChatTool,
   type ContentPart,
   GatewayError,
   type GenerationRequest,
@@ -9,7 +10,7 @@ import {
   type OutputParser,
   type WrittenChat,
 } from '#kernel'
-import { withStrictRoles } from '#shared'
+import { sourceText, withStrictRoles } from '#shared'
 import { grpcErrors } from '../errors.ts'
 
 const AUDIO = 'input_audio'
@@ -84,7 +85,7 @@ function toChatPrompt(
   const tools = allowedTools(request)
   return {
     messages: messages.map(toTemplateMessage),
-    ...(tools.length > 0 && { tools }),
+    ...(tools.length > 0 && { tools: tools.map(toolText) }),
     ...(request.continuesLastMessage === true && { continueFinalMessage: true }),
     templateKwargs,
   }
@@ -99,10 +100,17 @@ function rejectMedia(messages: readonly ChatMessage[], taken: string): void {
   }
 }
 
-/** Uses only what all templates support: role developer becomes system, failed tool calls get an error text. */
+/** The JSON text of a tool, with its schema as the client wrote it. */
+function toolText({ type, function: declared }: ChatTool): string {
+  const members = Object.entries(declared).map(
+    ([name, value]) => `${JSON.stringify(name)}:${sourceText(value)}`,
+  )
+  return `{"type":${JSON.stringify(type)},"function":{${members.join(',')}}}`
+}
+
+/** Failed tool calls get an error text, which all templates show. */
 function toTemplateMessage(message: ChatMessage): ChatMessage {
-  const { role, content } = message
-  if (role === 'developer') return { ...message, role: 'system' }
+  const { content } = message
   if (message.is_error !== true) return message
   const said = typeof content === 'string' ? `Error: ${content}` : [ERROR_PART, ...(content ?? [])]
   return { ...message, content: said }

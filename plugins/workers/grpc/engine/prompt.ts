@@ -176,14 +176,11 @@ export class PromptBuilder {
     { parser: first, asked, thinking, constraint, isContinued }: OutputPlan,
     prompt: string,
   ): AnswerPlan {
-    const { isOn, isReasoningOpen } = this.#parsers.thinkingOf(
-      first,
-      isContinued ? thinking : { ...thinking, prompt },
-    )
+    const { isOn, isReasoningOpen } = this.#parsers.thinkingOf(first, { ...thinking, prompt, isContinued })
     const parser = this.#parsers.parserFor({
       ...asked,
       prompt,
-      isReasoningOpen: isContinued ? false : isReasoningOpen,
+      isReasoningOpen,
       continuesAnswer: isContinued,
     })
     return { parser, constraint, thinks: isOn }
