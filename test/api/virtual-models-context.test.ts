@@ -144,7 +144,7 @@ test('without the setting, and at the last target, the refusal passes', async ()
   workers[1].script(CHAT, refusal(OVERFLOWS.vLLM))
   const last = await send('/v1/chat/completions', HI)
   expect([last.status, last.model]).toEqual([400, 'next'])
-  const { error } = OVERFLOWS.vLLM
+  const { error } = OVERFLOWS.vLLM as { error: { message: string; code: number } }
   expect(JSON.parse(last.text)).toMatchObject({ error: { message: error.message, code: String(error.code) } })
 })
 
