@@ -104,4 +104,4 @@ export {
 } from './wire/json-bytes.ts'
 export { JsonScan } from './wire/json-scan.ts'
 export { StreamTail } from './wire/stream-tail.ts'
-export { isContextOverflow, type WorkerMessage, workerMessage } from './wire/worker-message.ts'
+export { isContextOverflow, readRefusal, type WorkerMessage, workerMessage } from './wire/worker-message.ts'

@@ -76,6 +76,8 @@ export interface CallHandler {
    * null, or no such method: the response is complete, and `onEnd` follows.
    */
   faultAtEnd?(): UpstreamFailure | null
+  /** True if the last event of the worker's stream is an error: a connection that breaks behind it is the end. */
+  hasSentError?(): boolean
   onEnd(): void
   /** The call failed, before or during the response. @param error a GatewayError, unless there is a bug */
   onFailed(error: unknown): void

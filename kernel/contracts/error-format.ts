@@ -27,6 +27,12 @@ export interface ErrorFormat {
    * An incomplete event has been ended before them.
    */
   lastEvents(error: GatewayError, request: RequestFacts): string
+  /**
+   * Close the connection after the events of `lastEvents`, and after an error event of a relayed worker, instead of completing
+   * the response: for formats with clients that ignore such an event and take an orderly end for a complete answer. Default
+   * false.
+   */
+  readonly cutsFailedStreams?: boolean
   /** Status of an error response, 400 to 599. Default: that of the error's kind. */
   status?(error: GatewayError, request: RequestFacts): number
   /** [name, value, …] in addition to the error's own headers, names lower-case. */

@@ -41,6 +41,13 @@ export interface RelayContext extends RequestContext {
   /** Generations begun for it so far. */
   generationCount: number
 
+  /** Set by `openAfter`, `performance.now()`; 0: the stream waits for its worker. */
+  readonly opensAtMs: number
+  /** The stream was opened while its worker was silent. */
+  readonly isOpenedEarly: boolean
+  /** Opens the event stream as `openAfter` announced, unless a stream has started. */
+  openEarly(): void
+
   /** One listener at a time; null removes it. */
   setListener(listener: SinkListener | null): void
   /** Sends a complete response. Header names lower-case, hop-by-hop ones already dropped. */
@@ -49,6 +56,9 @@ export interface RelayContext extends RequestContext {
   startStream(status: number, headers: HeaderList, isEventStream: boolean): void
   /** Copies the chunk out before it returns. @returns false when the client is slow: wait for onClientDrain */
   writeStream(chunk: Buffer | string): boolean
-  /** @param last written before the end */
-  endStream(last?: Buffer | string): void
+  /**
+   * @param last written before the end
+   * @param endsInError the last event is an error, after which some error formats close the connection
+   */
+  endStream(last?: Buffer | string, endsInError?: boolean): void
 }

@@ -27,16 +27,21 @@ export interface RelayOptions {
   readonly headers?: readonly string[]
   /** Creates the completion check of an event stream. Default: a stream that ends in order by HTTP is complete. */
   readonly checkCompletion?: () => StreamCompletionCheck
+  /** As `RequestContext.openAfter`, for streams. Default: a stream waits for its worker. */
+  readonly opensAfterMs?: number
   /** Default: the response reports no token usage. */
   readonly usage?: UsageReport
 }
+
+/** How a stream ended: with the last event of its format, with an error event of the worker, or before either. */
+export type StreamEnd = 'complete' | 'error' | 'cut'
 
 /** Completion check of an event stream: whether the stream reached the last event of its format. */
 export interface StreamCompletionCheck {
   /** A view, valid during the call. @hot */
   take(chunk: Buffer): void
-  /** Called when the worker has ended the stream in order; an incomplete stream fails as a broken connection does. */
-  isWhole(): boolean
+  /** Called when the worker has ended the stream or its connection: `cut` for a stream without the last event of its format. */
+  end(): StreamEnd
   /** Releases the check. */
   leave(): void
 }

@@ -128,6 +128,13 @@ export interface RequestContext extends RequestFacts {
   /** @throws json_parse_error (400) when the bytes are not one JSON object, invalid_field for a wrong model or stream */
   peek(): RoutingPeek
 
+  /**
+   * Opens the event stream of the response with a comment if no worker has sent a byte that long after the arrival of the
+   * request (checked each second), since clients give up on a silent server. `sse` and a relay then continue the stream, and
+   * failures have no HTTP status. Until then no retry of the gateway waits longer than what is left.
+   * @param headers of the stream
+   */
+  openAfter(ms: number, headers?: ExtraHeaders): void
   json(status: number, value: unknown, headers?: ExtraHeaders): void
   text(status: number, body: string, headers?: ExtraHeaders): void
   /**

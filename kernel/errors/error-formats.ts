@@ -45,14 +45,15 @@ const errorFields = {
 
 /** `{ error: { message, type, param?, code } }` with the types of one API; a broken stream ends with it as an event. */
 function envelopeFormat(name: string, typeOf: KindTypes): ErrorFormat {
-  const body = ({ message, code, param, kind }: GatewayError) => {
-    const type = typeOf[kind] ?? kind
+  const body = ({ message, code, param, kind, type: said }: GatewayError) => {
+    const type = said ?? typeOf[kind] ?? kind
     return { error: param === null ? { message, type, code } : { message, type, param, code } }
   }
   return Object.freeze({
     name,
     schema: Type.Object({ error: Type.Object(errorFields) }) as TSchema,
     body,
+    cutsFailedStreams: true,
     lastEvents: (error: GatewayError) => `data: ${JSON.stringify(body(error))}\n\n`,
   })
 }

@@ -50,6 +50,8 @@ export interface ErrorOptions {
   readonly status?: number
   /** Replaces the code of the row. A malformed code becomes `worker_error`. */
   readonly code?: string
+  /** Type that the worker gave, for formats that show one. Default: that of the kind. */
+  readonly type?: string
   /** Extra response headers, such as `['allow', 'GET, HEAD']`. Invalid ones are dropped. */
   readonly headers?: readonly string[]
 }
@@ -87,6 +89,7 @@ export class GatewayError extends Error {
   readonly source: ErrorSource
   readonly isRetryable: boolean
   readonly param: string | null
+  readonly type: string | null
   readonly headers: readonly string[]
   readonly status: number
 
@@ -99,6 +102,7 @@ export class GatewayError extends Error {
     this.source = facts.source
     this.isRetryable = facts.isRetryable
     this.param = options.param ?? null
+    this.type = options.type ?? null
     this.headers = options.headers === undefined ? [] : filterHeaders(options.headers, isSendable)
   }
 }
@@ -107,18 +111,20 @@ export class GatewayError extends Error {
 export interface PlainError extends ErrorFacts {
   readonly status: number
   readonly param: string | null
+  readonly type: string | null
   readonly headers: readonly string[]
 }
 
 export function toPlainError(error: GatewayError): PlainError {
-  const { code, kind, source, isRetryable, message, param, headers, status } = error
-  return { code, kind, source, isRetryable, message, param, headers, status }
+  const { code, kind, source, isRetryable, message, param, type, headers, status } = error
+  return { code, kind, source, isRetryable, message, param, type, headers, status }
 }
 
 export function fromPlainError(plain: PlainError): GatewayError {
-  const { param, headers, status } = plain
+  const { param, type, headers, status } = plain
   return new GatewayError(plain, {
     param: param ?? undefined,
+    type: type ?? undefined,
     headers,
     ...(status !== STATUS_OF_KIND[plain.kind] && { status }),
   })

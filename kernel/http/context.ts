@@ -21,6 +21,9 @@ import { BatchedStreamWriter } from './stream-writer.ts'
 
 const EMPTY = Buffer.alloc(0)
 const EVENT_STREAM = 'text/event-stream'
+const SSE_HEADERS = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
+/** A comment, which makes the head leave. */
+const WAITING = ': waiting for the worker\n\n'
 
 export class HttpContext extends RequestBody implements ServedRequest, ResponseOwner {
   readonly server: ServerParts
@@ -55,6 +58,10 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   generationCount = 0
   /** Plugin values by slot index; created with the first one. */
   slots: unknown[] | null = null
+
+  opensAtMs = 0
+  isOpenedEarly = false
+  #earlyHeaders: ExtraHeaders = []
 
   readonly #pathValues: readonly string[]
   #abortListeners: (() => void)[] | null = null
@@ -208,11 +215,25 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   sse(status = 200, headers: ExtraHeaders = []): StreamWriter {
     if (headerOf(headers, 'content-type') !== undefined)
       throw new TypeError('ctx.sse sends text/event-stream; use ctx.stream for another content type')
-    const own = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
-    return this.stream(status, [...own, ...headers])
+    return this.stream(status, [...SSE_HEADERS, ...headers])
+  }
+
+  openAfter(ms: number, headers: ExtraHeaders = []): void {
+    assertHeaders(headers, 'a handler')
+    this.opensAtMs = this.startedAtMs + ms
+    this.#earlyHeaders = headers
+  }
+
+  openEarly(): void {
+    if (this.isDone || this.isFailing || this.sink.isStreaming || this.#hooked !== null) return
+    this.startStream(200, [...SSE_HEADERS, ...this.#earlyHeaders], true)
+    this.isOpenedEarly = true
+    // At once: a later turn could be in the middle of an event of the worker.
+    this.writeStream(WAITING)
   }
 
   startStream(status: number, headers: HeaderList, isEventStream: boolean): void {
+    if (this.isOpenedEarly) return
     if (this.#bypassesHooks) this.sink.start(status, headers, isEventStream)
     else if (!this.isDone) this.#throughHooks().startStream(status, headers, isEventStream)
   }
@@ -223,7 +244,8 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
       : this.#throughHooks().writeStream(chunk)
   }
 
-  endStream(last: Buffer | string = EMPTY): void {
+  endStream(last: Buffer | string = EMPTY, endsInError = false): void {
+    if (endsInError) this.sink.isCutAtEnd = this.route.errors.cutsFailedStreams === true
     if (this.#bypassesHooks) this.sink.end(last)
     else if (!this.isDone) this.#throughHooks().endStream(last)
   }

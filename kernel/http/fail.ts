@@ -99,6 +99,7 @@ function sendError(ctx: ServedRequest, error: GatewayError): void {
 function endStream(ctx: ServedRequest, error: GatewayError): void {
   const { sink } = ctx
   ctx.bypassResponseHooks()
+  sink.isCutAtEnd = ctx.route.errors.cutsFailedStreams === true
   const last = encodeForStream(ctx, error)
   if (last !== null) sink.end(last)
   // Ends an incomplete event first, so that the error events are not part of it.

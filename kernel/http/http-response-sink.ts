@@ -275,12 +275,27 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     this.#watchesDrain = true
     this.#res.onWritable(() => {
       this.drained()
+      // The library uses the response after this callback.
+      if (this.isCutAtEnd) setImmediate(() => this.#cut())
       return true
     })
   }
 
+  /** Closes the connection without the end of the response, which was sent as far as it goes. */
+  #cut(): void {
+    if (this.isDone) return
+    // Before the library reports the closed connection as a disconnect of the client.
+    this.done()
+    this.#res.close()
+  }
+
   override end(last: Buffer | string): void {
     if (this.isDone || !this.isStreaming) return
+    if (this.isCutAtEnd) {
+      this.write(last)
+      if (this.isWritable) this.#cut()
+      return
+    }
     if (!this.#fitsCork(last)) {
       this.write(last)
       this.end(EMPTY)

@@ -35,6 +35,8 @@ export abstract class ResponseSink {
   drains = 0
   /** The response closes the connection, if it has one. */
   closesConnection = false
+  /** The end of the stream closes the connection, if there is one, without completing the response. */
+  isCutAtEnd = false
   /** Sent as `x-weir-model`; null for none. */
   servedModel: string | null = null
   protected lastByte = LINE_FEED

@@ -274,10 +274,10 @@ export class AttemptFailures {
 
   /**
    * @returns delay before the next attempt in milliseconds; null for none: attempts or time are used up, or the worker asks
-   *   for a longer delay than `maxWaitMs` and there is no other worker
+   *   for a longer delay than `maxWaitMs`, or the stream would open before, and there is no other worker
    */
   #delayMs(failed: Attempt | null, headers: HeaderList | null, leg: PairLeg | undefined): number | null {
-    const { parts, startedAtMs, attemptNumber } = this.#call
+    const { call, parts, startedAtMs, attemptNumber } = this.#call
     const worker = failed === null ? null : failed.worker
     // Of the kernel if no worker could be picked.
     const settings = parts.retry.of(worker === null ? null : worker.resilience)
@@ -287,6 +287,10 @@ export class AttemptFailures {
     const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
     if (askedMs > settings.maxWaitMs) return failed !== null && this.#hasAnother(failed, leg) ? 0 : null
     const delayMs = backOffMs(settings, attemptNumber, askedMs, Math.random)
+    const { opensAtMs, firstByteAtMs } = call.ctx
+    // A stream that opened meanwhile could not show the status and the Retry-After of the worker.
+    if (opensAtMs !== 0 && firstByteAtMs === 0 && performance.now() + delayMs >= opensAtMs)
+      return failed !== null && this.#hasAnother(failed, leg) ? 0 : null
     const totalMs = parts.limits.totalMs(worker)
     return totalMs === 0 || performance.now() - startedAtMs + delayMs < totalMs ? delayMs : null
   }

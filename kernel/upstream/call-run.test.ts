@@ -73,7 +73,7 @@ class Stage {
       handler.onResponseEnd()
     } else if (fate === 'refused') {
       handler.onResponseStart(503, ['content-type', 'application/json'], 2)
-      handler.onResponseData(Buffer.from('no'))
+      handler.onResponseData(Buffer.from('{}'))
       handler.onResponseEnd()
     } else if (fate === 'refused endlessly') handler.onResponseStart(500, [], -1)
     else if (fate === 'unreachable') handler.onResponseError(new UpstreamFailure('connect', 'refused', false))
@@ -180,7 +180,7 @@ describe('back-off between attempts', () => {
     const gaps = stage.sentAtMs.slice(1).map((atMs, index) => atMs - stage.sentAtMs[index])
     expect(gaps).toEqual([50, 75, 113, 169])
     expect(stage.excluded).toEqual([[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3]])
-    expect(stage.replies).toEqual(['503 no'])
+    expect(stage.replies).toEqual(['503 {}'])
   })
 
   test('ends when the client disconnects, without a timer left', () => {

@@ -155,6 +155,11 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     this.parts.streams.add(this)
   }
 
+  isSilent(nowMs: number): void {
+    const { ctx } = this.call
+    if (ctx.opensAtMs !== 0 && nowMs >= ctx.opensAtMs && this.call.isAside !== true) ctx.openEarly()
+  }
+
   pause(): void {
     this.isPaused = true
     this.exchange?.pause()
@@ -308,6 +313,8 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   onResponseError(failure: UpstreamFailure): void {
     this.#refusal = null
     if (this.#isDiscarding) this.#isDiscarding = false
+    // Gateways close the connection behind the error event of a stream.
+    else if (failure.responseStarted && this.#handler.hasSentError?.() === true) this.onResponseEnd()
     else if (this.attempt !== null) this.#failuresOf.exchangeFailed(this.attempt, failure)
   }
 

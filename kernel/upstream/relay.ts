@@ -9,6 +9,7 @@ import type { RelayOptions, StreamCompletionCheck } from '../contracts/relay-opt
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { filterHeaders, headerOf } from '../wire/headers.ts'
+import { readRefusal } from '../wire/worker-message.ts'
 import { BodyUsage } from './body-usage.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
@@ -22,11 +23,8 @@ import { canonicalBody, toWorkerRequest, usageEdit, withParameters } from './wor
 /** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
-/** Beginning of an error body that is read for its message. */
+/** Beginning of an error body that is read for its message; of one declared as JSON, up to MAX_WHOLE_BYTES. */
 const MAX_REFUSAL_BYTES = 65_536
-const MAX_REFUSAL_TEXT = 500
-/** `{` after white space. */
-const JSON_START = /^\s*\{/
 
 export class Relay implements Call, CallHandler, SinkListener {
   readonly ctx: RelayContext
@@ -46,7 +44,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   /** The body so far, held back for an onResponse hook; null if it is not. */
   #gathered: Buffer[] | null = null
   #gatheredBytes = 0
-  /** An error body that is not declared as JSON, so far; null for other bodies. */
+  /** An error body so far; null for other bodies. */
   #refusal: Buffer[] | null = null
   /** The client gets the head of this event stream, and no data yet: another worker may continue it. */
   keepsHead = false
@@ -58,6 +56,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   #streamUsage: StreamUsage | null = null
   /** Usage of a body that is neither collected nor an event stream; null if it is not counted. */
   #bodyUsage: BodyUsage | null = null
+  /** The last event of the worker's stream is an error. */
+  #endsInError = false
   /** Bytes that were held back until the stream ended. */
   #rest: Buffer = NO_BYTES
 
@@ -75,6 +75,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   static start(ctx: RelayContext, options: RelayOptions, parts: CallParts): void {
     const relay = new Relay(ctx, options, parts, null)
     ctx.setListener(relay)
+    if (relay.stream && options.opensAfterMs !== undefined) ctx.openAfter(options.opensAfterMs)
     ;(relay.#call as CallRun).begin()
   }
 
@@ -86,7 +87,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   get needsStream(): boolean {
-    return this.#options.stream === true
+    return this.#options.stream === true || this.ctx.isOpenedEarly
   }
 
   requestFor(
@@ -111,7 +112,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   onHead(status: number, headers: HeaderList, contentLength: number): void {
     this.#headers = this.#parts.clientHeaders.of(headers)
     const isEventStream = isPlainEventStream(headers)
-    if (status >= 400 && !isEventStream && isUnstructured(headers)) {
+    if (status >= 400 && !isEventStream && headerOf(headers, 'content-encoding') === undefined) {
       this.#refusal = []
       return
     }
@@ -162,26 +163,27 @@ export class Relay implements Call, CallHandler, SinkListener {
   #readRefusal(refusal: Buffer[], chunk: Buffer): void {
     refusal.push(Buffer.from(chunk))
     this.#gatheredBytes += chunk.length
-    if (this.#gatheredBytes < MAX_REFUSAL_BYTES) return
+    const isJson = headerOf(this.#headers, 'content-type')?.includes('json') === true
+    if (this.#gatheredBytes < (isJson ? MAX_WHOLE_BYTES : MAX_REFUSAL_BYTES)) return
     this.#detach()
     this.#call.finish()
     this.#call.abort()
     this.#refuse(refusal)
   }
 
-  /** A text or a page becomes an error in the format of the route; what is JSON passes unchanged. */
+  /** An error object that every client can read passes unchanged; all else becomes an error in the format of the route. */
   #refuse(refusal: readonly Buffer[]): void {
     const { status } = this.#call
     const body = Buffer.concat(refusal)
-    const text = body.toString('utf8').trim()
-    if (JSON_START.test(text)) this.ctx.sendWhole(status, this.#headers, body)
-    else {
-      const message = text === '' ? `the worker answered with status ${status}` : text
-      const headers = withoutDescription(this.#headers)
+    const { message, isReadable, code, param, type } = readRefusal(status, body)
+    if (isReadable && !this.ctx.isOpenedEarly) this.ctx.sendWhole(status, this.#headers, body)
+    else
       this.ctx.fail(
-        upstreamErrors.worker_refused.with({ status, headers }, message.slice(0, MAX_REFUSAL_TEXT)),
+        upstreamErrors.worker_refused.with(
+          { status, headers: withoutDescription(this.#headers), code, param, type },
+          message,
+        ),
       )
-    }
   }
 
   /** Holds back the body for a hook; above the hook's limit it is streamed. */
@@ -213,7 +215,9 @@ export class Relay implements Call, CallHandler, SinkListener {
 
   /** A stream that ended in order but before its last event fails as if the connection had broken. */
   faultAtEnd(): UpstreamFailure | null {
-    if (this.#check === null || this.#check.isWhole()) {
+    const end = this.#check === null ? 'complete' : this.#check.end()
+    this.#endsInError = end === 'error'
+    if (end !== 'cut') {
       // Before the call finishes, so that metrics have the usage.
       if (this.#whole !== null) this.#countBody(this.#whole)
       this.#rest = this.#streamUsage === null ? NO_BYTES : this.#streamUsage.rest()
@@ -223,6 +227,10 @@ export class Relay implements Call, CallHandler, SinkListener {
     const what = 'it ended before its last event'
     const error = upstreamErrors.read_response_body_failed(what)
     return new UpstreamFailure('reset', what, true, { error })
+  }
+
+  hasSentError(): boolean {
+    return this.#check?.end() === 'error'
   }
 
   #countBody(body: Buffer): void {
@@ -264,7 +272,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (this.#refusal !== null) this.#refuse(this.#refusal)
     else if (this.#gathered !== null)
       ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
-    else if (this.#missing === -1) ctx.endStream(this.#rest)
+    else if (this.#missing === -1) ctx.endStream(this.#rest, this.#endsInError)
     else ctx.sendWhole(this.#call.status, this.#headers, this.#whole ?? NO_BYTES)
   }
 
@@ -281,12 +289,6 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.#detach()
     this.#call.abort()
   }
-}
-
-/** True for a body that clients of a JSON API cannot read; encoded ones pass unchanged. */
-function isUnstructured(headers: HeaderList): boolean {
-  if (headerOf(headers, 'content-encoding') !== undefined) return false
-  return headerOf(headers, 'content-type')?.includes('json') !== true
 }
 
 /** Headers that do not describe the body, which another one replaces, and no request id: the format has its own. */

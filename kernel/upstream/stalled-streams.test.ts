@@ -22,7 +22,14 @@ afterEach(() => {
 })
 
 function open(slot: number, isPaused = false) {
-  const stream = { slot, isPaused, attemptedAtMs: performance.now(), byteAtMs: -1, place: -1 }
+  const stream = {
+    slot,
+    isPaused,
+    attemptedAtMs: performance.now(),
+    byteAtMs: -1,
+    place: -1,
+    isSilent: () => {},
+  }
   streams.add(stream)
   return stream
 }

@@ -1,4 +1,7 @@
-/** Finds workers whose streams have stalled: no stream of the worker received a byte while one of them waits for it. */
+/**
+ * Finds workers whose streams have stalled: no stream of the worker received a byte while one of them waits for it. Notifies
+ * streams without a byte.
+ */
 import type { StallReports } from '../balance/worker-balance.ts'
 
 /** Period of the check, and resolution of the time of a byte, milliseconds. */
@@ -14,6 +17,8 @@ export interface WatchedStream {
   readonly byteAtMs: number
   /** The client reads too slowly. */
   readonly isPaused: boolean
+  /** Called with each check while the response has no byte. @param nowMs `performance.now()` */
+  isSilent(nowMs: number): void
 }
 
 export class StalledStreams {
@@ -63,9 +68,13 @@ export class StalledStreams {
     this.nowMs = performance.now()
     const waiting = new Set<number>()
     const progressed = new Set<number>()
-    for (const { slot, attemptedAtMs, byteAtMs, isPaused } of this.#open) {
+    // Backwards, because a stream that ends in the call is replaced by the last one.
+    for (let at = this.#open.length - 1; at >= 0; at--) {
+      const stream = this.#open[at]
+      const { slot, attemptedAtMs, byteAtMs, isPaused } = stream
       if (byteAtMs >= lastMs) progressed.add(slot)
       else if (!isPaused && this.nowMs - Math.max(attemptedAtMs, byteAtMs) >= stallMs) waiting.add(slot)
+      if (byteAtMs < 0) stream.isSilent(this.nowMs)
     }
     for (const slot of progressed) this.#reports.progressed(slot)
     if (stallMs > 0) for (const slot of waiting) if (!progressed.has(slot)) this.#reports.stalled(slot)

@@ -9,6 +9,8 @@ import { isObject } from './is-object.ts'
 /** Levels of nested error objects that are read. */
 const MAX_DEPTH = 4
 const MAX_PARAM_LENGTH = 100
+/** Faults of a list that are named. */
+const MAX_FAULTS = 8
 
 export interface WorkerMessage {
   readonly text: string
@@ -19,10 +21,11 @@ export interface WorkerMessage {
 }
 
 /**
- * Reads the usual shapes: `{error: {message, code}}`, `{message}`, `{detail}`, a text.
+ * Reads the usual shapes: `{error: {message, code}}`, `{message}`, `{detail}`, a text, FastAPI's list of `{loc, msg}`.
  * @returns null if it has no text
  */
 export function workerMessage(value: unknown, depth = 0): WorkerMessage | null {
+  if (Array.isArray(value)) return messageOfList(value)
   if (typeof value === 'string') return { text: value, code: null, param: null, type: null }
   if (!isObject(value) || depth >= MAX_DEPTH) return null
   const { error, message, detail, code, param, type } = value
@@ -35,6 +38,17 @@ export function workerMessage(value: unknown, depth = 0): WorkerMessage | null {
     param: inner.param ?? shortTextOf(param),
     type: inner.type ?? textOf(type),
   }
+}
+
+/** @source FastAPI, RequestValidationError */
+function messageOfList(list: readonly unknown[]): WorkerMessage | null {
+  const faults = list.slice(0, MAX_FAULTS).filter(isObject)
+  const texts = faults.map(({ loc, msg }) => {
+    const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : ''
+    return path === '' ? String(msg ?? '') : `${path}: ${String(msg ?? '')}`
+  })
+  const text = texts.filter((one) => one !== '').join('; ')
+  return text === '' ? null : { text, code: null, param: null, type: null }
 }
 
 function textOf(value: unknown): string | null {
@@ -92,9 +106,72 @@ export function isContextOverflowBody(body: Buffer): boolean {
 }
 
 function readMessage(body: Buffer): WorkerMessage | null {
+  return workerMessage(parsed(body.toString('utf8')))
+}
+
+/** @returns null for a text that is not JSON */
+function parsed(text: string): unknown {
   try {
-    return workerMessage(parseBoundedText(body.toString('utf8')))
+    return parseBoundedText(text)
   } catch {
     return null
   }
+}
+
+/** The refusal of a worker, for an error of the gateway. */
+export interface Refusal {
+  readonly message: string
+  /** The body is an error object whose members are texts, as strict clients read it, or an object without a message. */
+  readonly isReadable: boolean
+  readonly code?: string
+  readonly param?: string
+  readonly type?: string
+}
+
+const MAX_MESSAGE_LENGTH = 1_000
+const PAGE = /^<(?:!doctype|html|\?xml)/i
+const TAG = /<[^<>]*>/g
+const TITLE = /<title[^>]{0,200}>([^<]{1,300})/i
+
+/** @param body its beginning, at most 64 KiB */
+export function readRefusal(status: number, body: Buffer): Refusal {
+  const content = body.toString('utf8').trim()
+  const value = parsed(content)
+  const said = workerMessage(value)
+  const message = said?.text.trim() || (value === null ? textOfPage(content) : '')
+  const code = said?.code ?? numericCode(value)
+  return {
+    message: message === '' ? `the worker answered with status ${status}` : shorten(message),
+    isReadable: isObject(value) && (said === null || isErrorObject(value)),
+    ...(code != null && { code }),
+    ...(said?.param != null && { param: said.param }),
+    ...(said?.type != null && said.type !== 'error' && { type: said.type.slice(0, MAX_PARAM_LENGTH) }),
+  }
+}
+
+/** A page is named by its title: clients show the message as text. */
+function textOfPage(text: string): string {
+  if (!PAGE.test(text)) return text
+  return (TITLE.exec(text)?.[1] ?? text.replace(TAG, ' ')).replace(/\s+/g, ' ').trim()
+}
+
+/** Some engines repeat the status as the code. */
+function numericCode(value: unknown): string | null {
+  if (!isObject(value)) return null
+  const { code } = isObject(value.error) ? value.error : value
+  return typeof code === 'number' ? String(code) : null
+}
+
+function isErrorObject(value: unknown): boolean {
+  if (!isObject(value) || !isObject(value.error)) return false
+  const { message, type, code, param } = value.error
+  return typeof message === 'string' && [type, code, param].every(isTextOrNull)
+}
+
+function isTextOrNull(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === 'string'
+}
+
+function shorten(text: string): string {
+  return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH)}…`
 }

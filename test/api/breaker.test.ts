@@ -1,6 +1,7 @@
 /** Circuit breakers in front of real workers: which requests pass, what clients receive, what metrics show. */
 import { describe, expect, test } from 'vitest'
 import { dropAnswer, jsonAnswer, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
@@ -18,7 +19,7 @@ function open(breaker: object, options: Omit<FleetOptions, 'kernel'> = {}): Prom
 
 const chat = async (fleet: Fleet, more: object = {}) => {
   const response = await fleet.post('/v1/chat/completions', { ...body, ...more })
-  const text = await response.text()
+  const text = await textUntilCut(response)
   return { status: response.status, text, retryAfter: response.headers.get('retry-after') }
 }
 

@@ -1,6 +1,7 @@
 /** Chat completions over workers with the Messages format. */
 import { expect, test } from 'vitest'
 import { jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 import { MESSAGES, openMessages, VENDOR } from './messages-fleet.ts'
 
 const open = () => openMessages({ workers: [VENDOR], plugins: {} })
@@ -136,7 +137,7 @@ test('a stream of messages becomes chat chunks', async () => {
     stream: true,
     messages: [{ role: 'user', content: 'x' }],
   })
-  const chunks = (await reply.text()).split('\n\n').filter((line) => line.startsWith('data: {'))
+  const chunks = (await textUntilCut(reply)).split('\n\n').filter((line) => line.startsWith('data: {'))
   const choices = chunks.map(
     (line) =>
       (
@@ -273,7 +274,7 @@ test('thinking and calls of a streamed message become chat chunks, piece by piec
   const end = { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } }
   const events = [START, { type: 'ping' }, ...THINKING, ...CALLS, end, { type: 'message_stop' }]
   workers[0].script(MESSAGES, frames(events))
-  const text = await (await post(PATH, STREAMED)).text()
+  const text = await textUntilCut(await post(PATH, STREAMED))
   expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
   const chunks = chunksOf(text)
   const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
@@ -311,7 +312,7 @@ test.each([
     const headers = { 'content-type': 'text/event-stream' }
     workers[0].script(MESSAGES, streamAnswer([...steps, { waitMs: 15 }, ...ends], { headers }))
     const reply = await post(PATH, STREAMED)
-    const text = await reply.text()
+    const text = await textUntilCut(reply)
     expect(text, `after ${count}`).not.toContain('[DONE]')
     expect(text, `after ${count}`).not.toMatch(/"finish_reason":"/)
     if (reply.status === 200) expect(chunksOf(text).at(-1)?.error?.message, text).toBeTruthy()

@@ -98,8 +98,8 @@ describe('a callback of a call to a worker', () => {
     expect(await post(hooked, '/alive')).toBe('alive')
   })
 
-  test.each(['take', 'isWhole', 'leave'] as const)('%s of a completion check that throws', async (name) => {
-    const check = { take: nothing, isWhole: () => true, leave: nothing, [name]: careless }
+  test.each(['take', 'end', 'leave'] as const)('%s of a completion check that throws', async (name) => {
+    const check = { take: nothing, end: () => 'complete' as const, leave: nothing, [name]: careless }
     const hooked = await open(
       (host) =>
         route(host, '/call', (ctx) =>

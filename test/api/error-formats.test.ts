@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { apiErrorFormat, defineErrors, type ErrorFormat, type ErrorOptions, type Host, Type } from '#kernel'
 import { type HookedGateway, openHooked } from '../support/hooked-gateway.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 
 const errors = defineErrors('error-format-test', {
   overloaded: { kind: 'unavailable', source: 'gateway', text: () => 'too much' },
@@ -53,7 +54,7 @@ async function replies(format: ErrorFormat, options?: ErrorOptions) {
   const { url } = open.gateway
   const reply = await fetch(`${url}/fails`, { headers: { 'x-request-id': 'abc' } })
   const broken = await fetch(`${url}/breaks`)
-  return { reply, text: await reply.text(), stream: await broken.text() }
+  return { reply, text: await reply.text(), stream: await textUntilCut(broken) }
 }
 
 test("a route's error format decides status, headers, content type and body", async () => {

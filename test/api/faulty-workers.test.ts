@@ -7,6 +7,7 @@ import {
   type ScriptedWorker,
   sseAnswer,
 } from '../support/scripted-worker.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 import { type Fleet, openFleet } from './fleet.ts'
 
 const PATH = '/v1/chat/completions'
@@ -142,7 +143,7 @@ test('a stream that hangs after its head ends within firstTokenMs and opens the 
   for (let nth = 0; nth < 2; nth++) {
     const body = { model: 'test-model', stream: true, messages: [{ role: 'user', content: 'a' }] }
     const response = await fleet.post(PATH, body)
-    expect(await response.text()).toContain('first_token')
+    expect(await textUntilCut(response)).toContain('first_token')
   }
   const { workers } = (await (await fleet.get('/workers')).json()) as { workers: { breaker: string }[] }
   expect(workers[0].breaker).toBe('open')
@@ -168,7 +169,7 @@ test.each([
       messages: [{ role: 'user', content: 'a long prompt '.repeat(5_000) }],
     }
     const response = await fleet.post(PATH, body)
-    const text = await response.text()
+    const text = await textUntilCut(response)
     expect(response.status).toBe(200)
     expect(text.replace(/^:.*\n\n?/gm, '')).toBe(`data: ${CHUNK}\n\ndata: [DONE]\n\n`)
     expect(healthy.requestsTo(CHAT)[0].json()).toEqual(body)
@@ -187,5 +188,5 @@ test('a continued stream ends with an error event if the other workers refuse it
   const body = { model: 'test-model', stream: true, messages: [{ role: 'user', content: 'a' }] }
   const response = await fleet.post(PATH, body)
   expect(response.status).toBe(200)
-  expect(await response.text()).toContain('read_response_body_failed')
+  expect(await textUntilCut(response)).toContain('read_response_body_failed')
 })

@@ -1,6 +1,7 @@
 /** Chat completions over gRPC engines, streamed and non-streamed. */
 import { describe, expect, test } from 'vitest'
 import type { EngineName } from '../support/scripted-engine.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
@@ -123,17 +124,14 @@ test('the load of the engine returns to 0 however a request ends', async () => {
     () => [{ chunk: { tokenIds: first, completionTokens: 1 } }, { status: 13, details: 'later' }],
   ]) {
     engine.script = script
-    await (await post(CHAT, body)).text()
+    await textUntilCut(await post(CHAT, body))
     await until(async () => (await load()) === 0)
   }
   engine.script = () => [{ chunk: { tokenIds: first, completionTokens: 1 } }, { hang: true }]
   for (const stream of [true, false]) {
     const controller = new AbortController()
     const count = engine.calls.length
-    const asked = post(CHAT, { ...ask, stream }, {}, controller.signal).then(
-      (reply) => reply.text(),
-      () => null,
-    )
+    const asked = post(CHAT, { ...ask, stream }, {}, controller.signal).then(textUntilCut, () => null)
     await engine.received(count + 1)
     expect(await load()).toBe(1)
     controller.abort()
@@ -373,7 +371,7 @@ test('an engine failure after the first token ends the stream with one error and
     { chunk: { tokenIds: [first], promptTokens: 3, completionTokens: 1 } },
     { status: 13, details: 'out of memory' },
   ]
-  const { data } = readStream(await (await post(CHAT, { ...ask, stream: true })).text())
+  const { data } = readStream(await textUntilCut(await post(CHAT, { ...ask, stream: true })))
   expect(JSON.parse(data.at(-2) as string)).toMatchObject({ error: { code: 'engine_internal' } })
   expect(data.at(-1)).toBe('[DONE]')
   expect(data.filter((text) => text.includes('"error"'))).toHaveLength(1)
@@ -390,7 +388,7 @@ test.each([
     { chunk: { tokenIds: [first], promptTokens: 3, completionTokens: 1 } },
     { status: 13, details: 'out of memory' },
   ]
-  const data = eventsOf(await (await post(path, { ...body, stream: true })).text())
+  const data = eventsOf(await textUntilCut(await post(path, { ...body, stream: true })))
   expect(JSON.parse(data.at(-2) as string)).toMatchObject({ error: { code: 'engine_internal' } })
   expect(data.at(-1)).toBe('[DONE]')
   expect(data.filter((text) => text.includes('"error"'))).toHaveLength(1)
@@ -484,7 +482,7 @@ describe('before the first token', () => {
     const reply = await post(CHAT, { ...ask, stream: true })
     failure.resolve()
     expect(reply.status).toBe(200)
-    expect(await reply.text()).toContain('bad grammar')
+    expect(await textUntilCut(reply)).toContain('bad grammar')
   })
 
   test('a client disconnect before the stream opens cancels the call', async () => {

@@ -20,6 +20,7 @@ import {
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 
 const errors = defineErrors('hooks test', {
   busy: { kind: 'unavailable', source: 'gateway', text: () => 'try again' },
@@ -309,7 +310,7 @@ describe('onDone', () => {
     async (_case, answer, status, code) => {
       const seen: RequestContext[] = []
       const hooked = await open((host) => host.hook('onDone', (ctx) => void seen.push(ctx), ALL), { answer })
-      const { length } = await (await hooked.relay()).text()
+      const { length } = await textUntilCut(await hooked.relay())
       await expect.poll(() => seen.length).toBe(1)
       expect(seen[0]).toMatchObject({
         status,
@@ -394,7 +395,7 @@ describe('order and scope', () => {
         answer: sseAnswer(['1', { drop: 'close' }]),
       },
     )
-    await (await hooked.relay()).text()
+    await textUntilCut(await hooked.relay())
     await expect
       .poll(() => calls)
       .toEqual(HOOKS.flatMap((name) => ['early', 'plain', 'late'].map((order) => `${name} ${order}`)))

@@ -476,7 +476,7 @@ describe('errors while an error is handled', () => {
     })
     const stream = openSse(`${hooked.gateway.url}/own`, { body: {} })
     await stream.done
-    expect(stream.isWhole).toBe(true)
+    expect(stream.isWhole).toBe(false)
     expect(JSON.parse(stream.events[1].data)).toMatchObject({ error: { code: 'internal_error' } })
   })
 })

@@ -193,9 +193,9 @@ describe('responses to the client', () => {
   })
 
   test("a worker's 4xx is passed on unchanged", async () => {
-    const { gateway } = await setup(jsonAnswer({ error: 'odd' }, { status: 422 }))
+    const { gateway } = await setup(jsonAnswer({ error: { message: 'odd' } }, { status: 422 }))
     const reply = await send(gateway)
-    expect([reply.status, await reply.text()]).toEqual([422, '{"error":"odd"}'])
+    expect([reply.status, await reply.text()]).toEqual([422, '{"error":{"message":"odd"}}'])
   })
 
   test('a compressed response keeps its encoding', async () => {
@@ -302,7 +302,7 @@ describe('failures', () => {
     await stream.done
     expect(stream.events.map((event) => event.data)[0]).toBe('1')
     expect(JSON.parse(stream.events[1].data)).toMatchObject({ error: { code: 'stream_idle_timeout' } })
-    expect(stream.isWhole).toBe(true)
+    expect(stream.isWhole).toBe(false)
     expect(await idle(workers)).toBe(0)
   })
 
@@ -314,7 +314,7 @@ describe('failures', () => {
     expect(JSON.parse(stream.events[3].data)).toMatchObject({
       error: { type: 'internal_error', code: 'read_response_body_failed' },
     })
-    expect(stream.isWhole).toBe(true)
+    expect(stream.isWhole).toBe(false)
     expect(worker.requestsTo(ECHO)).toHaveLength(1)
     expect(await idle(workers)).toBe(0)
   })

@@ -13,6 +13,7 @@ import { collectResponse } from '#shared'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 import { hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 
 const ECHO = 'POST /echo'
 const ALL = { scope: 'all' } as const
@@ -116,7 +117,7 @@ test('after a hook has failed, no further bytes reach the client, even during a 
     },
     { answer: sseAnswer(['1', { waitMs: 20 }, '2', { waitMs: 20 }, 'secret', { hang: true }]) },
   )
-  const text = await (await hooked.relay({ model: 'm', stream: true })).text()
+  const text = await textUntilCut(await hooked.relay({ model: 'm', stream: true }))
   expect(text).toContain('internal_error')
   expect(text).not.toContain('secret')
   expect(await hooked.inFlight()).toBe(0)
@@ -134,7 +135,7 @@ test.each(['data: secret', 'data: secret\n', 'data: secret\r', 'data: secret\r\n
         ),
       { answer: streamAnswer(['data: 1\n\n', end], { headers: { 'content-type': 'text/event-stream' } }) },
     )
-    const text = await (await hooked.relay({ model: 'm', stream: true })).text()
+    const text = await textUntilCut(await hooked.relay({ model: 'm', stream: true }))
     expect(text).toMatch(/^data: 1\n\ndata: hidden(\n\n|\r\n\n|\r\r\n\n)$/)
   },
 )

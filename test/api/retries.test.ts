@@ -168,7 +168,7 @@ describe('retried failures', () => {
     await stream.done
     expect(stream.events.slice(0, 3).map((event) => event.data)).toEqual(['1', '2', '3'])
     expect(JSON.parse(stream.events[3].data)).toMatchObject({ error: { code: 'read_response_body_failed' } })
-    expect([stream.events.length, stream.isWhole]).toEqual([4, true])
+    expect([stream.events.length, stream.isWhole]).toEqual([4, false])
     expect(attempts()).toEqual([1, 0])
     expect(table.balance().breakerState(table.balance().workers[0].slot)).toBe('open')
     expect(await idle()).toEqual([0, 0])

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 import { type Fleet, openFleet } from './fleet.ts'
 
 const KEYS = { apiKey: 'admin-key', tenantKeys: ['a:key-a', 'b:key-b'] }
@@ -44,7 +45,7 @@ async function report(fleet: Fleet, query = ''): Promise<Record<string, unknown>
 }
 const send = async (fleet: Fleet, headers: Record<string, string>, more: object = {}) => {
   const response = await fleet.post(CHAT, { ...body, ...more }, headers)
-  await response.text()
+  await textUntilCut(response)
   return response
 }
 

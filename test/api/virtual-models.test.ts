@@ -1,6 +1,7 @@
 /** Virtual models: which target gets a request, and which one follows when it fails. */
 import { expect, test } from 'vitest'
 import { dropAnswer, hangAnswer, jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 import type { FleetOptions } from './fleet.ts'
 import { CHAT, MESSAGES, type MessagesFleet, openMessages, VENDOR } from './messages-fleet.ts'
 
@@ -159,7 +160,7 @@ test('a stream that breaks after its first byte is not continued on a fallback',
   })
   const piece = 'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}\n\n'
   workers[0].script(CHAT, sseAnswer([piece, { drop: 'reset' }]))
-  const text = await (await post(PATH, { ...HI, stream: true })).text()
+  const text = await textUntilCut(await post(PATH, { ...HI, stream: true }))
   expect(text).toContain('"error"')
   expect(workers[1].requestsTo(CHAT)).toEqual([])
 })

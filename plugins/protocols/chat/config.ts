@@ -18,7 +18,7 @@ export const chatConfig = Type.Object(
       maximum: 2_147_483_647,
       default: 10_000,
       description:
-        'Time after which the stream of a translated chat opens without an event of its worker, in milliseconds. Heartbeats keep it open from then on (`kernel.http.heartbeatMs`), and failures have no HTTP status of their own.',
+        'Time after which a stream opens without a byte of its worker, in milliseconds, checked each second. Heartbeats keep it open from then on (`kernel.http.heartbeatMs`), and failures have no HTTP status of their own. The gateway retries only within this time.',
     }),
     modelListMs: Type.Integer({
       minimum: 1,

@@ -1,6 +1,6 @@
 /** Errors of generations, and a worker's error response as one: status, message and retry-after. */
-import { defineErrors, type GatewayError, type HeaderList, headerOf, workerMessage } from '#kernel'
-import { answerErrors, tryParseJson } from '#shared'
+import { defineErrors, type GatewayError, type HeaderList, headerOf, readRefusal } from '#kernel'
+import { answerErrors } from '#shared'
 
 export const generationErrors = defineErrors('generations', {
   engine_missing: {
@@ -28,27 +28,19 @@ export const generationErrors = defineErrors('generations', {
   },
 })
 
-/** Characters of the worker's message that the client gets. */
-const MAX_MESSAGE_LENGTH = 1_000
-
 /** @param body its beginning, at most 64 KiB */
 export function toRefusal(status: number, headers: HeaderList, body: Buffer): GatewayError {
-  const content = body.toString('utf8')
-  const plain = { text: content.trim(), code: null, param: null }
-  const { text, code, param } = workerMessage(tryParseJson(content)) ?? plain
-  const message = text === '' ? `the worker answered with status ${status}` : shorten(text)
+  const { message, code, param, type } = readRefusal(status, body)
   const retryAfter = headerOf(headers, 'retry-after')
   return answerErrors.worker_refused.with(
     {
       status,
-      ...(code !== null && { code }),
-      ...(param !== null && { param }),
+      type,
+      param,
+      // A number is the status again, for which each format has a code of its own.
+      ...(code !== undefined && !/^\d+$/.test(code) && { code }),
       ...(retryAfter !== undefined && { headers: ['retry-after', retryAfter] }),
     },
     message,
   )
-}
-
-function shorten(text: string): string {
-  return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH)}…`
 }

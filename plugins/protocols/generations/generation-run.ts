@@ -266,6 +266,10 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     return this.#relay?.faultAtEnd?.() ?? null
   }
 
+  hasSentError(): boolean {
+    return this.#relay?.hasSentError?.() === true
+  }
+
   onEnd(): void {
     if (this.#relay !== null) this.#relay.onEnd()
     else if (this.#refusal !== null) this.#refused()

@@ -8,7 +8,7 @@ export const messagesConfig = Type.Object(
       maximum: 600_000,
       default: 10_000,
       description:
-        'Silence after which a translated stream begins or gets a `ping` event, in milliseconds. 0 disables all pings but the first.',
+        'Silence after which a stream opens, and a translated one gets a `ping` event, in milliseconds. 0: a stream waits for its worker, and there are no pings but the first.',
     }),
     pdf: Type.Union([Type.Literal('refuse'), Type.Literal('file')], {
       default: 'refuse',

@@ -4,15 +4,15 @@ import { StreamTail } from '#kernel'
 import { streamCompletionCheck } from './stream-completion.ts'
 
 test('the check of a stream is independent of the previous one', () => {
-  const open = streamCompletionCheck((tail) => tail.toString().endsWith('[DONE]'))
+  const open = streamCompletionCheck((tail) => (tail.toString().endsWith('[DONE]') ? 'complete' : 'cut'))
   const [one, beside] = [open(), open()]
   one.take(Buffer.from('data: [DO'))
   beside.take(Buffer.from('data: a'))
   one.take(Buffer.from('NE]'))
-  expect([one.isWhole(), beside.isWhole()]).toEqual([true, false])
+  expect([one.end(), beside.end()]).toEqual(['complete', 'cut'])
   one.leave()
   beside.leave()
-  for (let i = 0; i < 3; i++) expect(open().isWhole()).toBe(false)
+  for (let i = 0; i < 3; i++) expect(open().end()).toBe('cut')
 })
 
 test('the last bytes of a stream, for any chunks', () => {

@@ -1,5 +1,5 @@
 /** Stream completion check: whether a relayed stream ended completely, by its last bytes. @hot */
-import { type StreamCompletionCheck, StreamTail } from '#kernel'
+import { type StreamCompletionCheck, type StreamEnd, StreamTail } from '#kernel'
 
 /** Bytes of the tail that a format can inspect. */
 const TAIL_BYTES = 1_024
@@ -7,25 +7,25 @@ const TAIL_BYTES = 1_024
 const MAX_IDLE = 256
 const idle: StreamTail[] = []
 
-/** @param isComplete decides by the last KiB of the stream */
-export function streamCompletionCheck(isComplete: (tail: Buffer) => boolean): () => StreamCompletionCheck {
-  return () => new TailCheck(isComplete)
+/** @param endOf decides by the last KiB of the stream */
+export function streamCompletionCheck(endOf: (tail: Buffer) => StreamEnd): () => StreamCompletionCheck {
+  return () => new TailCheck(endOf)
 }
 
 class TailCheck implements StreamCompletionCheck {
-  readonly #isComplete: (tail: Buffer) => boolean
+  readonly #endOf: (tail: Buffer) => StreamEnd
   readonly #tail = idle.pop() ?? new StreamTail(TAIL_BYTES)
 
-  constructor(isComplete: (tail: Buffer) => boolean) {
-    this.#isComplete = isComplete
+  constructor(endOf: (tail: Buffer) => StreamEnd) {
+    this.#endOf = endOf
   }
 
   take(chunk: Buffer): void {
     this.#tail.push(chunk)
   }
 
-  isWhole(): boolean {
-    return this.#isComplete(this.#tail.bytes())
+  end(): StreamEnd {
+    return this.#endOf(this.#tail.bytes())
   }
 
   leave(): void {

@@ -95,7 +95,8 @@ const rows: readonly InferenceRow[] = [
     body: CompletionRequest,
     checkRules: checkCompletionRules,
     checkCompletion: checkStreamCompletion,
-    serve: ({ generations }, ctx) => serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest),
+    serve: ({ generations, config }, ctx) =>
+      serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest, config.streamOpensAfterMs),
     response: CompletionResponse,
     streams: true,
   },
@@ -107,8 +108,8 @@ const rows: readonly InferenceRow[] = [
     summary: 'Generate in the native format of the engine',
     body: GenerateRequest,
     checkRules: checkGenerateRules,
-    serve: ({ generations }, ctx, model) =>
-      serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model),
+    serve: ({ generations, config }, ctx, model) =>
+      serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model, config.streamOpensAfterMs),
     response: Type.Union([GenerationResponse, Type.Array(GenerationResponse)]),
     streams: true,
   },
@@ -184,6 +185,7 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
       path,
       checkCompletion,
       usage,
+      ...(streams && { opensAfterMs: config.streamOpensAfterMs }),
     })
   }
 }

@@ -40,8 +40,8 @@ export function serveChat(
     requests: [fromChatBody(body)],
     encoder: isStream ? new ChatChunks(requestId, body.stream_options?.include_usage === true) : null,
     toBody: ([answer], usage) => toChatResponse(answer, usage, requestId),
-    // A worker that gets the bytes writes its own head.
-    ...(mayRelay ? { passThrough: PASS_THROUGH } : isStream && { opensAfterMs }),
+    opensAfterMs,
+    ...(mayRelay && { passThrough: PASS_THROUGH }),
   })
 }
 

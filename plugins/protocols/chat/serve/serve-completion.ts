@@ -21,9 +21,11 @@ export function serveCompletion(
   generations: Generations,
   ctx: RequestContext,
   body: CompletionRequest,
+  opensAfterMs: number,
 ): void {
   const { requestId } = ctx
   servePrompts(generations, ctx, {
+    opensAfterMs,
     requests: fromCompletionBody(body),
     encoder: body.stream === true ? new CompletionChunks(body, requestId) : null,
     toBody: (answers, usage) => toResponse(answers, usage, body, requestId),

@@ -22,6 +22,7 @@ export function serveGenerate(
   ctx: RequestContext,
   body: GenerateRequest,
   model: string | null,
+  opensAfterMs: number,
 ): void {
   const source: Source = {
     request: fromGenerateBody(body, model),
@@ -29,6 +30,7 @@ export function serveGenerate(
     startedAtMs: performance.now(),
   }
   servePrompts(generations, ctx, {
+    opensAfterMs,
     requests: [source.request],
     encoder: body.stream === true ? new GenerateChunks(source) : null,
     toBody: ([answer], usage) => toReplies(source, answer, usage),

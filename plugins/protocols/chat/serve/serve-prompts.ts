@@ -18,9 +18,6 @@ import type {
 import { addUsage } from '#shared'
 import { noteWorker } from './stream-end.ts'
 
-/** A comment, as soon as the stream opens without an event. */
-const WAITING = ': waiting for the worker\n\n'
-
 /** Writes the events of a stream. */
 export interface StreamEncoder {
   /**
@@ -39,8 +36,8 @@ export interface PromptsOptions extends Pick<GenerateOptions, 'passThrough'> {
   readonly encoder: StreamEncoder | null
   /** Body of a response that is not streamed. */
   toBody(answers: readonly GeneratedAnswer[], usage: GenerationUsage | null): object
-  /** Time after which a stream opens without an event, in milliseconds. Default: it waits for the first event. */
-  readonly opensAfterMs?: number
+  /** As `streamOpensAfterMs` of the configuration. */
+  readonly opensAfterMs: number
 }
 
 /** Never throws: failures become the client's response. */
@@ -56,7 +53,6 @@ class ServedPrompts {
   /** Of a response that is not streamed. */
   readonly #answers: readonly GatheredAnswer[]
   #writer: StreamWriter | null = null
-  #opening: NodeJS.Timeout | undefined
   #usage: GenerationUsage | null = null
   #left: number
   #isOver = false
@@ -70,12 +66,9 @@ class ServedPrompts {
   }
 
   start(): void {
-    const { opensAfterMs } = this.#options
-    if (opensAfterMs !== undefined) {
-      // The head waits for the first event, so that a failure before it has a status; not for long, since clients give up.
-      this.#opening = setTimeout(() => this.#open().write(WAITING), opensAfterMs)
-      this.#ctx.onCancel(() => clearTimeout(this.#opening))
-    }
+    const { encoder, opensAfterMs } = this.#options
+    // The head waits for the first event, so that a failure before it has a status; not for long, since clients give up.
+    if (encoder !== null) this.#ctx.openAfter(opensAfterMs)
     this.#generate(0, null)
   }
 
@@ -104,7 +97,6 @@ class ServedPrompts {
 
   #onEvent(prompt: number, event: GenerationEvent): void {
     if (this.#isOver) return
-    clearTimeout(this.#opening)
     if (event.type === 'failed') {
       this.#isOver = true
       for (const [other, generation] of this.#running.entries()) if (other !== prompt) generation.abort()

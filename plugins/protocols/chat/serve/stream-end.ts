@@ -8,6 +8,7 @@ import {
   type GenerationEvent,
   type RequestContext,
   type RequestFacts,
+  type StreamEnd,
 } from '#kernel'
 import { streamCompletionCheck } from '#shared'
 
@@ -31,7 +32,9 @@ export const inferenceErrorFormat: ErrorFormat = Object.freeze({
 } satisfies ErrorFormat)
 
 /** JSON has no line breaks, and quotes in a text are escaped, so a model's text cannot look like any of these. */
-const LAST_EVENT = /(?:^|[\r\n])(?:data: ?(?:\[DONE\]|\{\s{0,8}"error"\s{0,8}:)|event: ?error[\r\n])/
+const ERROR =
+  /(?:^|[\r\n])(?:data: ?\{\s{0,8}"(?:error"\s{0,8}:|object"\s{0,8}:\s{0,8}"error")|event: ?error[\r\n])/
+const DONE_MARK = /(?:^|[\r\n])data: ?\[DONE\]/
 /** Some workers send no `[DONE]`, but a finish reason for each choice. */
 const FINISHED = /"finish_reason"\s{0,8}:\s{0,8}"/
 /** Part of an answer. Streams of other content are not checked. */
@@ -40,11 +43,12 @@ const PIECE = /"choices"\s{0,8}:\s{0,8}\[\s{0,8}\{|"finish_reason"\s{0,8}:\s{0,8
 /** The end of nearly all streams, in a line of its own. */
 const DONE_LINE = Buffer.from(`\n${DONE}`)
 
-/** False for a stream that was cut although HTTP ended it in order. @param tail last bytes of the stream */
-export function isCompleteStream(tail: Buffer): boolean {
-  if (endsInDone(tail)) return true
+/** @param tail last bytes of the stream */
+export function endOfStream(tail: Buffer): StreamEnd {
+  if (endsInDone(tail) && !tail.includes('"error"')) return 'complete'
   const text = tail.toString('latin1')
-  return LAST_EVENT.test(text) || FINISHED.test(text) || !PIECE.test(text)
+  if (ERROR.test(text)) return 'error'
+  return DONE_MARK.test(text) || FINISHED.test(text) || !PIECE.test(text) ? 'complete' : 'cut'
 }
 
 /** Byte by byte, which is faster than the methods of `Buffer` for these few. */
@@ -56,4 +60,4 @@ function endsInDone(tail: Buffer): boolean {
 }
 
 /** For relays. */
-export const checkStreamCompletion = streamCompletionCheck(isCompleteStream)
+export const checkStreamCompletion = streamCompletionCheck(endOfStream)

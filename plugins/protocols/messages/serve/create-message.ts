@@ -38,6 +38,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (!namesServers || !runsTools(parts, ctx, model)) {
       withoutUnsignedThinking(ctx, host, model)
+      openAfterSilence(parts, ctx, [])
       host.upstream.relay(ctx, { model, stream: ctx.peek().stream, ...passThrough })
       return
     }
@@ -75,7 +76,12 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   }
   // Translated requests have been read already; this changes the bytes only.
   withoutUnsignedThinking(ctx, host, model)
+  openAfterSilence(parts, ctx, options.headers)
   answerGeneration(parts, ctx, options, ctx.peek().stream)
+}
+
+function openAfterSilence({ config }: CreateParts, ctx: RequestContext, headers: ExtraHeaders): void {
+  if (config.pingMs > 0 && ctx.peek().stream) ctx.openAfter(config.pingMs, headers)
 }
 
 /** For a model whose workers all speak the format: whether the gateway calls its tool servers. */

@@ -2,7 +2,14 @@
  * Requests whose bytes pass through to workers that speak the format: what is checked of the body, how the request is sent,
  * when a stream counts as complete, and what is added to the response.
  */
-import { headerOf, type IncomingResponse, type PassThrough, type RequestContext, skipSpace } from '#kernel'
+import {
+  headerOf,
+  type IncomingResponse,
+  type PassThrough,
+  type RequestContext,
+  type StreamEnd,
+  skipSpace,
+} from '#kernel'
 import {
   type Member,
   messagesHeaders,
@@ -83,14 +90,16 @@ export function passThroughOf(ctx: RequestContext): PassThrough {
  * so a model's text cannot look like it.
  */
 const LAST_EVENT =
-  /(?:^|[\r\n])(?:event: ?(?:message_stop|error)[\r\n]|data: ?\{\s{0,8}"type"\s{0,8}:\s{0,8}"(?:message_stop|error)")/
+  /(?:^|[\r\n])(?:event: ?(message_stop|error)[\r\n]|data: ?\{\s{0,8}"type"\s{0,8}:\s{0,8}"(message_stop|error)")/
 
-/** False for a stream that was cut although HTTP ended it in order. @param tail last bytes of the stream */
-export function isCompleteStream(tail: Buffer): boolean {
-  return LAST_EVENT.test(tail.toString('latin1'))
+/** @param tail last bytes of the stream */
+export function endOfStream(tail: Buffer): StreamEnd {
+  const found = LAST_EVENT.exec(tail.toString('latin1'))
+  if (found === null) return 'cut'
+  return (found[1] ?? found[2]) === 'error' ? 'error' : 'complete'
 }
 
-const checkStreamCompletion = streamCompletionCheck(isCompleteStream)
+const checkStreamCompletion = streamCompletionCheck(endOfStream)
 
 /** Adds the request id to a worker's response. */
 export function addRequestId(ctx: RequestContext, { headers }: IncomingResponse): void {

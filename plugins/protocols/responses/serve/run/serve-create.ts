@@ -137,6 +137,7 @@ function streamResponse(
     },
   })
   parts.runs.set(ctx, run)
+  if (!isSocket) ctx.openAfter(parts.config.streamOpensAfterMs, headers)
   opened?.onDrain(() => run.resume())
   // A slow worker must not leave the client without an open stream.
   const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
