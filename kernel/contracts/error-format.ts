@@ -29,8 +29,8 @@ export interface ErrorFormat {
   lastEvents(error: GatewayError, request: RequestFacts): string
   /**
    * Close the connection after the events of `lastEvents`, and after an error event of a relayed worker, instead of completing
-   * the response: for formats with clients that ignore such an event and take an orderly end for a complete answer. Default
-   * false.
+   * the response: for formats with clients that ignore such an event and take an orderly end for a complete answer. A client
+   * that was slow gets an orderly end, since a closed connection loses what it has not taken. Default false.
    */
   readonly cutsFailedStreams?: boolean
   /** Status of an error response, 400 to 599. Default: that of the error's kind. */

@@ -291,7 +291,8 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
 
   override end(last: Buffer | string): void {
     if (this.isDone || !this.isStreaming) return
-    if (this.isCutAtEnd) {
+    // What a slow client has not taken would be lost with its connection.
+    if (this.isCutAtEnd && !this.#watchesDrain) {
       this.write(last)
       if (this.isWritable) this.#cut()
       return

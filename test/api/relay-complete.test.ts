@@ -82,7 +82,7 @@ describe.each(ROUTES)('$path', ({ path, body, piece }) => {
     },
   )
 
-  test('a slow client gets everything before its connection is closed', async () => {
+  test('a slow client gets everything: its connection is not cut', async () => {
     const fleet = await openFleet()
     const events = [...Array.from({ length: 40 }, () => piece('a'.repeat(200_000))), piece('b'), ERROR]
     fleet.workers[0].script(`POST ${path}`, streamAnswer(events, { headers }))
@@ -91,6 +91,6 @@ describe.each(ROUTES)('$path', ({ path, body, piece }) => {
     stream.pause()
     stream.resume()
     await stream.done
-    expect([stream.bodyLength, stream.isWhole]).toEqual([events.join('').length, false])
+    expect(stream.bodyLength).toBe(events.join('').length)
   })
 })
