@@ -140,12 +140,14 @@ describe('relayed routes', () => {
     expect(await reply.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
   })
 
-  test.each(ROUTES)('POST %s: status and body of the worker pass through', async (path, body) => {
+  test.each(ROUTES)('POST %s: status of the worker passes through, with its words', async (path, body) => {
     const fleet = await openFleet()
     fleet.workers[0].script(`POST ${path}`, jsonAnswer({ detail: 'too long' }, { status: 422 }))
     const reply = await fleet.post(path, body)
     expect(reply.status).toBe(422)
-    expect(await reply.json()).toEqual({ detail: 'too long' })
+    expect(await reply.json()).toEqual({
+      error: { message: 'too long', type: 'invalid_request_error', code: 'worker_refused' },
+    })
   })
 })
 

@@ -116,7 +116,7 @@ test('JSON error responses are relayed unchanged; other error bodies get the Mes
   expect(reply.headers.get('content-type')).toBe('application/json')
   expect(await reply.json()).toMatchObject({
     type: 'error',
-    error: { type: 'api_error', message: '<html>bad gateway</html>' },
+    error: { type: 'api_error', message: 'bad gateway' },
   })
 })
 

@@ -9,6 +9,7 @@ import {
   startScriptedWorker,
   streamAnswer,
 } from '../support/scripted-worker.ts'
+import { textUntilCut } from '../support/text-until-cut.ts'
 
 const KEY = 'sk-worker-7f3a9b2c4d5e6f'
 const CHAT = 'POST /v1/chat/completions'
@@ -52,7 +53,7 @@ async function send(path: string, body: object): Promise<string> {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'm', ...body }),
   })
-  return JSON.stringify([...response.headers]) + (await response.text())
+  return JSON.stringify([...response.headers]) + (await textUntilCut(response))
 }
 
 test.each(ROUTES.flatMap((route) => [400, 404, 429, 500].map((status) => [...route, status] as const)))(
