@@ -265,7 +265,7 @@ test('chat over Responses workers, non-streamed and streamed', async () => {
     model: 'test-model',
     max_output_tokens: 9,
     store: false,
-    tools: [{ type: 'function', name: 'f', parameters: {}, strict: false }],
+    tools: [{ type: 'function', name: 'f', parameters: { type: 'object', properties: {} }, strict: false }],
     input: [
       { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'be short' }] },
       { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hi' }] },
