@@ -6,8 +6,8 @@ import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { keepSourceTexts, sourceText } from '#shared'
 import { ChatTemplates } from '../../plugins/models/tokenizers/chat-template.ts'
-import { keepSourceTexts, sourceText } from '../../plugins/shared/formats/source-texts.ts'
 
 const HERE = join(import.meta.dirname, 'templates')
 const FOLDER = join(HERE, '.templates')
