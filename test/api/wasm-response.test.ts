@@ -22,7 +22,7 @@ describe('OnResponse', () => {
     })
     const response = await fleet.chat()
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '7'])
-    expect(await response.json()).toEqual({ error: 'boom' })
+    expect(await response.json()).toMatchObject({ error: { message: 'boom' } })
   })
 
   test('replaces the body, with its own length and without the old encoding', async () => {
