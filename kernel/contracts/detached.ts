@@ -11,9 +11,12 @@ import type { HeaderList } from './transport.ts'
 export interface DetachedWork {
   /** A declared route whose hooks, limits, endpoint and error format apply; its handler and access check do not run. */
   readonly route: { readonly method: Method; readonly path: string }
-  /** Caller that the work counts for; null if routes are open. Its key is checked again when the work starts. */
+  /** Caller that the work counts for; null if routes are open. */
   readonly identity: Identity | null
-  /** It continues a request that the limits have counted: only tokens and concurrency count. Default false. */
+  /**
+   * It continues an accepted request: the key of its identity is checked again, and of the limits only tokens and concurrency
+   * count. Default false.
+   */
   readonly isContinuation?: boolean
   /** Default: a new id. */
   readonly requestId?: string

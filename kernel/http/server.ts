@@ -181,8 +181,9 @@ export class HttpServer implements ServerParts {
     // Deferred, so that the caller has the handle first.
     setImmediate(() => {
       try {
-        // The key may have expired or been revoked since the work was accepted.
-        if (ctx.identity !== null) ctx.identity = route.auth?.recheck(ctx.identity) ?? ctx.identity
+        // The key may have expired or been revoked since the request was accepted.
+        if (ctx.isContinuation && ctx.identity !== null)
+          ctx.identity = route.auth?.recheck(ctx.identity) ?? ctx.identity
       } catch (error) {
         ctx.fail(error)
         return
