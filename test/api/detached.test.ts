@@ -97,6 +97,17 @@ test('limits apply: rejected work never starts', async () => {
   expect(workers[0].requestsTo(CHAT)).toHaveLength(2)
 })
 
+test('work that continues a request whose key is gone never starts', async () => {
+  const { plugin, host } = worker()
+  const { workers } = await openFleet({ own: [plugin], plugins: {} })
+  workers[0].script(CHAT, OK)
+  const continued = { route: ROUTE, identity: TENANT, isContinuation: true }
+  const work = host().detached({ ...continued, run: (ctx) => generate(ctx, host()) })
+  const { status, errorCode } = await work.done
+  expect([status, errorCode]).toEqual([401, 'invalid_credential'])
+  expect(workers[0].requestsTo(CHAT)).toEqual([])
+})
+
 test('a tenant is charged for each generation of one request, which is admitted once', async () => {
   const { plugin, begin } = worker()
   const limits = { tenants: { default: { requestsPerMinute: 3 } }, maxConcurrentRequests: 1 }

@@ -220,6 +220,8 @@ describe('stored keys', () => {
     expect([service.recheck(file), service.recheck(shared)]).toEqual([file, shared])
     service.use({ keys: [], hasCredentials: true })
     expect(() => service.recheck(file)).toThrow(/invalid API key/)
+    // A key without an id is known by its owner.
+    expect(() => service.recheck(shared)).toThrow(/invalid API key/)
   })
 
   test('close every route, also when none is stored', () => {
