@@ -46,13 +46,13 @@ const faults: readonly { readonly fault: string | null; readonly ending: (kind: 
   {
     fault: 'drop-after=3',
     ending: ({ isStream }) =>
-      isStream ? '200, whole, error event read_response_body_failed' : '502 call_upstream_request_error',
+      isStream ? '200, cut behind error event read_response_body_failed' : '502 call_upstream_request_error',
   },
   { fault: 'hang', ending: () => '504 call_upstream_timeout' },
   {
     fault: 'hang-after=2',
     ending: ({ isStream }) =>
-      isStream ? '200, whole, error event stream_idle_timeout' : '504 call_upstream_timeout',
+      isStream ? '200, cut behind error event stream_idle_timeout' : '504 call_upstream_timeout',
   },
   { fault: 'delay=300', ending: () => COMPLETE },
   { fault: 'drip=5', ending: () => COMPLETE },

@@ -35,8 +35,8 @@ const DOCUMENTED = new Set([
   '502 call_upstream_request_error',
   '504 call_upstream_timeout',
   '503 no_available_workers',
-  '200, whole, error event read_response_body_failed',
-  '200, whole, error event stream_timeout',
+  '200, cut behind error event read_response_body_failed',
+  '200, cut behind error event stream_timeout',
 ])
 
 let sims: readonly BuiltSim[]

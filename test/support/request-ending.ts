@@ -8,7 +8,10 @@ export const COMPLETE = '200, whole'
 
 export function endingOfStream(stream: SseStream): Ending {
   if (stream.status !== 200) return `${stream.status} ${errorCode(stream.text())}`
-  if (!stream.isWhole) return '200, cut'
+  if (!stream.isWhole) {
+    const code = errorCode(stream.events.at(-1)?.data ?? '')
+    return code === null ? '200, cut' : `200, cut behind error event ${code}`
+  }
   if (stream.headers.get('content-type')?.startsWith('text/event-stream') !== true)
     return isJson(stream.text()) ? COMPLETE : '200, whole, not JSON'
   return `${COMPLETE}${eventsEnding(stream.events.map(({ data }) => data))}`
