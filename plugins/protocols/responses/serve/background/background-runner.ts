@@ -122,8 +122,8 @@ export class BackgroundRunner {
     const left = (this.#perTenant.get(tenant) ?? 1) - 1
     if (left > 0) this.#perTenant.set(tenant, left)
     else this.#perTenant.delete(tenant)
-    // At shutdown its job has been returned to the queue.
-    if (this.#stopped.signal.aborted) this.#parts.jobs.publish(JOBS_KEY, null)
+    // At shutdown its job has been returned to the queue; it may end before this is stopped.
+    if (this.#parts.host.isDraining) this.#parts.jobs.publish(JOBS_KEY, null)
     else this.poke()
   }
 
