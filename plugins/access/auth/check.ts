@@ -51,13 +51,13 @@ export class KeyAuth implements AuthService, KeyRing {
   #hasCredentials = false
   readonly #tokens: TokenVerifier | null
 
-  constructor(keys: Omit<ConfiguredKeys, 'hasControlPlane'>, tokens: TokenVerifier | null = null) {
+  constructor(keys: ConfiguredKeys, tokens: TokenVerifier | null = null) {
     this.#tokens = tokens
     this.use(keys)
   }
 
   /** Later checks use these keys of the configuration. */
-  use({ keys, hasCredentials }: Omit<ConfiguredKeys, 'hasControlPlane'>): void {
+  use({ keys, hasCredentials }: ConfiguredKeys): void {
     this.#configured = keys
     this.#hasCredentials = hasCredentials
     this.hasAdmin = this.#tokens !== null || keys.some(({ admin }) => admin !== null && mayAdminister(admin))

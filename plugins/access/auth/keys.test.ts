@@ -60,7 +60,7 @@ test('a malformed control-plane key is skipped with a warning that does not cont
   log.warn.mockClear()
   const keys = readKeys({ ...none, controlPlaneKeys: ['ops:admin:secret', 'a:b:admin:k'] }, log)
   expect(keys.keys).toHaveLength(1)
-  expect(keys.hasControlPlane).toBe(true)
+  expect(keys.hasCredentials).toBe(true)
   expect(log.warn).toHaveBeenCalledOnce()
   expect(JSON.stringify(log.warn.mock.calls)).not.toContain('secret')
 })

@@ -13,8 +13,6 @@ export interface ConfiguredKeys {
   readonly keys: readonly FileKey[]
   /** With a credential of any kind, no route is open. */
   readonly hasCredentials: boolean
-  /** True with any entry, valid or not, so that a list of invalid keys does not open the control plane. */
-  readonly hasControlPlane: boolean
 }
 
 /**
@@ -75,7 +73,7 @@ export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): Configu
     const shown = { ...PLAIN, name: name || null, owner: `auth:${id}`, isServing: false }
     add(`controlPlaneKeys.${index}`, keyDigest(key), { ...shown, role })
   }
-  return { keys: found, hasCredentials: hasCredentials(config), hasControlPlane }
+  return { keys: found, hasCredentials: hasCredentials(config) }
 }
 
 /** The texts contain no key. */
