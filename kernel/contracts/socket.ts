@@ -5,7 +5,10 @@
 import type { RequestContext, RouteDefinition } from './request.ts'
 
 export interface SocketBounds {
-  /** A larger message closes the socket with 1009. */
+  /**
+   * A larger message closes the socket with 1009. Unfinished messages are counted by this limit and an eighth: open sockets
+   * times this is at most `kernel.http.maxHeldBodyBytes`, and `maxHeldBodyBytesPerTenant` for one tenant.
+   */
   readonly maxMessageBytes: number
   /** Open sockets of the route per thread; further upgrades get 503. */
   readonly maxOpen: number

@@ -104,7 +104,7 @@ export class HttpServer implements ServerParts {
     this.access = options.access
     this.#clientTimeouts = new ClientTimeouts(options.client, this.openRequests)
     // The library's filter does not report the end of upgraded connections.
-    this.#sockets = new SocketServer(this, () => this.#connections?.closed())
+    this.#sockets = new SocketServer(this, options.body, () => this.#connections?.closed())
     this.#app = new ServerApp(options.tls ?? null, (app) => this.#addRoutes(app))
     this.#connections = options.connections ? new ConnectionLimit(this.#app, options.connections) : null
   }

@@ -2,6 +2,7 @@
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import { ANONYMOUS_TENANT, tenantOf } from '../contracts/auth.ts'
 import type { SocketBounds } from '../contracts/socket.ts'
+import { BodyBudget, type BodyLimits } from './body-memory.ts'
 import type { CompiledSocket } from './compiled-route.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
@@ -33,12 +34,17 @@ export class SocketServer {
   readonly #onClosed: () => void
   readonly #open = new Map<CompiledSocket, Set<OpenSocket>>()
   readonly #handshakes = new WeakMap<HttpContext, { handshake: Handshake; sink: HttpResponseSink }>()
+  /** The library holds what has arrived of a message and reports only complete ones: each socket counts with its most. */
+  readonly #unfinished: BodyBudget
+  readonly #maxMessageBytes: number
   #isDraining = false
 
   /** @param onClosed called when a socket has closed */
-  constructor(server: ServerParts, onClosed: () => void) {
+  constructor(server: ServerParts, limits: BodyLimits, onClosed: () => void) {
     this.#server = server
     this.#onClosed = onClosed
+    this.#unfinished = new BodyBudget(limits)
+    this.#maxMessageBytes = limits.maxHeldBytesPerOwner
   }
 
   get size(): number {
@@ -49,12 +55,10 @@ export class SocketServer {
 
   /** @param upgrade runs the upgrade request, whose handler calls `accept` */
   behavior(bounds: SocketBounds, upgrade: OnUpgrade): WebSocketBehavior<Held> {
-    const { maxMessageBytes, maxBufferedBytes } = bounds
     return {
       compression: 0,
-      // A message somewhat too large is closed with 1009; the library itself disconnects without a code.
-      maxPayloadLength: 2 * maxMessageBytes,
-      maxBackpressure: maxBufferedBytes,
+      maxPayloadLength: this.#mostBytes(bounds),
+      maxBackpressure: bounds.maxBufferedBytes,
       closeOnBackpressureLimit: true,
       idleTimeout: PING_LIMIT_SECS,
       sendPingsAutomatically: true,
@@ -70,7 +74,16 @@ export class SocketServer {
     this.#handshakes.set(ctx, { sink, handshake })
   }
 
-  /** After the access check. @throws origin_not_allowed (403), too_many_sockets (429), socket_unavailable (503) */
+  /** A message somewhat too large is closed with 1009; beyond this the library disconnects without a code. */
+  #mostBytes({ maxMessageBytes }: SocketBounds): number {
+    return Math.min(Math.ceil(1.125 * maxMessageBytes), this.#maxMessageBytes)
+  }
+
+  /**
+   * After the access check.
+   * @throws origin_not_allowed (403), too_many_sockets, too_many_body_bytes (429), socket_unavailable,
+   *   body_memory_exhausted (503)
+   */
   accept(ctx: HttpContext): void {
     const expected = this.#handshakes.get(ctx)
     if (expected === undefined) throw new Error('a socket route was reached without a handshake')
@@ -83,12 +96,17 @@ export class SocketServer {
     const tenant = tenantOf(ctx)
     if (tenant !== ANONYMOUS_TENANT && countOf(open, tenant) >= maxPerTenant)
       throw httpErrors.too_many_sockets(maxPerTenant)
+    const bytes = this.#mostBytes(socket.definition.bounds)
+    const owner = ctx.bodyOwner
+    const error = this.#unfinished.take(owner, bytes)
+    if (error !== null) throw error
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
     // The library provides it only until the upgrade.
     void ctx.clientAddress
     const connection = new OpenSocket(this.#server, socket, ctx, protocol, (closed) => {
       open.delete(closed)
+      this.#unfinished.give(owner, bytes)
       this.#onClosed()
     })
     open.add(connection)

@@ -152,3 +152,38 @@ test('messages of a WebSocket count until they are processed', async () => {
   const [code] = await once(ws, 'close')
   expect(code).toBe(1013)
 })
+
+test('unfinished messages of WebSockets count: open sockets times their largest message stay within the budget', async () => {
+  const socket = messageSocket({
+    path: '/socket',
+    access: 'api',
+    errors: apiErrorFormat,
+    limits: { maxMessageBytes: 64_000 },
+    onMessage: (ctx) => ctx.text(200, String(ctx.bodyBytes.length)),
+  })
+  const gateway = await open([plugin('socket', (host) => host.socket(socket))])
+  const connectAs = async (key: string): Promise<WebSocket> => {
+    const headers = { authorization: `Bearer ${key}` }
+    const ws = new WebSocket(`${gateway.url.replace('http', 'ws')}/socket`, { headers })
+    closers.push(() => ws.terminate())
+    const [first] = await Promise.race([
+      once(ws, 'open').then(() => [200]),
+      once(ws, 'unexpected-response').then(([, response]) => [response.statusCode]),
+    ])
+    if (first !== 200) throw new Error(String(first))
+    return ws
+  }
+  // 72,000 bytes each: two of a tenant, three of the thread.
+  const first = await connectAs('key-a')
+  first.send('x'.repeat(60_000), { fin: false })
+  const second = await connectAs('key-a')
+  await expect(connectAs('key-a')).rejects.toThrow('429')
+  const other = await connectAs('key-b')
+  await expect(connectAs('key-c')).rejects.toThrow('503')
+  // The unfinished one still works, and its end gives its share back.
+  first.send('x'.repeat(4_000), { fin: true })
+  expect(String((await once(first, 'message'))[0])).toBe('64000')
+  for (const ws of [first, second, other]) ws.close()
+  await once(other, 'close')
+  await expect.poll(() => connectAs('key-a').then(() => 200, String)).toBe(200)
+})

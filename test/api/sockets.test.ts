@@ -320,6 +320,10 @@ describe('limits', () => {
     const gateway = await gatewayWith(slow({ idleMs: 500 }, gate.promise))
     const [busy, idle] = [await connect(gateway.url, '/echo/a'), await connect(gateway.url, '/echo/a')]
     const startedAtMs = performance.now()
+    // A ping and a half of a message are no sign of use.
+    const pings = setInterval(() => idle.ws.ping(), 50)
+    closers.push(() => clearInterval(pings))
+    idle.ws.send('half', { fin: false })
     busy.send('work')
     expect((await idle.closed).code).toBe(1000)
     await expect.poll(() => performance.now() - startedAtMs).toBeGreaterThan(1_000)

@@ -66,6 +66,13 @@ export const responsesConfig = Type.Object(
           description:
             'WebSockets of one tenant that may be open on each thread; further ones are rejected with 429. Callers without a key share maxOpen.',
         }),
+        maxMessageBytes: Type.Integer({
+          default: 8 * 1024 * 1024,
+          minimum: 65_536,
+          maximum: 64 * 1024 * 1024,
+          description:
+            'Largest message, in bytes. Since the beginning of a message is held by each WebSocket, together they also stay within kernel.http.maxHeldBodyBytes and maxHeldBodyBytesPerTenant, and a larger message means fewer of them.',
+        }),
         maxAgeMs: Type.Integer({
           default: 3_600_000,
           minimum: 1_000,

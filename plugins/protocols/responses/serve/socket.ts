@@ -17,7 +17,6 @@ import type { RememberedTurn } from './run/load-past.ts'
 import type { RunEnd } from './run/response-run.ts'
 import { readCreate, serveCreate } from './run/serve-create.ts'
 
-const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 const IDLE_MS = 600_000
 const CLOSE_GRACE_MS = 1_000
 
@@ -28,7 +27,7 @@ interface SocketState {
 
 export function responsesSocket(parts: Parts, errors: ErrorFormat): SocketRouteDefinition {
   const states = new WeakMap<Socket, SocketState>()
-  const { maxOpen, maxPerTenant, maxAgeMs } = parts.config.socket
+  const { maxOpen, maxPerTenant, maxMessageBytes, maxAgeMs } = parts.config.socket
   return messageSocket({
     path: '/v1/responses',
     access: 'api',
@@ -37,7 +36,7 @@ export function responsesSocket(parts: Parts, errors: ErrorFormat): SocketRouteD
     limits: {
       maxOpen,
       maxPerTenant,
-      maxMessageBytes: MAX_MESSAGE_BYTES,
+      maxMessageBytes,
       idleMs: IDLE_MS,
       maxRunning: 1,
     },
