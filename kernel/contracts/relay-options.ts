@@ -1,4 +1,6 @@
 /** How a response is relayed: the request for the worker, and what is checked of its response. */
+import type { GatewayError } from '../errors/gateway-error.ts'
+import type { RequestFacts } from './request-facts.ts'
 import type { WorkerEntry } from './worker.ts'
 
 /**
@@ -26,7 +28,9 @@ export interface RelayOptions {
   /** Replace the client's headers of the same names: [name, value, …], names lower-case. */
   readonly headers?: readonly string[]
   /** Creates the completion check of an event stream. Default: a stream that ends in order by HTTP is complete. */
-  readonly checkCompletion?: () => StreamCompletionCheck
+  readonly checkCompletion?: (request: RequestFacts) => StreamCompletionCheck
+  /** The error that the client gets in place of a whole body of a success; null for none. Default: every body is passed on. */
+  readonly checkBody?: (body: Buffer) => GatewayError | null
   /** As `RequestContext.openAfter`, for streams. Default: a stream waits for its worker. */
   readonly opensAfterMs?: number
   /** Default: the response reports no token usage. */
@@ -36,12 +40,17 @@ export interface RelayOptions {
 /** How a stream ended: with the last event of its format, with an error event of the worker, or before either. */
 export type StreamEnd = 'complete' | 'error' | 'cut'
 
-/** Completion check of an event stream: whether the stream reached the last event of its format. */
+/** Completion check of an event stream: whether the stream reached the last event of its format, and what clients cannot read. */
 export interface StreamCompletionCheck {
-  /** A view, valid during the call. @hot */
-  take(chunk: Buffer): void
+  /**
+   * @param chunk a view, valid during the call
+   * @returns the bytes for the client, as a view that is read before the next call; empty for none. @hot
+   */
+  pass(chunk: Buffer): Buffer
   /** Called when the worker has ended the stream or its connection: `cut` for a stream without the last event of its format. */
   end(): StreamEnd
+  /** Bytes that were held back, for the client of a stream that was not cut. */
+  rest(): Buffer
   /** Releases the check. */
   leave(): void
 }

@@ -135,7 +135,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (!this.keepsHead) this.ctx.forgetBody()
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
-    if (isEventStream && status < 400) this.#check = this.#options.checkCompletion?.() ?? null
+    if (isEventStream && status < 400) this.#check = this.#options.checkCompletion?.(this.ctx) ?? null
   }
 
   /** Bodies without a Content-Length or above MAX_WHOLE_BYTES are held back for onResponse, up to its own limit. */
@@ -154,8 +154,8 @@ export class Relay implements Call, CallHandler, SinkListener {
         this.keepsHead = false
         if (!keepsBody(this.ctx, this.#streamUsage)) this.ctx.forgetBody()
       }
-      this.#check?.take(chunk)
-      const bytes = this.#streamUsage === null ? chunk : this.#streamUsage.pass(chunk)
+      const counted = this.#streamUsage === null ? chunk : this.#streamUsage.pass(chunk)
+      const bytes = this.#check === null ? counted : this.#check.pass(counted)
       if (bytes.length > 0 && !this.ctx.writeStream(bytes)) this.#call.pause()
     }
   }
@@ -204,7 +204,7 @@ export class Relay implements Call, CallHandler, SinkListener {
         this.#countBody(chunk)
         this.#call.finish()
         this.ctx.setListener(null)
-        this.ctx.sendWhole(this.#call.status, this.#headers, chunk)
+        this.#sendBody(chunk)
         return
       }
       this.#whole = Buffer.allocUnsafe(this.#missing)
@@ -213,14 +213,24 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.#missing -= chunk.length
   }
 
+  #sendBody(body: Buffer): void {
+    const { status } = this.#call
+    const error = status < 400 ? (this.#options.checkBody?.(body) ?? null) : null
+    if (error === null) this.ctx.sendWhole(status, this.#headers, body)
+    else this.ctx.fail(error)
+  }
+
   /** A stream that ended in order but before its last event fails as if the connection had broken. */
   faultAtEnd(): UpstreamFailure | null {
-    const end = this.#check === null ? 'complete' : this.#check.end()
+    const check = this.#check
+    if (this.#streamUsage !== null) this.#rest = this.#streamUsage.rest()
+    if (check !== null && this.#rest.length > 0) this.#rest = check.pass(this.#rest)
+    const end = check === null ? 'complete' : check.end()
     this.#endsInError = end === 'error'
     if (end !== 'cut') {
       // Before the call finishes, so that metrics have the usage.
       if (this.#whole !== null) this.#countBody(this.#whole)
-      this.#rest = this.#streamUsage === null ? NO_BYTES : this.#streamUsage.rest()
+      if (check !== null) this.#rest = Buffer.concat([this.#rest, check.rest()])
       this.#countStream()
       return null
     }
@@ -273,7 +283,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     else if (this.#gathered !== null)
       ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
     else if (this.#missing === -1) ctx.endStream(this.#rest, this.#endsInError)
-    else ctx.sendWhole(this.#call.status, this.#headers, this.#whole ?? NO_BYTES)
+    else this.#sendBody(this.#whole ?? NO_BYTES)
   }
 
   onFailed(error: unknown): void {

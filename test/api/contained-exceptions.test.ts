@@ -98,19 +98,28 @@ describe('a callback of a call to a worker', () => {
     expect(await post(hooked, '/alive')).toBe('alive')
   })
 
-  test.each(['take', 'end', 'leave'] as const)('%s of a completion check that throws', async (name) => {
-    const check = { take: nothing, end: () => 'complete' as const, leave: nothing, [name]: careless }
-    const hooked = await open(
-      (host) =>
-        route(host, '/call', (ctx) =>
-          host.upstream.relay(ctx, { model: null, path: '/echo', checkCompletion: () => check }),
-        ),
-      sseAnswer(['1', '2', '[DONE]']),
-    )
-    await post(hooked, '/call')
-    expect(await post(hooked, '/alive')).toBe('alive')
-    expect(await hooked.inFlight()).toBe(0)
-  })
+  test.each(['pass', 'end', 'rest', 'leave'] as const)(
+    '%s of a completion check that throws',
+    async (name) => {
+      const check = {
+        pass: (chunk: Buffer) => chunk,
+        end: () => 'complete' as const,
+        rest: () => Buffer.alloc(0),
+        leave: nothing,
+        [name]: careless,
+      }
+      const hooked = await open(
+        (host) =>
+          route(host, '/call', (ctx) =>
+            host.upstream.relay(ctx, { model: null, path: '/echo', checkCompletion: () => check }),
+          ),
+        sseAnswer(['1', '2', '[DONE]']),
+      )
+      await post(hooked, '/call')
+      expect(await post(hooked, '/alive')).toBe('alive')
+      expect(await hooked.inFlight()).toBe(0)
+    },
+  )
 })
 
 test.each<[string, (ctx: RequestContext) => void]>([

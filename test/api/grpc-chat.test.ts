@@ -308,12 +308,14 @@ test('finish reasons are mapped; cached and reasoning tokens are reported', asyn
   for (const [engineReason, reason] of [
     ['stop', 'stop'],
     ['length', 'length'],
-    ['abort', 'abort'],
     ['', 'stop'],
   ]) {
     engine.answer([tokens], { finishReason: engineReason })
     expect((await whole(await post(CHAT, ask))).choices[0].finish_reason).toBe(reason)
   }
+  engine.answer([tokens], { finishReason: 'abort' })
+  expect(await (await post(CHAT, ask)).json()).toMatchObject({ error: { code: 'worker_aborted' } })
+  expect(await (await post(CHAT, { ...ask, stream: true })).text()).toContain('"code":"worker_aborted"')
   engine.answer([tokens], { cachedTokens: 5, reasoningTokens: 3 })
   expect((await whole(await post(CHAT, ask))).usage).toMatchObject({
     prompt_tokens_details: { cached_tokens: 5 },

@@ -215,9 +215,59 @@ test.each(pairs)(
         expect(stream.text(), error).toContain('it broke ☃')
         // Clients of chats may take an orderly end for the end of a complete answer.
         expect(stream.isWhole, error).toBe(front !== 'chat' || stream.status !== 200)
+        if (front === 'chat') expectReadable(stream.text())
       }
   },
 )
+
+/** Strict clients read an error of the last event, or of the body, only if its members are texts. */
+function expectReadable(text: string): void {
+  const last = text.slice(text.lastIndexOf('{"error"')).split('\n')[0]
+  const { message, type, code } = (JSON.parse(last) as ResponseJson).error
+  expect([typeof message, typeof (type ?? ''), typeof (code ?? '')], last).toEqual(Array(3).fill('string'))
+}
+
+test.each(
+  (['abort', 'error'] as const).flatMap((reason) => [
+    [reason, 'chat/completions', { delta: { content: 'half' } }],
+    [reason, 'completions', { text: 'half' }],
+  ]),
+)('an answer that the worker ends with %s on %s is an error', async (reason, path, content) => {
+  const { gateway, post, workers } = await openLane(LANES.chat, { retry: { maxAttempts: 1 } })
+  const route = `POST /v1/${path}`
+  const request = { ...FRONTS.chat.body, prompt: 'hi', model: 'test-model' }
+  const chunk = (choice: Json) => frame({ id: 'c', choices: [{ index: 0, ...choice }] })
+  const first = chunk({ ...content, finish_reason: null })
+  const last = chunk({ ...content, finish_reason: reason })
+  for (const steps of [
+    [first, last, 'data: [DONE]\n\n'],
+    [first + last],
+    [first, last.slice(0, -20), { waitMs: 20 }, last.slice(-20)],
+  ] as StreamStep[][]) {
+    workers[0].script(route, streamAnswer(steps, { headers: EVENTS }))
+    const stream = openSse(`${gateway.url}/v1/${path}`, { body: { ...request, stream: true } })
+    await stream.done
+    expect(stream.text()).toContain('half')
+    expect(stream.text()).toMatch(/"code":"worker_aborted"\}\}\n\n$/)
+    expect(stream.text()).not.toContain(`:"${reason}"`)
+    expect(stream.isWhole).toBe(false)
+  }
+  workers[0].script(
+    route,
+    jsonAnswer({ id: 'c', choices: [{ index: 0, message: { content: 'half' }, finish_reason: reason }] }),
+  )
+  const reply = await post(`/v1/${path}`, request)
+  expect([reply.status, await reply.json()]).toMatchObject([502, { error: { code: 'worker_aborted' } }])
+})
+
+test('a finish reason that no client knows is passed on by workers of the same format', async () => {
+  const { post, workers } = await openLane(LANES.chat)
+  const answer = { id: 'c', choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'eos' }] }
+  workers[0].script(LANES.chat.route, jsonAnswer(answer))
+  expect(await (await post(FRONTS.chat.path, { ...FRONTS.chat.body, model: 'test-model' })).json()).toEqual(
+    answer,
+  )
+})
 
 /** Errors of engines for a prompt that leaves too little room for max_tokens. */
 const OVERFLOWS = [

@@ -227,7 +227,8 @@ export interface GenerateOptions {
 }
 
 /** How the client's bytes reach workers that take its format. */
-export interface PassThrough extends Pick<RelayOptions, 'path' | 'headers' | 'checkCompletion' | 'usage'> {
+export interface PassThrough
+  extends Pick<RelayOptions, 'path' | 'headers' | 'checkCompletion' | 'checkBody' | 'usage'> {
   /** A name of `WorkerEntry.apis`. */
   readonly api: string
 }

@@ -186,10 +186,10 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     this.reader = null
     this.#relay = null
     if (passThrough !== undefined && this.#passes(worker)) {
-      const { path, headers, checkCompletion, usage } = passThrough
+      const { api: _, ...relayed } = passThrough
       this.#relay = this.#parts.upstream.joinRelay(
         this.ctx,
-        { path, headers, checkCompletion, usage, model: this.model, stream: this.stream },
+        { ...relayed, model: this.model, stream: this.stream },
         this.call as OpenCall,
       )
       return this.#relay.requestFor(worker, model, number, parameters)

@@ -9,11 +9,6 @@ export const messagesErrors = defineErrors('messages', {
     source: 'client',
     text: (path: string) => `no route ${path.slice(0, 200)}`,
   },
-  generation_aborted: {
-    kind: 'bad_gateway',
-    source: 'worker',
-    text: () => 'the worker aborted before its answer was complete',
-  },
 })
 
 /** @param path of the field, such as `messages.0.content.1.type` */

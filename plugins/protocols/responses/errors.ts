@@ -110,11 +110,6 @@ export const responsesErrors = defineErrors('responses', {
   cancellation_not_supported: clientError(() => 'responses that are served over gRPC cannot be cancelled'),
   response_already_completed: clientError(() => 'the response has ended already'),
   response_already_failed: clientError(() => 'the response has failed already'),
-  worker_aborted: {
-    kind: 'bad_gateway',
-    source: 'worker',
-    text: () => 'the worker ended its response early',
-  },
   key_not_valid: {
     kind: 'unauthorized',
     source: 'client',

@@ -28,6 +28,11 @@ export const answerErrors = defineErrors('answer', {
     source: 'worker',
     text: (message: string) => message,
   },
+  worker_aborted: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: () => 'the worker aborted before its answer was complete',
+  },
   worker_answer_too_long: {
     kind: 'bad_gateway',
     source: 'worker',

@@ -6,9 +6,9 @@ import { streamCompletionCheck } from './stream-completion.ts'
 test('the check of a stream is independent of the previous one', () => {
   const open = streamCompletionCheck((tail) => (tail.toString().endsWith('[DONE]') ? 'complete' : 'cut'))
   const [one, beside] = [open(), open()]
-  one.take(Buffer.from('data: [DO'))
-  beside.take(Buffer.from('data: a'))
-  one.take(Buffer.from('NE]'))
+  one.pass(Buffer.from('data: [DO'))
+  beside.pass(Buffer.from('data: a'))
+  one.pass(Buffer.from('NE]'))
   expect([one.end(), beside.end()]).toEqual(['complete', 'cut'])
   one.leave()
   beside.leave()

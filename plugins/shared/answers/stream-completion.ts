@@ -5,6 +5,7 @@ import { type StreamCompletionCheck, type StreamEnd, StreamTail } from '#kernel'
 const TAIL_BYTES = 1_024
 /** Buffers kept for reuse, because allocating one costs more than processing many chunks. */
 const MAX_IDLE = 256
+const NO_BYTES = Buffer.alloc(0)
 const idle: StreamTail[] = []
 
 /** @param endOf decides by the last KiB of the stream */
@@ -12,25 +13,39 @@ export function streamCompletionCheck(endOf: (tail: Buffer) => StreamEnd): () =>
   return () => new TailCheck(endOf)
 }
 
+/** The last bytes of a stream that a format inspects. Released by `giveTail`. */
+export function takeTail(): StreamTail {
+  return idle.pop() ?? new StreamTail(TAIL_BYTES)
+}
+
+export function giveTail(tail: StreamTail): void {
+  if (idle.length >= MAX_IDLE) return
+  tail.clear()
+  idle.push(tail)
+}
+
 class TailCheck implements StreamCompletionCheck {
   readonly #endOf: (tail: Buffer) => StreamEnd
-  readonly #tail = idle.pop() ?? new StreamTail(TAIL_BYTES)
+  readonly #tail = takeTail()
 
   constructor(endOf: (tail: Buffer) => StreamEnd) {
     this.#endOf = endOf
   }
 
-  take(chunk: Buffer): void {
+  pass(chunk: Buffer): Buffer {
     this.#tail.push(chunk)
+    return chunk
   }
 
   end(): StreamEnd {
     return this.#endOf(this.#tail.bytes())
   }
 
+  rest(): Buffer {
+    return NO_BYTES
+  }
+
   leave(): void {
-    if (idle.length >= MAX_IDLE) return
-    this.#tail.clear()
-    idle.push(this.#tail)
+    giveTail(this.#tail)
   }
 }

@@ -5,9 +5,9 @@ import {
   Embeddings,
   Generations,
   type Host,
+  type RelayOptions,
   type RequestContext,
   type RouteDefinition,
-  type StreamCompletionCheck,
   type TSchema,
   Type,
   type UsageReport,
@@ -23,11 +23,12 @@ import {
 } from '../wire/completion.ts'
 import { ClassifyRequest, ClassifyResponse, EmbeddingRequest, EmbeddingResponse } from '../wire/embedding.ts'
 import { serveClassify, serveEmbedding } from './embeddings.ts'
+import { relayedAnswer } from './relayed-answer.ts'
 import { checkChatRules, checkCompletionRules, checkGenerateRules } from './request-rules.ts'
 import { serveChat } from './serve-chat.ts'
 import { serveCompletion } from './serve-completion.ts'
 import { serveGenerate } from './serve-generate.ts'
-import { checkStreamCompletion, inferenceErrorFormat } from './stream-end.ts'
+import { inferenceErrorFormat } from './stream-end.ts'
 
 interface ServeParts {
   readonly host: Host
@@ -47,7 +48,8 @@ interface InferenceRow {
   readonly body: TSchema
   /** Checks the rules between the members of a valid body. */
   readonly checkRules?: (request: never) => void
-  readonly checkCompletion?: () => StreamCompletionCheck
+  /** What is checked of a relayed answer. */
+  readonly relayed?: Pick<RelayOptions, 'checkCompletion' | 'checkBody'>
   /** Answers by a generation or an embedding. @param model to generate for */
   readonly serve: (parts: ServeParts, ctx: RequestContext, model: string) => void | Promise<void>
   readonly response: TSchema
@@ -77,7 +79,7 @@ const rows: readonly InferenceRow[] = [
     summary: 'Complete a chat',
     body: ChatRequest,
     checkRules: checkChatRules,
-    checkCompletion: checkStreamCompletion,
+    relayed: relayedAnswer,
     serve: (parts, ctx, model) =>
       serveChat(parts.generations, ctx, ctx.bodyJson() as ChatRequest, {
         mayRelay: mayRelayChat(parts, ctx, model),
@@ -94,7 +96,7 @@ const rows: readonly InferenceRow[] = [
     summary: 'Complete a text',
     body: CompletionRequest,
     checkRules: checkCompletionRules,
-    checkCompletion: checkStreamCompletion,
+    relayed: relayedAnswer,
     serve: ({ generations, config }, ctx) =>
       serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest, config.streamOpensAfterMs),
     response: CompletionResponse,
@@ -161,7 +163,7 @@ function embeddingsOf(host: Host): EmbeddingService {
 
 /** Bytes are relayed if every worker of the model takes them; otherwise the body is checked and generated for. */
 function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handler'] {
-  const { path, endpoint, streams, usage, checkCompletion } = row
+  const { path, endpoint, streams, usage, relayed } = row
   const { host, config, generations } = parts
   const needsModel = endpoint !== 'generate'
   const neverRelays = endpoint === 'chat' && config.chat === 'normalize'
@@ -183,7 +185,7 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
       model: model === '' ? null : model,
       stream: streams && stream,
       path,
-      checkCompletion,
+      ...relayed,
       usage,
       ...(streams && { opensAfterMs: config.streamOpensAfterMs }),
     })

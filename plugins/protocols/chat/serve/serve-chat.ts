@@ -9,13 +9,13 @@ import {
 } from '../wire/chat.ts'
 import { ChatChunks, toWireImage, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
+import { relayedAnswer } from './relayed-answer.ts'
 import { servePrompts } from './serve-prompts.ts'
-import { checkStreamCompletion } from './stream-end.ts'
 
 const PASS_THROUGH = {
   api: 'chat',
   path: '/v1/chat/completions',
-  checkCompletion: checkStreamCompletion,
+  ...relayedAnswer,
   usage: 'on_request',
 } as const
 

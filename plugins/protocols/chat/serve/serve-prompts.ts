@@ -15,7 +15,7 @@ import type {
   StreamWriter,
   WorkerEntry,
 } from '#kernel'
-import { addUsage } from '#shared'
+import { addUsage, answerErrors } from '#shared'
 import { noteWorker } from './stream-end.ts'
 
 /** Writes the events of a stream. */
@@ -55,6 +55,8 @@ class ServedPrompts {
   #writer: StreamWriter | null = null
   #usage: GenerationUsage | null = null
   #left: number
+  /** The worker aborted a choice. No format of a client has a word for it. */
+  #hasAborted = false
   #isOver = false
 
   constructor(generations: Generations, ctx: RequestContext, options: PromptsOptions) {
@@ -103,6 +105,10 @@ class ServedPrompts {
       this.#ctx.fail(event.error)
       return
     }
+    if (event.type === 'choice_done' && event.reason === 'abort') {
+      this.#hasAborted = true
+      return
+    }
     const { requests, encoder } = this.#options
     if (event.type === 'finished') {
       this.#usage = addUsage(this.#usage, event.usage)
@@ -126,7 +132,8 @@ class ServedPrompts {
 
   #end(): void {
     const { encoder, toBody } = this.#options
-    if (encoder !== null) (this.#writer ?? this.#open()).end(encoder.end(this.#usage))
+    if (this.#hasAborted) this.#ctx.fail(answerErrors.worker_aborted())
+    else if (encoder !== null) (this.#writer ?? this.#open()).end(encoder.end(this.#usage))
     else {
       const answers = this.#answers.map((answer) => answer.answer())
       this.#ctx.json(200, toBody(answers, this.#usage))

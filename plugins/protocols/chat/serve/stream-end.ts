@@ -10,7 +10,6 @@ import {
   type RequestFacts,
   type StreamEnd,
 } from '#kernel'
-import { streamCompletionCheck } from '#shared'
 
 export const DONE = 'data: [DONE]\n\n'
 
@@ -58,6 +57,3 @@ function endsInDone(tail: Buffer): boolean {
   for (let i = 0; i < DONE_LINE.length; i++) if (tail[at++] !== DONE_LINE[i]) return false
   return true
 }
-
-/** For relays. */
-export const checkStreamCompletion = streamCompletionCheck(endOfStream)

@@ -14,8 +14,7 @@ import {
   type ToolLoopService,
   type ToolTurn,
 } from '#kernel'
-import { countPromptTokens, estimatePromptTokens } from '#shared'
-import { messagesErrors } from '../errors.ts'
+import { answerErrors, countPromptTokens, estimatePromptTokens } from '#shared'
 import { BlockSequence } from './block-sequence.ts'
 import type { BlockOptions, BlockSink, Blocks } from './blocks.ts'
 import { estimatedUsage, toMessage, toStop, toUsage, WholeBlocks } from './message.ts'
@@ -122,7 +121,7 @@ function answerWhole<Event extends GenerationEvent | ToolLoopEvent>(
     if (event.type !== 'finished') return
     const stop = toStop(blocks, request.sampling.stop ?? [])
     if (stop === null) {
-      ctx.fail(messagesErrors.generation_aborted())
+      ctx.fail(answerErrors.worker_aborted())
       return
     }
     const usage =
@@ -208,7 +207,7 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
     const stop = toStop(this.#blocks, this.#source.request.sampling.stop ?? [])
     const usage =
       reported === null ? estimatedUsage(this.#inputTokens, this.#blocks.characters) : toUsage(reported)
-    if (stop === null) this.#stream.fail(messagesErrors.generation_aborted())
+    if (stop === null) this.#stream.fail(answerErrors.worker_aborted())
     else this.#stream.end(stop, usage)
   }
 }

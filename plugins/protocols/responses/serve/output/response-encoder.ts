@@ -8,9 +8,8 @@ import type {
   ResponseRecord,
   ResponseStatus,
 } from '#kernel'
-import { toClientItems } from '#shared'
+import { answerErrors, toClientItems } from '#shared'
 import { errorEventMembers, toResponseError } from '../../error-format.ts'
-import { responsesErrors } from '../../errors.ts'
 import { type EventEncoder, framesOf } from './event-encoder.ts'
 
 /** How a response ended. */
@@ -63,7 +62,7 @@ export class ResponseEncoder {
 
   /** JSON of all but the output. @param end undefined until the response has ended */
   members(status: ResponseStatus, end?: ResponseEnd): string {
-    const error = end?.error ?? (status === 'failed' ? responsesErrors.worker_aborted() : null)
+    const error = end?.error ?? (status === 'failed' ? answerErrors.worker_aborted() : null)
     const reason = end?.incompleteReason ?? null
     const head = JSON.stringify({
       id: this.#id,

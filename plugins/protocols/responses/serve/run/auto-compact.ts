@@ -12,8 +12,15 @@ import {
   type RequestContext,
   type ToolLoopEvent,
 } from '#kernel'
-import { addUsage, countPromptTokens, estimateMessageTokens, estimatePromptTokens, newItemId } from '#shared'
-import { responsesErrors, wrongValue } from '../../errors.ts'
+import {
+  addUsage,
+  answerErrors,
+  countPromptTokens,
+  estimateMessageTokens,
+  estimatePromptTokens,
+  newItemId,
+} from '#shared'
+import { wrongValue } from '../../errors.ts'
 import type { Parts } from '../parts.ts'
 import { hasForeignSummary, toTask, withoutCovered } from '../prompt/compaction.ts'
 import { toMessages } from '../prompt/to-messages.ts'
@@ -172,7 +179,7 @@ export async function summarise(
     const before: ChatMessage[] = text === '' ? [] : [{ role: 'user', content: `Summary so far:\n${text}` }]
     const answer = await host.use(Generations).collect(ctx, toTask(generation, [...before, ...chunk]))
     text = answer.choices[0]?.text ?? ''
-    if (text === '') throw responsesErrors.worker_aborted()
+    if (text === '') throw answerErrors.worker_aborted()
     usage = addUsage(usage, answer.usage)
   }
   return { text, usage }

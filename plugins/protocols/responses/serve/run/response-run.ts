@@ -12,8 +12,7 @@ import type {
   ResponseStatus,
   ToolLoopEvent,
 } from '#kernel'
-import { isPublic, toClientItems } from '#shared'
-import { responsesErrors } from '../../errors.ts'
+import { answerErrors, isPublic, toClientItems } from '#shared'
 import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
 import { OutputItems, outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, type ResponseEnd, replyText } from '../output/response-encoder.ts'
@@ -169,7 +168,7 @@ export class ResponseRun {
     const end = { usage, ...(native?.engine === 'responses' && { native: native.members }) }
     if (reason === 'length') this.#end('incomplete', { ...end, incompleteReason: 'max_output_tokens' })
     else if (reason === 'content_filter') this.#end('incomplete', { ...end, incompleteReason: reason })
-    else if (reason === 'abort') this.#end('failed', { ...end, error: responsesErrors.worker_aborted() })
+    else if (reason === 'abort') this.#end('failed', { ...end, error: answerErrors.worker_aborted() })
     else this.#end('completed', end)
   }
 
