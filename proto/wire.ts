@@ -260,8 +260,24 @@ export class Reader {
     list.push(item)
   }
 
+  /** Token ids: read in one loop, since an engine may send hundreds of thousands in a message. bench: liveness-under-attack */
   uint32s(into: number[]): void {
-    for (const end = this.end(); this.at < end; ) this.add(into, this.uint32())
+    const end = this.end()
+    const { buffer } = this
+    let { at } = this
+    while (at < end) {
+      if (into.length === MAX_ITEMS) throw new WireError(`a list has more than ${MAX_ITEMS} items`)
+      const byte = buffer[at]
+      if (byte < 0x80) {
+        into.push(byte)
+        at++
+      } else {
+        this.at = at
+        into.push(this.uint32())
+        at = this.at
+      }
+    }
+    this.at = at
   }
 
   int32s(into: number[]): void {

@@ -1,8 +1,10 @@
 /** Latency of probes on one data thread during attacks with bodies, URLs and workers. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { percentile, startProbe } from '../support/latency-probe.ts'
-import { runQueueMs, startScript, threadTimes } from '../support/process.ts'
+import { type Child, runQueueMs, startScript, temporaryDirectory, threadTimes } from '../support/process.ts'
 import { startWorker } from '../support/subject.ts'
 
 /** Attacks of `hostile-load.ts` and their descriptions. */
@@ -17,9 +19,15 @@ const ATTACKS: Readonly<Record<string, string>> = {
   'slashes-path': 'a path of 12,000 slashes',
   'slashes-url': 'a worker URL with 20,000 slashes',
   dripping: 'a worker that sends an endless event byte by byte',
+  'grpc-million': 'a gRPC message of a million ids, which is refused',
+  'grpc-half-million': 'a gRPC message of half a million ids, which is decoded and streamed',
 }
+/** Of the sample tokenizer: a piece of text. */
+const SOME_ID = 100
 const PROBE_PAUSE_MS = 2
 const TARGET_MS = 50
+/** Ids in the only message of each gRPC engine, by its model. */
+const ENGINES = { million: 1_000_000, 'half-million': 500_000 }
 
 interface Attacked {
   readonly p99Ms: number
@@ -56,12 +64,28 @@ async function attacked(
   }
 }
 
+function startIdEngine(model: string, count: number): Child {
+  const ids = join(temporaryDirectory(), 'ids.json')
+  writeFileSync(ids, JSON.stringify(Array<number>(count).fill(SOME_ID)))
+  return startScript('grpc-engine.ts', { ids, model, messages: 'one' })
+}
+
 async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
   const hostile = startScript('hostile-worker.ts')
+  const engines = Object.entries(ENGINES).map(([model, count]) => startIdEngine(model, count))
   try {
     const { port } = await hostile.report()
-    const gateway = await startGateway({ workerPorts: [worker.port, Number(port)] })
+    const ports = await Promise.all(engines.map(async (engine) => Number((await engine.report()).port)))
+    const http = [worker.port, Number(port)]
+    const workers = [
+      ...http.map((port) => ({ url: `http://127.0.0.1:${port}` })),
+      ...ports.map((port) => ({ url: `grpc://127.0.0.1:${port}` })),
+    ]
+    const gateway = await startGateway({
+      workerPorts: http,
+      plugins: { grpc: {}, parsers: {}, tokenizers: {}, workers: { workers } },
+    })
     try {
       const dataThread = await findDataThread(gateway.pid, gateway.port)
       // Time without a core depends on other processes of the machine.
@@ -89,8 +113,7 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
       await gateway.stop()
     }
   } finally {
-    await hostile.stop()
-    await worker.child.stop()
+    for (const child of [...engines, hostile, worker.child]) await child.stop()
   }
 }
 

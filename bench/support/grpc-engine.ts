@@ -21,6 +21,9 @@ const { values } = parseArgs({
     /** File with the token ids as a JSON list; read at the first request. */
     ids: { type: 'string', default: '' },
     tokenizer: { type: 'string', default: 'weir:sample' },
+    model: { type: 'string', default: 'bench' },
+    /** Sends all tokens in one message. */
+    messages: { type: 'string', default: 'one-per-token' },
   },
 })
 const PROMPT_TOKENS = 40
@@ -39,7 +42,8 @@ function readFrames(): readonly Buffer[] {
     framed(encodeGenerateResponse({ chunk: { tokenIds: [id], completionTokens: at + 1, ...counts } })),
   )
   const complete = { outputIds: ids, completionTokens: ids.length, finishReason: 'stop', ...counts }
-  return [...chunks, framed(encodeGenerateResponse({ complete }))]
+  const last = framed(encodeGenerateResponse({ complete }))
+  return values.messages === 'one' ? [last] : [...chunks, last]
 }
 
 let frames: readonly Buffer[] | null = null
@@ -82,7 +86,7 @@ const responses: ReadonlyMap<string, Buffer> = new Map([
   [
     SglangScheduler.GetModelInfo,
     encodeGetModelInfoResponse({
-      servedModelName: 'bench',
+      servedModelName: values.model,
       modelPath: values.tokenizer,
       tokenizerPath: values.tokenizer,
       isGeneration: true,

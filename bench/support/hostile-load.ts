@@ -39,6 +39,9 @@ const ATTACKS: Readonly<Record<string, () => Attack>> = {
     path: '/workers',
     body: Buffer.from(JSON.stringify({ url: `http://127.0.0.1:9${'/'.repeat(SLASHES_IN_URL)}x` })),
   }),
+  'grpc-million': () => chat('{"model":"million","stream":true,"messages":[{"role":"user","content":"a"}]}'),
+  'grpc-half-million': () =>
+    chat('{"model":"half-million","stream":true,"messages":[{"role":"user","content":"a"}]}'),
   dripping: () => chat('{"model":"hostile","stream":true,"messages":[{"role":"user","content":"a"}]}'),
 }
 
