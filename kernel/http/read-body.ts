@@ -32,6 +32,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
       counted = length + size
       const error = counted > maxBytes ? httpErrors.payload_too_large(maxBytes) : ctx.holdBody(counted)
       if (error !== null) {
+        if (parts !== null) for (const part of parts) release(part)
         whole = null
         parts = null
         refused = new RefusedBody(ctx, error)
@@ -47,8 +48,8 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
     if (whole !== null) whole.set(bytes, length)
     else {
       parts ??= []
-      parts.push(Buffer.from(bytes))
-      if (isLast) ctx.takeBody(Buffer.concat(parts), null)
+      parts.push(copyOf(bytes))
+      if (isLast) ctx.takeBody(gather(parts, length + size), null)
       else if (length + size >= MAX_POOLED_BYTES && announced > length + size) {
         // A client that has sent this much sends the rest: allocates the complete size once. bench: messages-large
         whole = gather(parts, announced)
@@ -64,11 +65,26 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   })
 }
 
-/** Allocates the complete size and copies the parts; unused pages are not touched yet. */
+/** In memory of its own, so that it can be released. */
+function copyOf(bytes: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  copy.set(bytes)
+  return copy
+}
+
+/** At once: the garbage collector of an idle thread may leave it for long. */
+function release(part: Buffer): void {
+  ;(part.buffer as ArrayBuffer).transfer(0)
+}
+
+/** Allocates the complete size and moves the parts there; unused pages are not touched yet. */
 function gather(parts: readonly Buffer[], bytes: number): Buffer {
   const whole = Buffer.allocUnsafeSlow(bytes)
   let at = 0
-  for (const part of parts) at += part.copy(whole, at)
+  for (const part of parts) {
+    at += part.copy(whole, at)
+    release(part)
+  }
   return whole
 }
 
