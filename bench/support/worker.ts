@@ -149,9 +149,9 @@ function readBody(response: HttpResponse, onBody: (body: Buffer) => void): void 
 
 function serveChat(response: HttpResponse, _request: HttpRequest): void {
   readBody(response, (body) => {
-    // Load clients put the mode at the start of the body, a gateway that encodes it again at its end.
-    const start = body.toString('latin1', 0, 80)
-    const end = body.toString('latin1', Math.max(0, body.length - 80))
+    // Load clients put the mode at the start of the body, behind what a gateway adds; one that encodes it again at its end.
+    const start = body.toString('latin1', 0, 160)
+    const end = body.toString('latin1', Math.max(0, body.length - 160))
     if (start.includes('"user":"bulk"')) sendBulk(response)
     else if (start.includes('"user":"bulk-text"') || end.includes('"user":"bulk-text"'))
       sendBulk(response, bulkChunk, SSE_DONE)

@@ -148,7 +148,8 @@ export class HookedResponse {
       return
     }
     const events = this.#splitter.push(chunk)
-    if (events.length > 0) this.#transform(onEvents, events, false)
+    // Hooks may keep them.
+    if (events.length > 0) this.#transform(onEvents, Buffer.from(events), false)
     else if (this.#splitter.waitingBytes > MAX_EVENT_BYTES)
       this.#fail(httpErrors.event_too_large(MAX_EVENT_BYTES))
   }

@@ -36,8 +36,8 @@ test('any chunking gives the same complete events and the same rest, byte for by
   fc.assert(
     fc.property(streams, fc.array(fc.nat(400), { maxLength: 12 }), (text, places) => {
       const splitter = new EventSplitter()
-      const pieces = cut(Buffer.from(text), places).map((piece) => splitter.push(piece))
-      const whole = Buffer.concat(pieces).toString()
+      const pieces = cut(Buffer.from(text), places).map((piece) => splitter.push(piece).toString())
+      const whole = pieces.join('')
       const rest = splitter.takeRest().toString()
       expect(whole + rest).toBe(text)
       expect({ whole, rest }).toEqual(eventsOf(text))
@@ -48,11 +48,8 @@ test('any chunking gives the same complete events and the same rest, byte for by
 
 test('lines that end with a bare CR are supported', () => {
   const splitter = new EventSplitter()
-  const events = Buffer.concat([
-    splitter.push(Buffer.from('data: 1\r')),
-    splitter.push(Buffer.from('\rdata: 2')),
-  ])
-  expect(events.toString()).toBe('data: 1\r\r')
+  const events = ['data: 1\r', '\rdata: 2'].map((piece) => splitter.push(Buffer.from(piece)).toString())
+  expect(events.join('')).toBe('data: 1\r\r')
 })
 
 test('each returned piece ends at an event boundary', () => {
@@ -75,11 +72,12 @@ test('an event is returned with its last byte, not one later', () => {
   expect(splitter.takeRest().toString()).toBe('data: 2')
 })
 
-test('a returned piece is not changed by later writes to the chunk', () => {
-  const chunk = Buffer.from('data: 1\n\n')
-  const events = new EventSplitter().push(chunk)
+test('what follows an event is kept when the memory of the chunk is used again', () => {
+  const splitter = new EventSplitter()
+  const chunk = Buffer.from('data: 1\n\ndata')
+  splitter.push(chunk)
   chunk.fill(0)
-  expect(events.toString()).toBe('data: 1\n\n')
+  expect(splitter.push(Buffer.from(': 2\n\n')).toString()).toBe('data: 2\n\n')
 })
 
 test('any bytes in any chunks: the same complete events as in one chunk', () => {
@@ -91,8 +89,8 @@ test('any bytes in any chunks: the same complete events as in one chunk', () => 
       const whole = new EventSplitter()
       const pieces = new EventSplitter()
       const once = whole.push(Buffer.from(text)).toString()
-      const parts = cut(Buffer.from(text), places).map((piece) => pieces.push(piece))
-      expect(Buffer.concat(parts).toString()).toBe(once)
+      const parts = cut(Buffer.from(text), places).map((piece) => pieces.push(piece).toString())
+      expect(parts.join('')).toBe(once)
       expect(pieces.takeRest().toString()).toBe(whole.takeRest().toString())
     }),
     { numRuns: 2_000 },

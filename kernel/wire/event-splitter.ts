@@ -71,6 +71,8 @@ const NOTHING = Buffer.alloc(0)
 /** A larger buffer for an incomplete event is not kept for the next one. */
 const MAX_KEPT_BYTES = 65_536
 const MIN_HELD_BYTES = 256
+/** Two reads of a socket. */
+const MAX_SPARE_BYTES = 131_072
 
 /**
  * The bytes are not changed. Each byte is read once and copied a bounded number of times, also if an event arrives byte by
@@ -80,11 +82,13 @@ export class EventSplitter {
   /** The incomplete event. */
   #held: Buffer = NOTHING
   #heldBytes = 0
+  /** Memory of the last joined events, used again. */
+  #spare: Buffer | null = null
   /** The last two bytes of the stream so far. */
   #last = NONE
   #lastButOne = NONE
 
-  /** @returns the events that are complete now, in new memory; empty if none is */
+  /** @returns the events that are complete now, as a view that is valid until the next call; empty if none is. bench: slow-reader */
   push(chunk: Buffer): Buffer {
     const { length } = chunk
     if (length === 0) return NOTHING
@@ -95,13 +99,22 @@ export class EventSplitter {
       this.#hold(chunk, 0)
       return NOTHING
     }
-    const events = Buffer.allocUnsafe(this.#heldBytes + end)
-    this.#held.copy(events, 0, 0, this.#heldBytes)
-    chunk.copy(events, this.#heldBytes, 0, end)
+    const events = this.#heldBytes === 0 ? chunk.subarray(0, end) : this.#joined(chunk, end)
     this.#heldBytes = 0
     if (this.#held.length > MAX_KEPT_BYTES) this.#held = NOTHING
     this.#hold(chunk, end)
     return events
+  }
+
+  /** The incomplete event with the bytes that complete it, and further events. */
+  #joined(chunk: Buffer, end: number): Buffer {
+    const bytes = this.#heldBytes + end
+    const joined =
+      this.#spare !== null && this.#spare.length >= bytes ? this.#spare : Buffer.allocUnsafe(bytes)
+    this.#spare = bytes > MAX_SPARE_BYTES ? null : joined
+    this.#held.copy(joined, 0, 0, this.#heldBytes)
+    chunk.copy(joined, this.#heldBytes, 0, end)
+    return joined.subarray(0, bytes)
   }
 
   /** Bytes of the incomplete event. */

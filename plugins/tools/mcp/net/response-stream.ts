@@ -125,7 +125,7 @@ export class ResponseStream {
     const events = this.#splitter.push(chunk)
     if (events.length === 0) return
     this.#hasIds ||= hasEventId(events)
-    this.#controller.enqueue(events)
+    this.#controller.enqueue(Buffer.from(events))
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
