@@ -11,7 +11,8 @@ export const limitsConfig = Type.Object(
   {
     connectMs: ms(10_000, 'Timeout for connecting to a server and the handshake'),
     listMs: ms(30_000, 'Timeout for listing the tools of a server'),
-    callMs: ms(120_000, 'Timeout for one tool call'),
+    callMs: ms(120_000, 'Timeout for one tool call; each progress notification of the server restarts it'),
+    maxCallMs: ms(900_000, 'Timeout for one tool call with any progress'),
     idleMs: ms(300_000, 'Idle time after which a connection is closed'),
     maxConnections: count(
       100,
@@ -84,6 +85,11 @@ const serverConfig = Type.Object(
     protocol: Type.Enum(['auto', 'streamable', 'sse'], {
       default: 'auto',
       description: '`auto`: streamable HTTP, or the older SSE transport if the server responds 404 or 405.',
+    }),
+    handshake: Type.Enum(['auto', 'discover', 'initialize'], {
+      default: 'auto',
+      description:
+        'First request to the server: `discover` since protocol 2026-07-28, `initialize` before; `auto` finds out.',
     }),
     headers: secrets('Headers of each request, such as `authorization`.'),
     caFile: Type.Optional(

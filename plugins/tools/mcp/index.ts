@@ -22,7 +22,9 @@ export default definePlugin({
     if (!host.isData) return
     const { limits } = config
     const http = host.find(OutgoingHttp) ?? null
-    const pool = new ConnectionPool(limits, (target) => ServerConnection.open(target, limits, host.log, http))
+    const pool = new ConnectionPool(limits, (target, facts) =>
+      ServerConnection.open(target, limits, host.log, http, facts),
+    )
     const guards = new ToolCallGuardList()
     const metrics = new ToolMetrics(host.metrics, () => pool.size)
     const runner = new ToolRunner(config, guards, metrics)

@@ -92,10 +92,13 @@ test('a server that returns its secret in the handshake or in its tools does not
   const refusing = await startToolServer(
     {},
     {
-      intercept: (_request, response) => {
+      intercept: (request, response) => {
         const error = { code: -32001, message: `bad credentials ${said}` }
-        response.writeHead(200, { 'content-type': 'application/json' })
-        response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, error }))
+        request.on('data', (chunk: Buffer) => {
+          const { id } = JSON.parse(chunk.toString())
+          response.writeHead(200, { 'content-type': 'application/json' })
+          response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
+        })
         return true
       },
     },

@@ -3,6 +3,7 @@
  * until the turn ends. Idle connections are closed; failed servers are retried with growing delays.
  */
 import type { ServerConnection } from './server-connection.ts'
+import { type ServerFacts, ServerFactsByKey } from './server-facts.ts'
 import type { ServerTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 
@@ -37,13 +38,14 @@ const LAST_BACK_OFF_MS = 30_000
 const MAX_FAILURES = 1_000
 
 /** @throws ToolServerError */
-type OpenConnection = (target: ServerTarget) => Promise<ServerConnection>
+type OpenConnection = (target: ServerTarget, facts: ServerFacts) => Promise<ServerConnection>
 
 export class ConnectionPool {
   readonly #limits: PoolLimits
   readonly #open: OpenConnection
   readonly #entries = new Map<string, Entry>()
   readonly #failures = new Map<string, Failure>()
+  readonly #facts = new ServerFactsByKey()
   #sweeper: NodeJS.Timeout | null = null
   #isClosed = false
 
@@ -56,11 +58,15 @@ export class ConnectionPool {
     return this.#entries.size
   }
 
-  /** Leases an open connection, or opens one. @throws ToolServerError */
-  async lease(key: string, target: ServerTarget): Promise<Lease> {
+  /**
+   * Leases an open connection, or opens one.
+   * @param serverKey the same for all tenants that use the server with the same credentials
+   * @throws ToolServerError
+   */
+  async lease(key: string, target: ServerTarget, serverKey = key): Promise<Lease> {
     const standing = this.#entries.get(key)
     if (standing?.connection?.isClosed === true) this.#drop(standing)
-    const entry = this.#entries.get(key) ?? this.#add(key, target)
+    const entry = this.#entries.get(key) ?? this.#add(key, target, serverKey)
     entry.users++
     try {
       return this.#hand(entry, await entry.opening)
@@ -105,13 +111,13 @@ export class ConnectionPool {
     }
   }
 
-  #add(key: string, target: ServerTarget): Entry {
+  #add(key: string, target: ServerTarget, serverKey: string): Entry {
     this.#refuseIfFailing(key)
     if (this.#isClosed) throw new ToolServerError('http_error', 0, 'the gateway is stopping')
     this.#makeRoom()
     const entry: Entry = {
       key,
-      opening: this.#open(target),
+      opening: this.#open(target, this.#facts.of(serverKey)),
       connection: null,
       users: 0,
       usedAtMs: Date.now(),

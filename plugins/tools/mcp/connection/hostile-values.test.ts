@@ -1,14 +1,16 @@
 /** Invalid values of a tool server are read without an unexpected exception. */
+import { SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { expect, test } from 'vitest'
 import { readResult } from './read-answers.ts'
 import { toToolServerError } from './tool-server-error.ts'
 
 /** `String()` throws for it. */
 const UNPRINTABLE = { toString: 1, valueOf: 1 }
-const failure = (body: unknown) =>
-  Object.assign(new Error(`Streamable HTTP error: Error POSTing to endpoint: ${JSON.stringify(body)}`), {
-    code: 400,
-  })
+const failure = (body: unknown) => {
+  const text = JSON.stringify(body)
+  const about = { status: 400, text }
+  return new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, `Error POSTing to endpoint: ${text}`, about)
+}
 
 test('an unprintable message is replaced by the status', () => {
   expect(toToolServerError(failure({ error: { message: UNPRINTABLE } }))).toMatchObject({

@@ -1,6 +1,11 @@
 /** Wraps a transport of the protocol library: counts requests of the server and closes the connection when they exceed a limit. */
-import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { JSONRPCMessage, MessageExtraInfo } from '@modelcontextprotocol/sdk/types.js'
+import type {
+  JSONRPCMessage,
+  MessageExtraInfo,
+  Transport,
+  TransportSendOptions,
+} from '@modelcontextprotocol/client'
+import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 
 /** Maximum number of server requests (such as pings) whose response is not yet sent. */
 const MAX_OPEN_ANSWERS = 16
@@ -34,6 +39,11 @@ export class ObservedTransport implements Transport {
 
   get sessionId(): string | undefined {
     return this.#inner.sessionId
+  }
+
+  /** Whether each request has an HTTP exchange of its own. */
+  get hasPerRequestStream(): boolean {
+    return this.#inner.hasPerRequestStream === true
   }
 
   setProtocolVersion = (version: string): void => {
@@ -85,6 +95,24 @@ export class ObservedTransport implements Transport {
     if (this.#isClosed) return
     this.#isClosed = true
     this.onclose?.()
+  }
+}
+
+/** A program on standard input and output; the library recognizes one by these members. */
+export class ObservedProgram extends ObservedTransport {
+  readonly #program: StdioClientTransport
+
+  constructor(program: StdioClientTransport) {
+    super(program, false)
+    this.#program = program
+  }
+
+  get pid(): number | null {
+    return this.#program.pid
+  }
+
+  get stderr(): StdioClientTransport['stderr'] {
+    return this.#program.stderr
   }
 }
 

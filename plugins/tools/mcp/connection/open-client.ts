@@ -1,15 +1,14 @@
-/** Opens a session with a tool server: selects the transport and performs the handshake, with a deadline for both. */
+/** Opens a connection to a tool server: selects the transport and performs the handshake, with a deadline for both. */
 import { readFile } from 'node:fs/promises'
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Client, PriorDiscovery, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { type HeaderList, type OutgoingHttp, settlesWithin } from '#kernel'
 import { type FetchOptions, GuardedFetch } from '../net/guarded-fetch.ts'
 import { PostClient } from '../net/post-client.ts'
 import { checkHost, lookupFor } from '../net/reach-rules.ts'
-import { DirectCalls } from './direct-calls.ts'
-import { ObservedTransport } from './observed-transport.ts'
+import { ObservedProgram, ObservedTransport } from './observed-transport.ts'
+import { type SentRequest, ServerRequests } from './server-requests.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
+import { requestHeaders, STATELESS_VERSION, toEnvelope } from './stateless-protocol.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 
 export interface OpenListeners {
@@ -20,14 +19,23 @@ export interface OpenListeners {
   onProgramLine(line: string): void
 }
 
-/** An open session. */
+/** An open connection. */
 export interface OpenClient {
   readonly client: Client
   readonly transport: 'streamable' | 'sse' | 'stdio'
-  /** Sends tool calls without the library; null if not available. */
-  readonly quick: DirectCalls | null
+  readonly requests: ServerRequests
   /** Ends the session with the server, then the connections. */
   close(): Promise<void>
+}
+
+/** Settings of one connection. */
+interface OpenParts {
+  readonly limits: ConnectionLimits
+  readonly listeners: OpenListeners
+  /** The gateway's HTTP client, if a plugin provides one. */
+  readonly http: OutgoingHttp | null
+  /** Handshake that the server is known to use; undefined to find out. */
+  readonly prior: PriorDiscovery | undefined
 }
 
 /** Added to the timeout of a call, so that the protocol's own timeout expires first and notifies the server. */
@@ -44,36 +52,58 @@ const OWN_HEADERS = new Set([
   'accept-encoding',
   'mcp-session-id',
   'mcp-protocol-version',
+  'mcp-method',
+  'mcp-name',
 ])
 const CLIENT_INFO = { name: 'weir', version: '0.1.0' }
 
-/**
- * @param http the gateway's HTTP client, if a plugin provides one
- * @throws ToolServerError
- */
-export async function openClient(
-  target: ServerTarget,
-  limits: ConnectionLimits,
-  listeners: OpenListeners,
-  http: OutgoingHttp | null,
-): Promise<OpenClient> {
-  if (target.kind === 'stdio') return openProgram(target, limits, listeners)
-  if (target.protocol === 'sse') return openHttp(target, 'sse', limits, listeners, null)
+const LEGACY: PriorDiscovery = { kind: 'legacy' }
+
+/** @throws errors that `toToolServerError` converts */
+export async function openClient(target: ServerTarget, parts: OpenParts): Promise<OpenClient> {
+  const { connectMs } = parts.limits
+  const prior = target.handshake === 'initialize' ? LEGACY : parts.prior
+  if (prior !== undefined || target.handshake === 'discover')
+    return openTransport(target, { ...parts, prior })
+  const startedMs = performance.now()
   try {
-    return await openHttp(target, 'streamable', limits, listeners, http)
+    return await openTransport(target, parts)
   } catch (error) {
-    const isUnknown = error instanceof ToolServerError && (error.code === 404 || error.code === 405)
-    if (target.protocol !== 'auto' || !isUnknown) throw error
-    return openHttp(target, 'sse', limits, listeners, null)
+    const leftMs = connectMs - (performance.now() - startedMs)
+    if (leftMs <= 0 || !isUnclear(target, error)) throw error
+    const limits = { ...parts.limits, connectMs: Math.ceil(leftMs) }
+    return openTransport(target, { ...parts, limits, prior: LEGACY })
+  }
+}
+
+/** Results of a first request that older servers may give instead of an error of the protocol. */
+const UNUSABLE_REPLIES: ReadonlySet<unknown> = new Set(['SyntaxError', 'ZodError', '$ZodError', 'SdkError'])
+
+/** Whether an older server may have been confused by `server/discover`: it ended, was silent, or sent something else. */
+function isUnclear({ kind }: ServerTarget, error: unknown): boolean {
+  const { name, code, cause } = error as { name?: unknown; code?: unknown; cause?: { name?: unknown } }
+  if (code === 'REQUEST_TIMEOUT') return true
+  if (code !== 'ERA_NEGOTIATION_FAILED') return false
+  return kind === 'stdio' || name === 'SdkHttpError' || UNUSABLE_REPLIES.has(cause?.name)
+}
+
+async function openTransport(target: ServerTarget, parts: OpenParts): Promise<OpenClient> {
+  if (target.kind === 'stdio') return openProgram(target, parts)
+  if (target.protocol === 'sse') return openHttp(target, 'sse', parts)
+  try {
+    return await openHttp(target, 'streamable', parts)
+  } catch (error) {
+    const { code } = toToolServerError(error)
+    if (target.protocol !== 'auto' || target.handshake === 'discover' || (code !== 404 && code !== 405))
+      throw error
+    return openHttp(target, 'sse', parts)
   }
 }
 
 async function openHttp(
   target: HttpTarget,
   protocol: 'streamable' | 'sse',
-  limits: ConnectionLimits,
-  listeners: OpenListeners,
-  http: OutgoingHttp | null,
+  { limits, listeners, http, prior }: OpenParts,
 ): Promise<OpenClient> {
   let flood: Error | null = null
   const onFlood = (error: Error) => {
@@ -84,44 +114,38 @@ async function openHttp(
   const access: FetchOptions = {
     rules: target.rules,
     connectMs: limits.connectMs,
-    responseMs: Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS,
+    responseMs: Math.max(limits.maxCallMs, limits.callMs, limits.listMs) + ANSWER_GRACE_MS,
     maxResponseBytes: limits.maxMessageBytes,
     ca,
     onFlood,
   }
   const guarded = new GuardedFetch(access)
-  const client = await makeClient(listeners)
+  const client = await makeClient(target, listeners, limits.connectMs / 2)
   const authProvider = await providerOf(target)
+  const headers = [...target.headers].filter(([name]) => !OWN_HEADERS.has(name))
   const options = {
     fetch: guarded.fetch,
-    requestInit: { headers: Object.fromEntries(target.headers) },
+    requestInit: { headers: Object.fromEntries(headers) },
     authProvider,
   }
-  const sdk = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  const sdk = await import('@modelcontextprotocol/client')
   const streamable = new sdk.StreamableHTTPClientTransport(target.url, options)
-  const transport =
-    protocol === 'streamable'
-      ? streamable
-      : new (await import('@modelcontextprotocol/sdk/client/sse.js')).SSEClientTransport(target.url, options)
-  const watched = new ObservedTransport(transport, protocol === 'sse')
-  const quick =
-    http === null
-      ? null
-      : new DirectCalls({
-          posts: openPostClient(http, target.url, access),
-          transport: watched,
-          headers: () => headersOf(target, streamable, authProvider?.tokens()?.access_token),
-          answerWith: (id, response) => guarded.answerWith(id, response),
-          connectMs: limits.connectMs,
-        })
-  if (quick !== null) {
-    watched.onanswer = (message) => quick.take(message)
-    watched.onclose = () => quick.close()
-  }
+  const isStreamable = protocol === 'streamable'
+  const watched = isStreamable
+    ? new ObservedTransport(streamable, false)
+    : new ObservedTransport(new sdk.SSEClientTransport(target.url, options), true)
+  const requests = requestsOf(client, watched, {
+    posts: http === null || !isStreamable ? null : openPostClient(http, target.url, access),
+    headers: (request) => {
+      const token = authProvider?.tokens()?.access_token
+      return headersOf(headers, streamable, token, isStateless(client) ? request : null)
+    },
+    answerWith: (id, response) => guarded.answerWith(id, response),
+    connectMs: limits.connectMs,
+  })
   const close = async () => {
     // An unresponsive server must not delay closing.
-    if (protocol === 'streamable')
-      await settlesWithin(streamable.terminateSession(), CLOSE_SESSION_MS).catch(ignore)
+    if (isStreamable) await settlesWithin(streamable.terminateSession(), CLOSE_SESSION_MS).catch(ignore)
     await client.close().catch(ignore)
     guarded.close()
   }
@@ -129,8 +153,33 @@ async function openHttp(
     guarded.close()
     listeners.onClosed(flood)
   }
-  await handshake(client, watched, limits.connectMs)
-  return { client, transport: protocol, quick, close }
+  await handshake(client, watched, limits.connectMs, isStreamable ? prior : LEGACY)
+  return { client, transport: protocol, requests, close }
+}
+
+/** The gateway's requests over an observed transport of the library. */
+function requestsOf(
+  client: Client,
+  transport: ObservedTransport,
+  parts: Pick<ServerRequests['parts'], 'posts' | 'headers' | 'answerWith' | 'connectMs'>,
+): ServerRequests {
+  const requests = new ServerRequests({
+    ...parts,
+    transport,
+    envelope: () =>
+      isStateless(client) ? toEnvelope(client.getNegotiatedProtocolVersion() as string, CLIENT_INFO) : null,
+    notifyCancelled: (requestId, reason) =>
+      void client
+        .notification({ method: 'notifications/cancelled', params: { requestId, reason } })
+        .catch(ignore),
+  })
+  transport.onanswer = (message) => requests.take(message)
+  transport.onclose = () => requests.close()
+  return requests
+}
+
+function isStateless(client: Client): boolean {
+  return client.getProtocolEra() === 'modern'
 }
 
 function openPostClient(
@@ -150,11 +199,15 @@ function openPostClient(
   })
 }
 
-/** Headers that the library sends with each request of a session. */
+/**
+ * Headers of one request.
+ * @param request null before protocol 2026-07-28, which has no headers for method and name
+ */
 function headersOf(
-  { headers }: HttpTarget,
+  own: readonly (readonly [string, string])[],
   { sessionId, protocolVersion }: StreamableHTTPClientTransport,
   token: string | undefined,
+  request: SentRequest | null,
 ): HeaderList {
   const list: HeaderList = [
     'content-type',
@@ -167,17 +220,17 @@ function headersOf(
   if (token !== undefined) list.push('authorization', `Bearer ${token}`)
   if (sessionId !== undefined) list.push('mcp-session-id', sessionId)
   if (protocolVersion !== undefined) list.push('mcp-protocol-version', protocolVersion)
-  for (const [name, value] of headers) if (!OWN_HEADERS.has(name)) list.push(name, value)
+  if (request !== null) list.push(...requestHeaders(request.method, request.params))
+  for (const [name, value] of own) list.push(name, value)
   return list
 }
 
 async function openProgram(
   target: StdioTarget,
-  limits: ConnectionLimits,
-  listeners: OpenListeners,
+  { limits, listeners, prior }: OpenParts,
 ): Promise<OpenClient> {
-  const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js')
-  const client = await makeClient(listeners)
+  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
+  const client = await makeClient(target, listeners, limits.connectMs / 2)
   const transport = new StdioClientTransport({
     command: target.command,
     args: [...target.args],
@@ -187,34 +240,55 @@ async function openProgram(
     maxBufferSize: limits.maxMessageBytes,
   })
   readLines(transport.stderr, listeners.onProgramLine)
+  const watched = new ObservedProgram(transport)
+  const requests = requestsOf(client, watched, {
+    posts: null,
+    headers: () => [],
+    answerWith: ignore,
+    connectMs: limits.connectMs,
+  })
   client.onclose = () => listeners.onClosed(null)
-  await handshake(client, new ObservedTransport(transport, false), limits.connectMs)
-  return { client, transport: 'stdio', quick: null, close: () => client.close().catch(ignore) }
+  await handshake(client, watched, limits.connectMs, prior)
+  return { client, transport: 'stdio', requests, close: () => client.close().catch(ignore) }
 }
 
-async function makeClient(listeners: OpenListeners): Promise<Client> {
-  const [{ Client }, { ToolListChangedNotificationSchema }] = await Promise.all([
-    import('@modelcontextprotocol/sdk/client/index.js'),
-    import('@modelcontextprotocol/sdk/types.js'),
-  ])
-  // No capabilities: the library responds "method not found" to sampling, elicitation and roots requests.
+/** @param discoverMs time for the response to `server/discover`, which older servers may ignore */
+async function makeClient(
+  { handshake }: ServerTarget,
+  listeners: OpenListeners,
+  discoverMs: number,
+): Promise<Client> {
+  const { Client } = await import('@modelcontextprotocol/client')
   // Prevents the library from compiling the server's schemas to validate results.
-  const getValidator = () => () => ({ valid: true, data: undefined, messageOf: undefined }) as never
-  const client = new Client(CLIENT_INFO, { capabilities: {}, jsonSchemaValidator: { getValidator } })
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () => listeners.onToolsChanged())
+  const getValidator = () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never
+  const client = new Client(CLIENT_INFO, {
+    // The library responds "method not found" to sampling, elicitation and roots requests of older servers.
+    capabilities: {},
+    jsonSchemaValidator: { getValidator },
+    versionNegotiation: {
+      mode: handshake === 'discover' ? { pin: STATELESS_VERSION } : 'auto',
+      probe: { timeoutMs: discoverMs },
+    },
+  })
+  client.setNotificationHandler('notifications/tools/list_changed', () => listeners.onToolsChanged())
   // Every relevant failure also reaches a request or `onclose`.
   client.onerror = ignore
   return client
 }
 
-async function handshake(client: Client, transport: Transport, connectMs: number): Promise<void> {
+async function handshake(
+  client: Client,
+  transport: ObservedTransport,
+  connectMs: number,
+  prior: PriorDiscovery | undefined,
+): Promise<void> {
   try {
-    const isInTime = await settlesWithin(client.connect(transport, { timeout: connectMs }), connectMs)
-    if (!isInTime) throw new ToolServerError('http_error', 0, `no session within ${connectMs} ms`)
+    const isInTime = await settlesWithin(client.connect(transport, { timeout: connectMs, prior }), connectMs)
+    if (!isInTime) throw new ToolServerError('http_error', 0, 'no session in time')
   } catch (error) {
     await client.close().catch(ignore)
     await transport.close().catch(ignore)
-    throw toToolServerError(error)
+    throw error
   }
 }
 
@@ -228,7 +302,7 @@ async function readAuthorities(file: string): Promise<string> {
 
 async function providerOf({ oauth }: HttpTarget) {
   if (oauth === undefined) return undefined
-  const sdk = await import('@modelcontextprotocol/sdk/client/auth-extensions.js')
+  const sdk = await import('@modelcontextprotocol/client')
   const { clientId, clientSecret, privateKey, algorithm, scope, issuer } = oauth
   const account = { clientId, scope, expectedIssuer: issuer }
   if (privateKey === undefined)

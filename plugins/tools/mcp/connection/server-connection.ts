@@ -1,36 +1,48 @@
 /** One connection to a tool server: lists its tools, runs calls and detects its end. */
 import type { ListedTool, Logger, OutgoingHttp } from '#kernel'
+import { callTool } from './call-tool.ts'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
-import { readCursor, readResult, readTools, type ToolOutput } from './read-answers.ts'
+import { readResult, type ToolOutput } from './read-answers.ts'
+import { ServerFacts } from './server-facts.ts'
 import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf } from './server-target.ts'
-import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-
-const MAX_PAGES = 64
-/** Time after which the tool list is requested again, also without a change notification. */
-const LIST_AGE_MS = 300_000
+import { paramHeaders } from './stateless-protocol.ts'
+import { ToolList } from './tool-list.ts'
+import {
+  HEADER_MISMATCH,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  ToolServerError,
+  toToolServerError,
+} from './tool-server-error.ts'
 
 export interface CallOptions {
   readonly signal: AbortSignal
+  /** Restarted by each progress notification of the server. */
   readonly timeoutMs: number
 }
 
-interface ToolList {
-  readonly tools: readonly ListedTool[]
-  readonly readAtMs: number
-}
+/** Texts of results by which libraries report a tool that the server does not have. */
+const UNKNOWN_TOOL = /\bunknown tool\b|\btool\b.{1,300}\bnot found\b/i
+const MAX_ERROR_TEXT = 500
 
 export class ServerConnection {
   readonly #limits: ConnectionLimits
   readonly #secrets: readonly string[]
+  readonly #facts: ServerFacts
   #opened!: OpenClient
-  #list: Promise<ToolList> | null = null
+  #list!: ToolList
+  /** As the server names itself; null if it does not. */
+  server: { readonly name: string; readonly version: string } | null = null
+  /** Revision of the protocol. */
+  protocolVersion = ''
   #isOpen = true
   /** Reason if the gateway closed the connection. */
   #closeReason: Error | null = null
 
-  private constructor(target: ServerTarget, limits: ConnectionLimits) {
+  private constructor(target: ServerTarget, limits: ConnectionLimits, facts: ServerFacts) {
     this.#limits = limits
     this.#secrets = secretsOf(target)
+    this.#facts = facts
   }
 
   /**
@@ -42,22 +54,34 @@ export class ServerConnection {
     limits: ConnectionLimits,
     log: Logger,
     http: OutgoingHttp | null = null,
+    facts = new ServerFacts(),
   ): Promise<ServerConnection> {
-    const connection = new ServerConnection(target, limits)
+    const connection = new ServerConnection(target, limits, facts)
     const secrets = connection.#secrets
     const listeners: OpenListeners = {
       onClosed: (reason) => {
+        // A server that closes the connection may be replaced by one of another revision.
+        if (connection.#isOpen) facts.handshake = undefined
         connection.#isOpen = false
         connection.#closeReason = reason
       },
-      onToolsChanged: () => {
-        connection.#list = null
-      },
+      onToolsChanged: () => connection.#list.discard(),
       onProgramLine: (line) => log.debug({ line: redact(line, secrets) }, 'tool server stderr'),
     }
-    connection.#opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
+    try {
+      const opened = await openClient(target, { limits, listeners, http, prior: facts.handshake })
+      const { client, requests } = opened
+      const discover = client.getDiscoverResult()
+      const server = client.getServerVersion()
+      if (server !== undefined) connection.server = { name: server.name, version: server.version }
+      connection.protocolVersion = client.getNegotiatedProtocolVersion() as string
+      facts.handshake ??= discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover }
+      connection.#opened = opened
+      connection.#list = new ToolList({ client, requests, limits, secrets, shared: facts })
+    } catch (error) {
+      facts.handshake = undefined
       throw withoutSecrets(toToolServerError(error), secrets)
-    })
+    }
     return connection
   }
 
@@ -69,62 +93,57 @@ export class ServerConnection {
     return !this.#isOpen
   }
 
-  get server(): { readonly name: string; readonly version: string } | null {
-    const info = this.#opened.client.getServerVersion()
-    return info === undefined ? null : { name: info.name, version: info.version }
-  }
-
   /** All tools of the server, in its order; cached. @throws ToolServerError */
   async tools(): Promise<readonly ListedTool[]> {
-    const kept = this.#list
-    if (kept !== null) {
-      const list = await kept
-      if (Date.now() - list.readAtMs < LIST_AGE_MS) return list.tools
-      if (this.#list === kept) this.#list = null
-    }
-    this.#list ??= this.#readList()
-    return (await this.#list).tools
-  }
-
-  /** @throws ToolServerError if the server does not respond with a result */
-  async call(name: string, input: Record<string, unknown>, options: CallOptions): Promise<ToolOutput> {
-    const { quick } = this.#opened
     try {
-      const result =
-        quick !== null
-          ? await quick.call(name, input, options.signal, options.timeoutMs)
-          : await this.#callByLibrary(name, input, options)
-      const output = readResult(result, this.#limits.maxOutputBytes)
-      const text = redact(output.text, this.#secrets)
-      const structured = redactJson(output.structured, this.#secrets)
-      return text === output.text && structured === output.structured
-        ? output
-        : { ...output, text, structured }
+      return await this.#list.read()
     } catch (error) {
       throw this.#failure(error)
     }
   }
 
-  async #callByLibrary(
+  /** @throws ToolServerError if the server does not respond with a result */
+  async call(name: string, input: Record<string, unknown>, options: CallOptions): Promise<ToolOutput> {
+    try {
+      return await this.#call(name, input, options)
+    } catch (error) {
+      const failure = this.#failure(error)
+      if (failure.code === INVALID_PARAMS || failure.code === METHOD_NOT_FOUND) this.#list.discard()
+      if (failure.code !== HEADER_MISMATCH) throw failure
+    }
+    // The tool's parameters have changed since the list was read.
+    this.#list.discard()
+    await this.tools()
+    try {
+      return await this.#call(name, input, options)
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  async #call(
     name: string,
     input: Record<string, unknown>,
     { signal, timeoutMs }: CallOptions,
-  ): Promise<unknown> {
-    const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    // The library never removes its abort listener and would cancel completed requests.
-    const own = new AbortController()
-    const abort = () => own.abort(signal.reason)
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort)
-    try {
-      return await this.#opened.client.request(
-        { method: 'tools/call', params: { name, arguments: input } },
-        ResultSchema,
-        { signal: own.signal, timeout: timeoutMs, maxTotalTimeout: timeoutMs },
-      )
-    } finally {
-      signal.removeEventListener('abort', abort)
-    }
+  ): Promise<ToolOutput> {
+    const { requests } = this.#opened
+    const { result, declined } = await callTool(
+      requests,
+      { name, arguments: input },
+      {
+        signal,
+        timeoutMs,
+        maxMs: Math.max(this.#limits.maxCallMs, timeoutMs),
+        paramHeaders: paramHeaders(this.#list.headerParams(name), input),
+      },
+    )
+    const output = readResult(result, this.#limits.maxOutputBytes)
+    const { isError } = output
+    if (isError && UNKNOWN_TOOL.test(output.text.slice(0, MAX_ERROR_TEXT))) this.#list.discard()
+    const asked = declined.map((question) => `The server asked its user, and got no answer: ${question}\n`)
+    const text = redact(asked.join('') + output.text, this.#secrets)
+    const structured = redactJson(output.structured, this.#secrets)
+    return text === output.text && structured === output.structured ? output : { ...output, text, structured }
   }
 
   close(): Promise<void> {
@@ -132,48 +151,14 @@ export class ServerConnection {
     return this.#opened.close()
   }
 
-  async #readList(): Promise<ToolList> {
-    const reading = this.#readPages()
-    try {
-      return { tools: await reading, readAtMs: Date.now() }
-    } catch (error) {
-      this.#list = null
-      throw this.#failure(error)
-    }
-  }
-
-  async #readPages(): Promise<readonly ListedTool[]> {
-    const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    const { client } = this.#opened
-    if (client.getServerCapabilities()?.tools === undefined) return []
-    const { maxTools, listMs, maxMessageBytes } = this.#limits
-    const found = new Map<string, ListedTool>()
-    let bytes = 0
-    const untilMs = Date.now() + listMs
-    let cursor: string | null = null
-    for (let page = 0; page < MAX_PAGES && found.size < maxTools; page++) {
-      const timeout = Math.max(1, untilMs - Date.now())
-      const params = cursor === null ? {} : { cursor }
-      const answer = await client.request({ method: 'tools/list', params }, ResultSchema, { timeout })
-      for (const tool of readTools(answer)) {
-        if (found.has(tool.name) || found.size >= maxTools) continue
-        bytes += JSON.stringify(tool).length
-        if (bytes > maxMessageBytes) return [...found.values()]
-        // Calls need the exact name.
-        found.set(tool.name, { ...redactJson(tool, this.#secrets), name: tool.name })
-      }
-      const next = readCursor(answer)
-      if (next === null || next === cursor) break
-      cursor = next
-    }
-    return [...found.values()]
-  }
-
   #failure(error: unknown): ToolServerError {
     const original = toToolServerError(error)
     const isClosedByGateway = this.#closeReason !== null && original.isClosed
     const failure = isClosedByGateway ? toToolServerError(this.#closeReason) : original
-    if (failure.isSessionLost) this.#isOpen = false
+    if (failure.isSessionLost) {
+      this.#isOpen = false
+      this.#facts.handshake = undefined
+    }
     return withoutSecrets(failure, this.#secrets)
   }
 }

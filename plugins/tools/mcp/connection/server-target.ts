@@ -14,6 +14,7 @@ export interface HttpTarget {
   /** PEM file of certificate authorities that replace those of the system; read for each connection. */
   readonly caFile?: string
   readonly oauth?: ServerConfig['oauth']
+  readonly handshake?: ServerConfig['handshake']
 }
 
 /** A configured program that serves on standard input and output. */
@@ -24,13 +25,14 @@ export interface StdioTarget {
   /** In addition to PATH, HOME and similar; no other variables of the gateway are passed on. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string
+  readonly handshake?: ServerConfig['handshake']
 }
 
 export type ServerTarget = HttpTarget | StdioTarget
 
 export type ConnectionLimits = Pick<
   McpConfig['limits'],
-  'connectMs' | 'listMs' | 'callMs' | 'maxMessageBytes' | 'maxTools' | 'maxOutputBytes'
+  'connectMs' | 'listMs' | 'callMs' | 'maxCallMs' | 'maxMessageBytes' | 'maxTools' | 'maxOutputBytes'
 >
 
 /** Secrets to redact in texts of the server, which may send them back. */

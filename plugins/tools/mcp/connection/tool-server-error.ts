@@ -10,7 +10,10 @@ export class ToolServerError extends Error {
   readonly type: ToolErrorType
   /** HTTP status or JSON-RPC code; 0 when there is neither. */
   readonly code: number
-  /** The server lost the session: the call was not executed and can be retried on a new connection. */
+  /**
+   * The server lost the session, or speaks another revision of the protocol: the call was not executed and can be
+   * retried on a new connection.
+   */
   readonly isSessionLost: boolean
 
   constructor(
@@ -32,13 +35,18 @@ export class ToolServerError extends Error {
   }
 }
 
-/** Messages of the protocol library; servers use the same codes for other errors. */
-const LIBRARY_MESSAGES: ReadonlyMap<string, string> = new Map([
-  ['Request timed out', 'no response in time'],
-  ['Maximum total timeout exceeded', 'no response in time'],
-  ['Connection closed', SERVER_CLOSED],
+/** Messages by error codes of the protocol library. */
+const LIBRARY_MESSAGES: ReadonlyMap<unknown, string> = new Map([
+  ['REQUEST_TIMEOUT', 'no response in time'],
+  ['CONNECTION_CLOSED', SERVER_CLOSED],
 ])
 const MAX_MESSAGE_CHARACTERS = 1_000
+/** JSON-RPC codes of the protocol. */
+export const HEADER_MISMATCH = -32_020
+const MISSING_CAPABILITY = -32_021
+const UNSUPPORTED_VERSION = -32_022
+export const METHOD_NOT_FOUND = -32_601
+export const INVALID_PARAMS = -32_602
 
 /** Converts any error of the protocol library, of sockets and of the rules to a ToolServerError. */
 export function toToolServerError(error: unknown): ToolServerError {
@@ -48,13 +56,15 @@ export function toToolServerError(error: unknown): ToolServerError {
     new ToolServerError('http_error', status, text, { cause: error })
   if (name === 'UnreachableByRule' || name === 'ByteLimitExceeded') return failed(message)
   if (name === 'UnauthorizedError') return failed('the server rejected the credentials', 401)
-  if (name === 'McpError') return fromProtocol(Number(code), message, error)
-  if (/^Error POSTing|^Streamable HTTP error|^SSE error/.test(message) && Number(code) >= 100)
-    return fromStatus(Number(code), message, error)
-  if (/^OAuth client information is bound/.test(message))
+  if (name === 'ProtocolError') return fromRpcError({ code, message }, error)
+  if (error instanceof Error && 'status' in error)
+    return fromStatus(Number(error.status), textOf(error), error)
+  if (name === 'SseError' && Number(code) >= 100) return fromStatus(Number(code), message, error)
+  const known = LIBRARY_MESSAGES.get(code)
+  if (known !== undefined) return failed(known)
+  if (name === 'AuthorizationServerMismatchError')
     return failed('its authorization server is not the configured one', 401)
-  if (error instanceof Error && 'errorCode' in error)
-    return failed('the authorization server rejected the credentials', 401)
+  if (name === 'OAuthError') return failed('the authorization server rejected the credentials', 401)
   const inner = findCause(error)
   if (inner !== null) return inner
   if (typeof code === 'string') return failed(`cannot reach the server (${code})`)
@@ -68,36 +78,68 @@ const BAD_REQUEST = 400
 /** Some servers reject an unknown session with 400 instead of 404. */
 const SESSION = /\bsession\b/i
 
-/** @param message of the library, which ends with the body; servers put JSON-RPC errors into bodies of any status */
-function fromStatus(status: number, message: string, cause: unknown): ToolServerError {
-  const error = rpcErrorIn(message)
+/** @param text body of the response; servers put JSON-RPC errors into bodies of any status */
+function fromStatus(status: number, text: string, cause: unknown): ToolServerError {
+  const error = rpcErrorIn(text)
   const isSessionLost =
     status === NOT_FOUND ||
-    (status === BAD_REQUEST && SESSION.test(typeof error?.message === 'string' ? error.message : message))
+    error?.code === UNSUPPORTED_VERSION ||
+    (status === BAD_REQUEST && SESSION.test(typeof error?.message === 'string' ? error.message : text))
   if (error === null || typeof error.message !== 'string' || isSessionLost)
     return new ToolServerError('http_error', status, `the server answered ${status}`, {
       cause,
       isSessionLost,
     })
-  const code = typeof error.code === 'number' ? error.code : status
-  return new ToolServerError('mcp_protocol_error', code, error.message.slice(0, MAX_MESSAGE_CHARACTERS), {
-    cause,
-  })
+  return fromRpcError({ code: status, ...error }, cause)
+}
+
+/** Errors of a server that speaks protocol 2026-07-28 and rejected this request only. */
+const REFUSED_REQUEST: ReadonlySet<unknown> = new Set([
+  HEADER_MISMATCH,
+  MISSING_CAPABILITY,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+])
+const METHOD_NOT_ALLOWED = 405
+
+/**
+ * The error for a response to a request of protocol 2026-07-28: a server of an older revision asks for its session.
+ * @param body parsed JSON
+ * @returns null for statuses that say nothing about the revision
+ */
+export function fromRefusal(status: number, body: unknown): ToolServerError | null {
+  if (status !== BAD_REQUEST && status !== NOT_FOUND && status !== METHOD_NOT_ALLOWED) return null
+  const error = isObject(body) && isObject(body.error) ? body.error : null
+  if (error !== null && REFUSED_REQUEST.has(error.code)) return fromRpcError(error)
+  return new ToolServerError('http_error', status, `the server answered ${status}`, { isSessionLost: true })
 }
 
 /** The JSON-RPC error in the body of a response; null if there is none. */
-function rpcErrorIn(message: string): Readonly<Record<string, unknown>> | null {
-  const begin = message.indexOf('{')
-  const body = begin < 0 ? null : tryParseJson(message.slice(begin))
+function rpcErrorIn(text: string): Readonly<Record<string, unknown>> | null {
+  const begin = text.indexOf('{')
+  const body = begin < 0 ? null : tryParseJson(text.slice(begin))
   return isObject(body) && isObject(body.error) ? body.error : null
 }
 
-function fromProtocol(code: number, message: string, cause: unknown): ToolServerError {
-  const text = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_MESSAGE_CHARACTERS)
+/** Body of the response that an error of the library is about. */
+function textOf(error: Error): string {
+  const { data } = error as { data?: { text?: unknown } }
+  return typeof data?.text === 'string' ? data.text : error.message
+}
+
+/** @param error the member of a JSON-RPC response, unchecked */
+export function fromRpcError(error: unknown, cause?: unknown): ToolServerError {
+  const { code, message } = isObject(error) ? error : {}
+  const text =
+    typeof message === 'string'
+      ? message.slice(0, MAX_MESSAGE_CHARACTERS)
+      : 'the server reported an error without a message'
   if (code === RESPONSE_INCOMPLETE) return new ToolServerError('http_error', 0, text, { cause })
-  const known = LIBRARY_MESSAGES.get(text)
-  if (known !== undefined) return new ToolServerError('http_error', 0, known, { cause })
-  return new ToolServerError('mcp_protocol_error', code, text, { cause })
+  const isSessionLost = code === UNSUPPORTED_VERSION
+  return new ToolServerError('mcp_protocol_error', typeof code === 'number' ? code : 0, text, {
+    cause,
+    isSessionLost,
+  })
 }
 
 function readError(error: unknown): { name: string; code: unknown; message: string } {
@@ -107,11 +149,12 @@ function readError(error: unknown): { name: string; code: unknown; message: stri
   return { name, code: (error as { code?: unknown }).code, message: error.message }
 }
 
-/** Finds an error of the gateway that a library has wrapped. */
+/** Finds an error of the gateway or of the network that a library has wrapped. */
 function findCause(error: unknown): ToolServerError | null {
   const cause = error instanceof Error ? error.cause : undefined
   const isKnown =
     cause instanceof Error &&
-    ['UnreachableByRule', 'ByteLimitExceeded', 'ToolServerError'].includes(cause.name)
+    (['UnreachableByRule', 'ByteLimitExceeded', 'ToolServerError'].includes(cause.name) ||
+      (error instanceof Error && error.name === 'SdkError'))
   return isKnown ? toToolServerError(cause) : null
 }

@@ -11,9 +11,11 @@ import {
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isObject } from '#kernel'
+import { tryParseJson } from '#shared'
 import { checkHost, lookupFor, type ReachRules } from './reach-rules.ts'
 import {
-  type ByteLimit,
+  ByteLimitExceeded,
   ResponseStream,
   readWhole,
   streamLimit,
@@ -25,7 +27,7 @@ export interface FetchOptions {
   readonly rules: ReachRules
   /** DNS, TCP and TLS together, milliseconds. */
   readonly connectMs: number
-  /** From a request to the end of its response, milliseconds; not for the server's own event stream. */
+  /** From a request to the end of its response, milliseconds; not for streams that stay open. */
   readonly responseMs: number
   /** Maximum bytes of one response, or of one event of a stream that stays open. */
   readonly maxResponseBytes: number
@@ -51,8 +53,6 @@ export class GuardedFetch {
   readonly #options: FetchOptions
   readonly #plain: PlainAgent
   readonly #secure: SecureAgent
-  /** Cancels each active request, by its id. */
-  readonly #open = new Map<number, () => void>()
   readonly #reconnects = new ReconnectLimiter()
   /** Responses received before their request is sent, by its id. */
   readonly #ready = new Map<number, Response>()
@@ -70,11 +70,11 @@ export class GuardedFetch {
     const url = new URL(input)
     checkHost(url, this.#options.rules)
     const body = bodyOf(init)
-    const given = body === null ? null : cancelledIdOf(body)
-    if (given !== null) this.#open.get(given)?.()
-    const isOwnStream = (init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init)
+    const { method, id } = readMessage(body)
+    const isListening = method === 'subscriptions/listen'
+    const isOwnStream = isListening || ((init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init))
     if (isOwnStream) await this.#reconnects.wait(init.signal ?? null)
-    const requestId = body === null ? null : requestIdOf(body)
+    const requestId = typeof method === 'string' && typeof id === 'number' ? id : null
     const ready = requestId === null ? undefined : this.#ready.get(requestId)
     if (requestId === null || ready === undefined)
       return this.#send({ url, init, isOwnStream, requestId }, body)
@@ -82,7 +82,7 @@ export class GuardedFetch {
     return ready
   }
 
-  /** Responds to the next request of this id without sending it, because it was sent by `DirectCalls`. */
+  /** Responds to the next request of this id without sending it, because `ServerRequests` has sent it. */
   answerWith(requestId: number, response: Response): void {
     this.#ready.set(requestId, response)
   }
@@ -91,7 +91,6 @@ export class GuardedFetch {
   close(): void {
     this.#plain.destroy()
     this.#secure.destroy()
-    this.#open.clear()
     this.#ready.clear()
   }
 
@@ -110,7 +109,6 @@ export class GuardedFetch {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
       const abort = () => request.destroy(new Error('cancelled'))
       init.signal?.addEventListener('abort', abort, { once: true })
-      if (exchange.requestId !== null) this.#open.set(exchange.requestId, abort)
       const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.#options.responseMs)
       let answer: ResponseStream | null = null
       const late = () => {
@@ -125,46 +123,29 @@ export class GuardedFetch {
       request.on('close', () => {
         if (timer !== null) clearTimeout(timer)
         init.signal?.removeEventListener('abort', abort)
-        if (exchange.requestId !== null) this.#open.delete(exchange.requestId)
       })
       request.on('response', (message) => {
-        const limit = this.#limitOf(exchange, message)
+        const { maxResponseBytes, onFlood } = this.#options
         if (isEventStream(message)) {
-          const { requestId } = exchange
           answer = new ResponseStream(message, {
-            limit,
-            maxEventBytes: this.#options.maxResponseBytes,
-            requestId,
+            limit: streamLimit(maxResponseBytes),
+            maxEventBytes: maxResponseBytes,
+            requestId: exchange.requestId,
+            onFlood,
           })
-          if (requestId !== null) this.#open.set(requestId, () => answer?.abort())
           resolve(toResponse(message.statusCode, message.rawHeaders, answer.body))
         } else
-          readWhole(message, limit).then(
+          readWhole(message, wholeLimit(maxResponseBytes)).then(
             (whole) => resolve(toResponse(message.statusCode, message.rawHeaders, whole)),
-            reject,
+            (error) => {
+              if (error instanceof ByteLimitExceeded) setImmediate(onFlood, error)
+              reject(error)
+            },
           )
       })
       if (init.signal?.aborted === true) abort()
       else request.end(body ?? undefined)
     })
-  }
-
-  /** Closes the connection when a limit is exceeded, after the reader has received the reason. */
-  #limitOf(exchange: Exchange, message: IncomingMessage): ByteLimit {
-    const { maxResponseBytes, onFlood } = this.#options
-    const limit = exchange.isOwnStream
-      ? streamLimit(maxResponseBytes)
-      : wholeLimit(maxResponseBytes, isEventStream(message))
-    return {
-      take(chunk) {
-        try {
-          limit.take(chunk)
-        } catch (error) {
-          setImmediate(onFlood, error as Error)
-          throw error
-        }
-      },
-    }
   }
 
   /** Applies the connect timeout to a new socket; a socket of the agent's pool is connected. */
@@ -191,6 +172,12 @@ function bodyOf({ body }: RequestInit): string | null {
   throw new TypeError('unsupported type of request body')
 }
 
+/** Method and id of a message; empty for other bodies. */
+function readMessage(body: string | null): Readonly<Record<string, unknown>> {
+  const message = body === null ? null : tryParseJson(body)
+  return isObject(message) ? message : {}
+}
+
 function acceptsOnlyEvents(init: RequestInit): boolean {
   return new Headers(init.headers).get('accept') === 'text/event-stream'
 }
@@ -210,21 +197,4 @@ class ReconnectLimiter {
     if (this.#left >= 0) return
     await sleep(-this.#left * GAP_MS, undefined, { signal: signal ?? undefined })
   }
-}
-
-const CANCELLED = '"method":"notifications/cancelled"'
-const TAIL = /"jsonrpc":"2\.0","id":(\d{1,15})\}$/
-const CANCELLED_ID = /"requestId":(\d{1,15})[,}]/
-
-/** Id of a request as the protocol library writes it, id last; null for all other messages. */
-export function requestIdOf(body: string): number | null {
-  const tail = TAIL.exec(body.slice(-48))
-  return tail === null ? null : Number(tail[1])
-}
-
-/** Id of the request that this message cancels; null for all other messages. */
-export function cancelledIdOf(body: string): number | null {
-  if (body.length > 4096 || !body.includes(CANCELLED)) return null
-  const found = CANCELLED_ID.exec(body)
-  return found === null ? null : Number(found[1])
 }

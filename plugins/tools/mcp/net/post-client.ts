@@ -15,7 +15,7 @@ import {
   type UpstreamHandler,
   type UpstreamLimits,
 } from '#kernel'
-import { type ByteLimit, ByteLimitExceeded, wholeLimit } from './response-stream.ts'
+import { type ByteLimit, ByteLimitExceeded, streamLimit, wholeLimit } from './response-stream.ts'
 
 /** Receives one response; exactly one of the last three methods is called, as the last one. */
 export interface PostListener {
@@ -131,8 +131,11 @@ export class Post implements UpstreamHandler {
     this.#status = status
     this.#responseHeaders = headers
     this.#length = contentLength
-    if (this.#type === 'events') this.#splitter = new EventSplitter()
-    this.#limit = wholeLimit(this.#client.settings.maxResponseBytes, this.#type === 'events')
+    const { maxResponseBytes } = this.#client.settings
+    if (this.#type === 'events') {
+      this.#splitter = new EventSplitter()
+      this.#limit = streamLimit(maxResponseBytes)
+    } else this.#limit = wholeLimit(maxResponseBytes)
   }
 
   onResponseData(chunk: Buffer): void {

@@ -29,13 +29,13 @@ test('an id line is found at the start of a line only, for any chunks', () => {
 const bytes = (text: string) => Buffer.from(text)
 
 test('a non-streamed response is limited in bytes', () => {
-  const limit = wholeLimit(10, false)
+  const limit = wholeLimit(10)
   limit.take(bytes('0123456789'))
   expect(() => limit.take(bytes('\n'))).toThrow(ByteLimitExceeded)
 })
 
 test('many small events cost more than their bytes', () => {
-  const limit = wholeLimit(100_000, true)
+  const limit = streamLimit(100_000, () => 0)
   for (let event = 0; event < 45; event++) limit.take(bytes('data: x\n\n'))
   expect(() => limit.take(bytes('\n\n'.repeat(10)))).toThrow(ByteLimitExceeded)
 })

@@ -10,6 +10,8 @@ interface ResponseStreamOptions {
    * resumed, the request receives an error; otherwise it would wait for its timeout.
    */
   readonly requestId: number | null
+  /** Called after the reader has received the reason when a limit is exceeded. */
+  readonly onFlood: (error: Error) => void
 }
 
 export const SERVER_CLOSED = 'the server closed the connection'
@@ -74,14 +76,6 @@ export class ResponseStream {
     )
   }
 
-  /** Ends the stream of a cancelled request as if it had a result, so that the library does not resume it. */
-  abort(): void {
-    const { requestId } = this.#options
-    if (requestId !== null) this.#emitEvent(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
-    this.#close()
-    this.#message.destroy()
-  }
-
   /** Ends the stream with an error, such as a timeout. */
   fail(error: Error): void {
     if (this.#options.requestId !== null && !this.#isResumable) {
@@ -120,6 +114,7 @@ export class ResponseStream {
     } catch (error) {
       this.#hasBrokenLimit = true
       this.fail(error as Error)
+      setImmediate(this.#options.onFlood, error as Error)
       return
     }
     const events = this.#splitter.push(chunk)
@@ -191,22 +186,18 @@ export interface ByteLimit {
 /** Cost of an event in addition to its bytes: parsing a small event takes far longer than receiving it. */
 const EVENT_COST = 2_048
 
-/** Limit for the response to one request. */
-export function wholeLimit(maxBytes: number, isEventStream: boolean): ByteLimit {
-  const events = new EventCounter()
+/** Limit for a response that ends with its body. */
+export function wholeLimit(maxBytes: number): ByteLimit {
   let left = maxBytes
   return {
     take(chunk) {
       left -= chunk.length
-      if (isEventStream) left -= events.push(chunk) * EVENT_COST
       if (left < 0) throw new ByteLimitExceeded(maxBytes)
     },
   }
 }
 
-/**
- * Limit for the server's own event stream, which stays open: the limit per minute, plus the same amount at the start.
- */
+/** Limit for an event stream, which may stay open: the limit per minute, plus the same amount at the start. */
 export function streamLimit(maxBytes: number, now: () => number = Date.now): ByteLimit {
   const events = new EventCounter()
   let allowance = maxBytes

@@ -10,6 +10,8 @@ export interface KnownServer {
   readonly target: ServerTarget
   /** Connection key in the pool. */
   readonly key: string
+  /** As the key, without the tenant. */
+  readonly serverKey: string
   /** Identifies the server in fingerprints: its configured label, or the URL. */
   readonly place: string
   /** Name for guards: the configured label, or the URL without query, which may hold credentials. */
@@ -48,7 +50,8 @@ export class ConfiguredServers {
     const isShared = config.isShared ?? target.kind === 'stdio'
     const place = `configured:${config.label}`
     const key = connectionKey(isShared ? null : tenant, place, target)
-    return { target, key, place, server: config.label, isHidden: config.isInternal, config }
+    const serverKey = connectionKey(null, place, target)
+    return { target, key, serverKey, place, server: config.label, isHidden: config.isInternal, config }
   }
 
   /** Labels of visible servers that this tenant may use. */
@@ -71,9 +74,9 @@ export class ConfiguredServers {
 
 /** @throws invalid_mcp_settings with the field */
 export function readTarget(server: ServerConfig, field: string): ServerTarget {
-  const { url, command, args, env, cwd, headers, protocol, oauth, caFile } = server
+  const { url, command, args, env, cwd, headers, protocol, handshake, oauth, caFile } = server
   if ((url === undefined) === (command === undefined)) throw invalid(field, 'needs either url or command')
-  if (command !== undefined) return { kind: 'stdio', command, args, env, cwd }
+  if (command !== undefined) return { kind: 'stdio', command, args, env, cwd, handshake }
   if (url === undefined || !URL.canParse(url)) throw invalid(`${field}.url`, 'is not a URL')
   const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   if (oauth !== undefined && lower.has('authorization'))
@@ -86,7 +89,7 @@ export function readTarget(server: ServerConfig, field: string): ServerTarget {
     hostOf(new URL(text)),
   )
   const rules = { ...ANYWHERE, allowsPrivate: false, privateHosts }
-  return { kind: 'http', url: new URL(url), protocol, headers: lower, rules, caFile, oauth }
+  return { kind: 'http', url: new URL(url), protocol, handshake, headers: lower, rules, caFile, oauth }
 }
 
 function invalid(field: string, problem: string) {

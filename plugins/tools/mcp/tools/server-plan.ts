@@ -87,11 +87,13 @@ function planServer(
   }
   const target = { kind: 'http', url, protocol: 'auto', headers: readClientHeaders(request), rules } as const
   const key = connectionKey(tenant, url.href, target)
+  const serverKey = connectionKey(null, url.href, target)
   const server = url.origin + url.pathname
   return {
     label,
     target,
     key,
+    serverKey,
     place: url.href,
     server,
     isHidden: false,
@@ -144,6 +146,8 @@ const REFUSED = new Set([
   'mcp-session-id',
   'mcp-protocol-version',
   'last-event-id',
+  'mcp-method',
+  'mcp-name',
 ])
 
 /**
@@ -160,7 +164,7 @@ function readClientHeaders({ label, headers, authorization, param }: McpToolRequ
   for (const [given, value] of headers ?? []) {
     const name = given.toLowerCase()
     if (!NAME.test(name)) throw refuse('headers', 'a name is not a valid header name')
-    if (REFUSED.has(name)) throw refuse('headers', `'${name}' cannot be set`)
+    if (REFUSED.has(name) || name.startsWith('mcp-param-')) throw refuse('headers', `'${name}' cannot be set`)
     if (read.has(name)) throw refuse('headers', `'${name}' is given twice`)
     if (!isValue(value)) throw refuse('headers', `the value of '${name}' cannot be sent`)
     read.set(name, value)

@@ -46,7 +46,7 @@ test('a call sends what the library sends: protocol version, own headers, name a
     '2025-06-18',
     'mine',
     'application/json, text/event-stream',
-    { name: 't', arguments: { a: 1 } },
+    { name: 't', arguments: { a: 1 }, _meta: { progressToken: expect.any(Number) } },
   ])
 })
 

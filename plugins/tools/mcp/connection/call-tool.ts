@@ -1,0 +1,167 @@
+/**
+ * Runs one tool call to its result. Servers of protocol 2026-07-28 may first ask for input, which the gateway declines because
+ * it has no user, or return a task, which the gateway polls until it ends.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isObject } from '#kernel'
+import type { RequestOptions, SentRequest, ServerRequests } from './server-requests.ts'
+import { fromRpcError, ToolServerError } from './tool-server-error.ts'
+
+export interface CallResult {
+  /** Unchecked. */
+  readonly result: unknown
+  /** Questions of the server that were declined. */
+  readonly declined: readonly string[]
+}
+
+type CallOptions = Omit<RequestOptions, 'maxMs'> & { readonly maxMs: number }
+type JsonObject = Readonly<Record<string, unknown>>
+
+const MAX_ROUNDS = 16
+const MAX_QUESTION_CHARACTERS = 2_000
+/** Delay before the request is repeated for a server that asks nothing. */
+const REPEAT_MS = 250
+const POLL_MS = 1_000
+const MIN_POLL_MS = 100
+const MAX_POLL_MS = 60_000
+const CANCEL_MS = 5_000
+
+/** @throws errors that `toToolServerError` converts */
+export async function callTool(
+  requests: ServerRequests,
+  call: { readonly name: string; readonly arguments: JsonObject },
+  options: CallOptions,
+): Promise<CallResult> {
+  const run = new ToolCall(requests, options)
+  const result = await run.toResult(await run.send({ method: 'tools/call', params: call }), call)
+  return { result, declined: run.declined }
+}
+
+class ToolCall {
+  readonly #requests: ServerRequests
+  readonly #options: CallOptions
+  readonly #untilMs: number
+  readonly declined: string[] = []
+
+  constructor(requests: ServerRequests, options: CallOptions) {
+    this.#requests = requests
+    this.#options = options
+    this.#untilMs = performance.now() + options.maxMs
+  }
+
+  send(request: SentRequest): Promise<unknown> {
+    const maxMs = this.#untilMs - performance.now()
+    if (maxMs <= 0) throw new ToolServerError('http_error', 0, 'no response in time')
+    return this.#requests.send(request, { ...this.#options, maxMs })
+  }
+
+  async toResult(first: unknown, call: JsonObject): Promise<unknown> {
+    let result = first
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const type = this.#requests.isStateless && isObject(result) ? result.resultType : undefined
+      if (type === undefined || type === 'complete') return result
+      if (type === 'task') return this.#toTaskResult(result as JsonObject)
+      if (type !== 'input_required')
+        throw new ToolServerError(
+          'mcp_protocol_error',
+          0,
+          `the result has the unknown type '${shorten(type)}'`,
+        )
+      const { inputRequests, requestState } = result as JsonObject
+      const inputResponses = this.#decline(inputRequests)
+      if (Object.keys(inputResponses).length === 0) await this.#wait(REPEAT_MS)
+      const params = { ...call, inputResponses, ...(typeof requestState === 'string' && { requestState }) }
+      result = await this.send({ method: 'tools/call', params })
+    }
+    throw new ToolServerError(
+      'mcp_protocol_error',
+      0,
+      `the server asked for input more than ${MAX_ROUNDS} times`,
+    )
+  }
+
+  /** Responses to the questions of the server. */
+  #decline(inputRequests: unknown): JsonObject {
+    const asked = Object.entries(isObject(inputRequests) ? inputRequests : {})
+    const answers = asked.map(([key, request]) => {
+      const { method, params } = isObject(request) ? request : {}
+      if (method !== 'elicitation/create')
+        throw new ToolServerError(
+          'mcp_protocol_error',
+          0,
+          `the server asked for '${shorten(method)}', which is not offered`,
+        )
+      const { message, url } = isObject(params) ? params : {}
+      this.declined.push(
+        [message, url]
+          .filter((text) => typeof text === 'string')
+          .map(shorten)
+          .join(' '),
+      )
+      return [key, { action: 'decline' }] as const
+    })
+    return Object.fromEntries(answers)
+  }
+
+  async #toTaskResult(created: JsonObject): Promise<unknown> {
+    const { taskId } = created
+    if (typeof taskId !== 'string') throw new ToolServerError('mcp_protocol_error', 0, 'the task has no id')
+    try {
+      return await this.#poll(taskId, created)
+    } catch (error) {
+      this.#cancel(taskId)
+      throw error
+    }
+  }
+
+  async #poll(taskId: string, created: JsonObject): Promise<unknown> {
+    const answered = new Set<string>()
+    let task = created
+    for (;;) {
+      if (task.status === 'completed') return task.result
+      if (task.status === 'failed') throw fromRpcError(task.error)
+      if (task.status === 'cancelled')
+        throw new ToolServerError('mcp_protocol_error', 0, 'the server cancelled the task')
+      if (task.status === 'input_required') await this.#declineInTask(taskId, task, answered)
+      await this.#wait(pollMsOf(task))
+      const next = await this.send({ method: 'tasks/get', params: { taskId } })
+      if (!isObject(next)) throw new ToolServerError('mcp_protocol_error', 0, 'the task is not an object')
+      task = next
+    }
+  }
+
+  /** @param answered keys of questions that were declined; the server may repeat them until it has the response */
+  async #declineInTask(taskId: string, { inputRequests }: JsonObject, answered: Set<string>): Promise<void> {
+    const open = Object.entries(isObject(inputRequests) ? inputRequests : {}).filter(
+      ([key]) => !answered.has(key),
+    )
+    if (open.length === 0) return
+    if (answered.size > MAX_ROUNDS)
+      throw new ToolServerError('mcp_protocol_error', 0, 'the task asks too often')
+    for (const [key] of open) answered.add(key)
+    const inputResponses = this.#decline(Object.fromEntries(open))
+    await this.send({ method: 'tasks/update', params: { taskId, inputResponses } })
+  }
+
+  /** The task runs on without its client otherwise. */
+  #cancel(taskId: string): void {
+    const options = { signal: new AbortController().signal, timeoutMs: CANCEL_MS, maxMs: null }
+    this.#requests.send({ method: 'tasks/cancel', params: { taskId } }, options).catch(() => {})
+  }
+
+  async #wait(ms: number): Promise<void> {
+    const leftMs = this.#untilMs - performance.now()
+    await sleep(Math.min(ms, Math.max(0, leftMs)), undefined, { signal: this.#options.signal }).catch(() => {
+      throw new ToolServerError('http_error', 0, 'cancelled')
+    })
+  }
+}
+
+function pollMsOf({ pollIntervalMs }: JsonObject): number {
+  const ms = typeof pollIntervalMs === 'number' && pollIntervalMs >= 0 ? pollIntervalMs : POLL_MS
+  return Math.min(Math.max(ms, MIN_POLL_MS), MAX_POLL_MS)
+}
+
+function shorten(text: unknown): string {
+  return String(text).slice(0, MAX_QUESTION_CHARACTERS)
+}
