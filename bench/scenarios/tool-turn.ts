@@ -1,9 +1,10 @@
 /** A stored turn in which the gateway runs one tool (two worker requests, one tool call), compared with a turn without. */
+import { type CompareOptions, compareCheckouts } from '../support/compare-checkouts.ts'
 import { type Figure, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { cpuPerRequest, measureRounds, runLoad, warmUp } from '../support/load.ts'
 import { startScript, temporaryDirectory } from '../support/process.ts'
-import { type Subject, startWorker } from '../support/subject.ts'
+import { type RunningWorker, type Subject, startWorker } from '../support/subject.ts'
 
 const CONNECTIONS = 64
 
@@ -14,13 +15,7 @@ async function run(options: RunOptions): Promise<Figure[]> {
   const subjects: Subject[] = []
   try {
     const { port } = await tools.report()
-    const plugins = {
-      storage: { dir },
-      history: {},
-      mcp: { servers: [{ label: 'tools', url: `http://127.0.0.1:${port}/mcp` }] },
-      responses: {},
-    }
-    const subject = await startGateway({ workerPorts: worker.ports, plugins })
+    const subject = await startGateway({ workerPorts: worker.ports, plugins: pluginsOf(dir, port) })
     subjects.push(subject)
     // `responses` is the option of the load client.
     const variants = [
@@ -61,8 +56,34 @@ async function run(options: RunOptions): Promise<Figure[]> {
   }
 }
 
+function pluginsOf(dir: string, port: unknown) {
+  return {
+    storage: { dir },
+    history: {},
+    mcp: { servers: [{ label: 'tools', url: `http://127.0.0.1:${port}/mcp` }] },
+    responses: {},
+  }
+}
+
+async function compare(options: CompareOptions): Promise<Figure[]> {
+  const tools = startScript('tool-server.ts')
+  try {
+    const { port } = await tools.report()
+    const workload = {
+      start: (root: string | null, { ports }: RunningWorker) =>
+        startGateway({ root, workerPorts: ports, plugins: pluginsOf(temporaryDirectory(), port) }),
+      client: 'json-load.ts',
+      load: { connections: CONNECTIONS, bytes: 250, responses: 3 },
+    }
+    return await compareCheckouts(workload, options)
+  } finally {
+    await tools.stop()
+  }
+}
+
 export const toolTurn: Scenario = {
   name: 'tool-turn',
   question: 'what does a tool that the gateway runs add to a turn?',
   run,
+  compare,
 }
