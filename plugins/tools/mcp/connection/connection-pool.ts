@@ -4,7 +4,7 @@
  */
 import type { ServerConnection } from './server-connection.ts'
 import { type ServerFacts, ServerFactsByKey } from './server-facts.ts'
-import type { ServerTarget } from './server-target.ts'
+import { connectionKey, type ServerTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 
 interface PoolLimits {
@@ -60,13 +60,13 @@ export class ConnectionPool {
 
   /**
    * Leases an open connection, or opens one.
-   * @param serverKey the same for all tenants that use the server with the same credentials
+   * @param place of the server, the same for all tenants
    * @throws ToolServerError
    */
-  async lease(key: string, target: ServerTarget, serverKey = key): Promise<Lease> {
+  async lease(key: string, target: ServerTarget, place = key): Promise<Lease> {
     const standing = this.#entries.get(key)
     if (standing?.connection?.isClosed === true) this.#drop(standing)
-    const entry = this.#entries.get(key) ?? this.#add(key, target, serverKey)
+    const entry = this.#entries.get(key) ?? this.#add(key, target, place)
     entry.users++
     try {
       return this.#hand(entry, await entry.opening)
@@ -111,13 +111,13 @@ export class ConnectionPool {
     }
   }
 
-  #add(key: string, target: ServerTarget, serverKey: string): Entry {
+  #add(key: string, target: ServerTarget, place: string): Entry {
     this.#refuseIfFailing(key)
     if (this.#isClosed) throw new ToolServerError('http_error', 0, 'the gateway is stopping')
     this.#makeRoom()
     const entry: Entry = {
       key,
-      opening: this.#open(target, this.#facts.of(serverKey)),
+      opening: this.#open(target, this.#facts.of(connectionKey(null, place, target))),
       connection: null,
       users: 0,
       usedAtMs: Date.now(),

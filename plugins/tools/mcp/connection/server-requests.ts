@@ -126,8 +126,8 @@ class OpenRequest implements PostListener {
   readonly #resolve: (result: unknown) => void
   readonly #reject: (error: Error) => void
   readonly #abort = () => this.#cancel('cancelled')
-  /** Ends the request where the library sends it. */
-  readonly #ending = new AbortController()
+  /** Ends the request; set where the library sends it. */
+  #ending: AbortController | null = null
   #timer: NodeJS.Timeout | null = null
   #untilMs = 0
   #post: Post | null = null
@@ -229,6 +229,7 @@ class OpenRequest implements PostListener {
 
   #sendByLibrary(resumptionToken?: string): void {
     const headers = Object.fromEntries(this.#options.paramHeaders ?? [])
+    this.#ending ??= new AbortController()
     this.#requests.parts.transport
       .send(this.#message, { resumptionToken, headers, requestSignal: this.#ending.signal })
       .catch((error) => this.fail(error))
@@ -253,7 +254,7 @@ class OpenRequest implements PostListener {
     if (this.#isOver) return
     const { transport, notifyCancelled } = this.#requests.parts
     this.#post?.abort()
-    this.#ending.abort()
+    this.#ending?.abort()
     if (!this.#requests.isStateless || !transport.hasPerRequestStream)
       notifyCancelled(this.#message.id, reason)
     this.fail(new ToolServerError('http_error', 0, reason))

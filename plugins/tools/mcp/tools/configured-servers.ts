@@ -10,8 +10,6 @@ export interface KnownServer {
   readonly target: ServerTarget
   /** Connection key in the pool. */
   readonly key: string
-  /** As the key, without the tenant. */
-  readonly serverKey: string
   /** Identifies the server in fingerprints: its configured label, or the URL. */
   readonly place: string
   /** Name for guards: the configured label, or the URL without query, which may hold credentials. */
@@ -50,8 +48,7 @@ export class ConfiguredServers {
     const isShared = config.isShared ?? target.kind === 'stdio'
     const place = `configured:${config.label}`
     const key = connectionKey(isShared ? null : tenant, place, target)
-    const serverKey = connectionKey(null, place, target)
-    return { target, key, serverKey, place, server: config.label, isHidden: config.isInternal, config }
+    return { target, key, place, server: config.label, isHidden: config.isInternal, config }
   }
 
   /** Labels of visible servers that this tenant may use. */

@@ -62,7 +62,7 @@ export class OpenServer {
         this.#lease = null
       }
     }
-    this.#lease ??= this.#pool.lease(this.plan.key, this.plan.target, this.plan.serverKey)
+    this.#lease ??= this.#pool.lease(this.plan.key, this.plan.target, this.plan.place)
     const lease = await this.#lease
     if (this.#isReleased) lease.release()
     return lease

@@ -87,13 +87,11 @@ function planServer(
   }
   const target = { kind: 'http', url, protocol: 'auto', headers: readClientHeaders(request), rules } as const
   const key = connectionKey(tenant, url.href, target)
-  const serverKey = connectionKey(null, url.href, target)
   const server = url.origin + url.pathname
   return {
     label,
     target,
     key,
-    serverKey,
     place: url.href,
     server,
     isHidden: false,
