@@ -11,6 +11,8 @@ export type StatelessTools = Record<string, Run | (Omit<TestTool, 'run'> & { rea
 
 export interface StatelessServer {
   readonly url: string
+  /** Handles a request that another server has received. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void
   /** Method and headers of each request, in order. */
   readonly received: { readonly method: string; readonly headers: IncomingHttpHeaders }[]
   /** Counts requests by method. */
@@ -46,6 +48,7 @@ export async function startStatelessServer(
   const received: { method: string; headers: IncomingHttpHeaders }[] = []
   const served: StatelessServer = {
     url: '',
+    handle: () => {},
     received,
     count: (method) => received.filter((request) => request.method === method).length,
     tools,
@@ -80,7 +83,7 @@ export async function startStatelessServer(
   }
   const handler = createMcpHandler(makeServer, { legacy: hasLegacy ? 'stateless' : 'reject' })
   const serve = toNodeHandler(handler)
-  const http = createServer((request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     if (intercept?.(request, response) === true) return
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -90,7 +93,11 @@ export async function startStatelessServer(
       received.push({ method: body?.method ?? request.method, headers: request.headers })
       void serve(request, response, body)
     })
-  })
+  }
+  const http = createServer(handle)
   await new Promise<void>((resolve) => http.listen(port, '127.0.0.1', resolve))
-  return Object.assign(served, { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp` })
+  return Object.assign(served, {
+    handle,
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+  })
 }
