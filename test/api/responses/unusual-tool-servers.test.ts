@@ -123,3 +123,18 @@ test.each<[string, object[], RegExp]>([
   expect(JSON.stringify(results).length).toBeLessThan(5_000)
   expect(JSON.stringify(results)).toMatch(said)
 })
+
+test.each([
+  ['an object', { rows: [1] }, '{"rows":[1]}'],
+  ['a list', [1, 'a'], '[1,"a"]'],
+  ['a text', 'heron', '"heron"'],
+  ['false', false, 'false'],
+  ['null', null, 'null'],
+])('structured content without text reaches the model: %s', async (_what, structuredContent, shown) => {
+  const server = await serve((message, response) =>
+    sendResult(response, message, { content: [], structuredContent }),
+  )
+  const { turn, asked } = await turnWith(server.url)
+  expect((await turn()).call).toMatchObject({ status: 'completed', output: shown })
+  expect(asked()[1].messages.at(-1)).toMatchObject({ role: 'tool', content: shown })
+})

@@ -2,7 +2,7 @@
 import type { ListedTool } from '#kernel'
 import { CliError, printable, printResult } from '../../../cli/output.ts'
 import type { McpConfig } from '../config.ts'
-import { isReadOnly } from '../connection/read-answers.ts'
+import { isReadOnly } from '../connection/read-tools.ts'
 import { ServerConnection } from '../connection/server-connection.ts'
 import type { ServerTarget } from '../connection/server-target.ts'
 import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'

@@ -278,9 +278,7 @@ describe.each(ways)('over %s', (_name, client) => {
     ]
     const server = await serve((message, response) => sendResult(response, message, { content }))
     const whole = await call(await connect(target(server.url)))
-    expect(whole.text).toBe(
-      `a\n{"type":"resource_link","uri":"file:///x","name":"x"}\nnull\n${'ü'.repeat(100)}`,
-    )
+    expect(whole.text).toBe(`a\n[link to resource file:///x, x]\nnull\n${'ü'.repeat(100)}`)
     const cut = await call(await connect(target(server.url), { maxOutputBytes: 100 }))
     expect(cut.text).toMatch(/^a\n.*\nnull\nü+\n\[output cut off here\]$/)
   })

@@ -1,7 +1,6 @@
-/** Invalid values of a tool server are read without an unexpected exception. */
+/** Invalid error responses of a tool server are read without an unexpected exception. */
 import { SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { expect, test } from 'vitest'
-import { readResult } from './read-answers.ts'
 import { toToolServerError } from './tool-server-error.ts'
 
 /** `String()` throws for it. */
@@ -29,14 +28,4 @@ test('the error in a response body reaches the model, and a lost session is reco
     code: 400,
     isSessionLost: true,
   })
-})
-
-test('unprintable types and addresses of binary results are unknown', () => {
-  const content = [
-    { type: 'image', data: 'QUJD', mimeType: UNPRINTABLE },
-    { type: 'resource', resource: { uri: UNPRINTABLE, blob: 'QUJD', mimeType: 'a/b' } },
-  ]
-  expect(readResult({ content }, 1_000).text).toBe(
-    '[image: unknown, 3 bytes]\n[resource unknown: a/b, 3 bytes]',
-  )
 })

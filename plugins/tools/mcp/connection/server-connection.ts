@@ -2,11 +2,11 @@
 import type { ListedTool, Logger, OutgoingHttp } from '#kernel'
 import { callTool } from './call-tool.ts'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
-import { readResult, type ToolOutput } from './read-answers.ts'
 import { ServerFacts } from './server-facts.ts'
 import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf } from './server-target.ts'
 import { paramHeaders } from './stateless-protocol.ts'
 import { ToolList } from './tool-list.ts'
+import { readResult, type ToolOutput } from './tool-output.ts'
 import {
   HEADER_MISMATCH,
   INVALID_PARAMS,

@@ -1,7 +1,7 @@
 /** The tools of a server: reads all pages, and keeps them as long as the server allows. */
 import type { Client } from '@modelcontextprotocol/client'
 import { isObject, type ListedTool } from '#kernel'
-import { readCursor, readTools } from './read-answers.ts'
+import { readCursor, readTools } from './read-tools.ts'
 import type { ServerRequests } from './server-requests.ts'
 import { type ConnectionLimits, redactJson } from './server-target.ts'
 import { type HeaderParam, readHeaderParams } from './stateless-protocol.ts'

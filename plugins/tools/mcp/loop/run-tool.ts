@@ -17,8 +17,8 @@ import {
 } from '#kernel'
 import { tryParseJson } from '#shared'
 import type { McpConfig } from '../config.ts'
-import type { ToolOutput } from '../connection/read-answers.ts'
 import type { CallOptions } from '../connection/server-connection.ts'
+import type { ToolOutput } from '../connection/tool-output.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { toServerArguments } from './built-in-functions.ts'
 import type { OfferedTool } from './offered-tools.ts'
@@ -125,7 +125,8 @@ export class ToolRunner {
 
 function toOutcome(output: ToolOutput): Outcome {
   const { text, structured, images } = output
-  if (output.isError) return failed(new ToolServerError('mcp_tool_execution_error', 0, text), structured)
+  if (output.isError)
+    return { ...failed(new ToolServerError('mcp_tool_execution_error', 0, text)), structured, images }
   return {
     status: 'completed',
     output: text,
@@ -164,10 +165,10 @@ function beginSpan({ called }: OfferedTool, server: string, { trace }: Caller): 
   })
 }
 
-function failed({ type, code, message }: ToolServerError, structured: unknown = null): Outcome {
+function failed({ type, code, message }: ToolServerError): Outcome {
   const text = message === '' ? 'The tool failed.' : message
   const error = { type, code, message: text }
-  return { status: 'failed', output: '', error, modelText: text, structured, images: [], label: type }
+  return { status: 'failed', output: '', error, modelText: text, structured: null, images: [], label: type }
 }
 
 function refused(label: string, text: string): Outcome {

@@ -1,9 +1,9 @@
 /** A server as one turn uses it: the tools that the request may use, and calls that are repeated after a lost session. */
 import type { ApprovalRule, ListedTool, ToolFilter } from '#kernel'
 import type { ConnectionPool, Lease } from '../connection/connection-pool.ts'
-import type { ToolOutput } from '../connection/read-answers.ts'
-import { isReadOnly } from '../connection/read-answers.ts'
+import { isReadOnly } from '../connection/read-tools.ts'
 import type { CallOptions } from '../connection/server-connection.ts'
+import type { ToolOutput } from '../connection/tool-output.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import type { ServerPlan } from './server-plan.ts'
 
