@@ -63,6 +63,7 @@ export { type ErrorKind, type ErrorOptions, GatewayError, retryAfter } from './e
 export { messageOf } from './errors/message-of.ts'
 export { labelKey } from './observe/metrics-snapshot.ts'
 export * from './plugin/define-plugin.ts'
+export { compileForeign } from './schema/foreign-validator.ts'
 export { defineValidator, type FieldProblem, type Validator } from './schema/validate.ts'
 export { settlesWithin } from './threads/settles-within.ts'
 export { collectCall } from './upstream/collected-call.ts'

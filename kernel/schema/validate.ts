@@ -83,7 +83,7 @@ function toInvalidField({ field, text }: FieldProblem): Error {
   return schemaErrors.invalid_field.with({ param: field || undefined }, field, text)
 }
 
-function explain(errors: readonly ErrorObject[]): FieldProblem {
+export function explain(errors: readonly ErrorObject[]): FieldProblem {
   // Of a union that nothing fits, the branches come first and the union last.
   const last = errors.at(-1)
   if (last === undefined) return { field: '', text: 'is not valid', kind: 'value' }

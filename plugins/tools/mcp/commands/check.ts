@@ -42,7 +42,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet
 
 export async function checkServer(place: string, options: CheckOptions): Promise<void> {
   const input = parseArguments(options.arguments)
-  if (input === null) throw new CliError('--arguments must be a JSON object')
+  if (typeof input === 'string') throw new CliError(`--arguments ${input}`)
   const report = await check(await readCheckTarget(place, options), options.call, input)
   printResult(options.json, report, () => render(place, report))
   if (!report.isOk) process.exitCode = 1

@@ -192,7 +192,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(error).toMatchObject({ type: 'http_error', message: 'its address is private' })
   })
 
-  test('invalid tools of a server are dropped, valid ones are kept', async () => {
+  test('invalid tools of a server have a reason, valid ones are kept', async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(150)}1${'}'.repeat(150)}`)
     const tools = [
       {
@@ -215,24 +215,22 @@ describe.each(ways)('over %s', (_name, client) => {
       'tool',
     ]
     const server = await serve((message, response) => sendResult(response, message, { tools, nextCursor: 7 }))
-    const listed = await (await connect(target(server.url))).tools()
-    expect(listed.map(({ name }) => name)).toEqual([
-      'good',
-      'array',
-      'text',
-      'none',
-      'big',
-      'props',
-      'deep',
-      'talks',
-    ])
-    expect(listed[0]).toMatchObject({
+    const connection = await connect(target(server.url))
+    const [good, none, talks, ...others] = await connection.tools()
+    expect(good).toMatchObject({
+      name: 'good',
       inputSchema: { properties: { a: { type: 'string' } } },
       annotations: null,
     })
-    for (const tool of listed.slice(1, 6))
-      expect(tool.inputSchema).toEqual({ type: 'object', properties: {} })
-    expect(listed[7].description).toHaveLength(8_192)
+    expect(none).toMatchObject({ name: 'none', inputSchema: { type: 'object', properties: {} } })
+    expect(talks.description).toHaveLength(8_192)
+    expect(others).toEqual([])
+    const unusable = await connection.unusableTools()
+    expect(unusable.map(({ name }) => name.slice(0, 10))).toEqual([
+      ...['array', 'text', 'big', 'props', 'deep', 'good'],
+      ...['unknown', 'unknown', 'xxxxxxxxxx', 'unknown', 'unknown'],
+    ])
+    for (const { reason } of unusable) expect(reason).not.toBe('')
   })
 
   test('an endless list is truncated, and so is one with a constant cursor', async () => {

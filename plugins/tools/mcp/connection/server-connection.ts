@@ -2,10 +2,11 @@
 import type { ListedTool, Logger, OutgoingHttp } from '#kernel'
 import { callTool } from './call-tool.ts'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
+import type { UnusableTool } from './read-tools.ts'
 import { ServerFacts } from './server-facts.ts'
 import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf } from './server-target.ts'
 import { paramHeaders } from './stateless-protocol.ts'
-import { ToolList } from './tool-list.ts'
+import { type ReadList, ToolList } from './tool-list.ts'
 import { readResult, type ToolOutput } from './tool-output.ts'
 import {
   HEADER_MISMATCH,
@@ -77,7 +78,7 @@ export class ServerConnection {
       connection.protocolVersion = client.getNegotiatedProtocolVersion() as string
       facts.handshake ??= discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover }
       connection.#opened = opened
-      connection.#list = new ToolList({ client, requests, limits, secrets, shared: facts })
+      connection.#list = new ToolList({ client, requests, limits, secrets, log, shared: facts })
     } catch (error) {
       facts.handshake = undefined
       throw withoutSecrets(toToolServerError(error), secrets)
@@ -93,8 +94,17 @@ export class ServerConnection {
     return !this.#isOpen
   }
 
-  /** All tools of the server, in its order; cached. @throws ToolServerError */
+  /** All usable tools of the server, in its order; cached. @throws ToolServerError */
   async tools(): Promise<readonly ListedTool[]> {
+    return (await this.#readList()).tools
+  }
+
+  /** Tools of the list that are not offered. @throws ToolServerError */
+  async unusableTools(): Promise<readonly UnusableTool[]> {
+    return (await this.#readList()).unusable
+  }
+
+  async #readList(): Promise<ReadList> {
     try {
       return await this.#list.read()
     } catch (error) {

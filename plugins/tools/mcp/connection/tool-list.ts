@@ -1,7 +1,7 @@
 /** The tools of a server: reads all pages, and keeps them as long as the server allows. */
 import type { Client } from '@modelcontextprotocol/client'
-import { isObject, type ListedTool } from '#kernel'
-import { readCursor, readTools } from './read-tools.ts'
+import { isObject, type ListedTool, type Logger } from '#kernel'
+import { CollectedTools, readCursor, type UnusableTool } from './read-tools.ts'
 import type { ServerRequests } from './server-requests.ts'
 import { type ConnectionLimits, redactJson } from './server-target.ts'
 import { type HeaderParam, readHeaderParams } from './stateless-protocol.ts'
@@ -13,8 +13,9 @@ const MAX_TTL_MS = 86_400_000
 /** Time between two attempts to subscribe to changes. */
 const SUBSCRIBE_GAP_MS = 60_000
 
-interface ReadList {
+export interface ReadList {
   readonly tools: readonly ListedTool[]
+  readonly unusable: readonly UnusableTool[]
   /** Parameters that are also sent as headers, by tool. */
   readonly headerParams: ReadonlyMap<string, readonly HeaderParam[]>
   readonly readAtMs: number
@@ -33,6 +34,7 @@ export interface ToolListParts {
   readonly requests: ServerRequests
   readonly limits: ConnectionLimits
   readonly secrets: readonly string[]
+  readonly log: Logger
   readonly shared: SharedList
 }
 
@@ -50,12 +52,12 @@ export class ToolList {
     this.#parts = parts
   }
 
-  /** All tools, in the server's order. @throws errors that `toToolServerError` converts */
-  async read(): Promise<readonly ListedTool[]> {
+  /** @throws errors that `toToolServerError` converts */
+  async read(): Promise<ReadList> {
     const kept = this.#kept
-    if (kept !== null && this.#isFresh(kept)) return kept.tools
+    if (kept !== null && this.#isFresh(kept)) return kept
     this.#reading ??= this.#readAndKeep()
-    return (await this.#reading).tools
+    return this.#reading
   }
 
   /** The parameters of a tool that are also sent as headers, as far as they are known. */
@@ -97,43 +99,43 @@ export class ToolList {
   }
 
   async #readPages(): Promise<ReadList> {
-    const { client, requests, limits, secrets } = this.#parts
-    const { maxTools, listMs, maxMessageBytes } = limits
-    const found = new Map<string, ListedTool>()
+    const { client, requests, limits, secrets, log } = this.#parts
     const headerParams = new Map<string, readonly HeaderParam[]>()
+    const collected = new CollectedTools(limits, ({ name, inputSchema }) => {
+      const params = requests.isStateless ? readHeaderParams(inputSchema) : []
+      if (params === null) return 'inputSchema has an invalid x-mcp-header'
+      if (params.length > 0) headerParams.set(name, params)
+      return null
+    })
     const readAtMs = Date.now()
-    const untilMs = readAtMs + listMs
+    const untilMs = readAtMs + limits.listMs
     let lifetime = { ttlMs: requests.isStateless ? 0 : LIST_AGE_MS, isPublic: false }
-    const toList = () => {
-      const { ttlMs, isPublic } = lifetime
-      return { tools: [...found.values()], headerParams, readAtMs, expiresAtMs: readAtMs + ttlMs, isPublic }
-    }
-    if (client.getServerCapabilities()?.tools === undefined) return toList()
-    let bytes = 0
     let cursor: string | null = null
-    for (let page = 0; page < MAX_PAGES && found.size < maxTools; page++) {
+    const hasTools = client.getServerCapabilities()?.tools !== undefined
+    for (let page = 0; hasTools && page < MAX_PAGES && !collected.isFull; page++) {
       const { signal } = new AbortController()
       const timeoutMs = Math.max(1, untilMs - Date.now())
       const params = cursor === null ? {} : { cursor }
       const answer = await requests.send({ method: 'tools/list', params }, { signal, timeoutMs, maxMs: null })
       if (page === 0 && requests.isStateless) lifetime = readLifetime(answer)
-      const marked = requests.isStateless ? headerParamsOf(answer) : new Map()
-      for (const tool of readTools(answer)) {
-        if (found.has(tool.name) || found.size >= maxTools) continue
-        const ownParams = marked.get(tool.name)
-        // Clients must not use a tool whose headers are invalid.
-        if (ownParams === null) continue
-        if (ownParams !== undefined) headerParams.set(tool.name, ownParams)
-        bytes += JSON.stringify(tool).length
-        if (bytes > maxMessageBytes) return toList()
-        // Calls need the exact name.
-        found.set(tool.name, { ...redactJson(tool, secrets), name: tool.name })
-      }
+      collected.add(answer)
       const next = readCursor(answer)
       if (next === null || next === cursor) break
       cursor = next
     }
-    return toList()
+    const unusable = redactJson(collected.unusable, secrets)
+    if (unusable.length > 0)
+      log.warn({ server: client.getServerVersion()?.name, unusable }, 'tools not offered')
+    const { ttlMs, isPublic } = lifetime
+    return {
+      // Calls need the exact name.
+      tools: collected.tools.map((tool) => ({ ...redactJson(tool, secrets), name: tool.name })),
+      unusable,
+      headerParams,
+      readAtMs,
+      expiresAtMs: readAtMs + ttlMs,
+      isPublic,
+    }
   }
 
   /** Asks the server to report changes; before protocol 2026-07-28 servers do so unasked. */
@@ -161,15 +163,4 @@ function readLifetime(page: unknown): { ttlMs: number; isPublic: boolean } {
   const { ttlMs, cacheScope } = isObject(page) ? page : {}
   const ms = typeof ttlMs === 'number' && ttlMs > 0 ? Math.min(ttlMs, MAX_TTL_MS) : 0
   return { ttlMs: ms, isPublic: cacheScope === 'public' }
-}
-
-/** By tool; null for a tool with invalid ones. Tools without any are absent. */
-function headerParamsOf(page: unknown): ReadonlyMap<unknown, readonly HeaderParam[] | null> {
-  const { tools } = isObject(page) ? page : {}
-  const found = new Map<unknown, readonly HeaderParam[] | null>()
-  for (const tool of Array.isArray(tools) ? tools : []) {
-    const params = isObject(tool) ? readHeaderParams(tool.inputSchema) : []
-    if (isObject(tool) && params?.length !== 0 && !found.has(tool.name)) found.set(tool.name, params)
-  }
-  return found
 }

@@ -11,6 +11,7 @@ import type {
 import { mcpErrors } from '../errors.ts'
 import { exposeNames, type ToolName } from '../tools/exposed-names.ts'
 import { needsApproval, type OpenServer } from '../tools/open-server.ts'
+import { toModelSchema } from '../tools/tool-schema.ts'
 import { builtInFunction } from './built-in-functions.ts'
 
 /** A tool that the gateway runs. */
@@ -133,12 +134,12 @@ function describe(
 
 function toChatTool({ exposedName, called, server, tool }: OfferedTool): ChatTool {
   if (called.kind === 'built_in') return builtInFunction(called.type, exposedName, tool)
-  const about = server.plan.request?.description
-  const parts = [about, tool.description].filter(
+  const { parameters, rule } = toModelSchema(tool.inputSchema)
+  const parts = [server.plan.request?.description, tool.description, rule].filter(
     (text): text is string => typeof text === 'string' && text !== '',
   )
   const description = parts.length > 0 ? { description: parts.join('\n\n') } : {}
-  return { type: 'function', function: { name: exposedName, ...description, parameters: tool.inputSchema } }
+  return { type: 'function', function: { name: exposedName, ...description, parameters } }
 }
 
 /** Labels are case-insensitive. */

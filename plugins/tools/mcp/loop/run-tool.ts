@@ -4,6 +4,7 @@
  */
 import {
   type CalledTool,
+  type FieldProblem,
   type GuardDecision,
   type GuardedCall,
   isObject,
@@ -15,11 +16,11 @@ import {
   type ToolCallResult,
   type WorkSpan,
 } from '#kernel'
-import { tryParseJson } from '#shared'
 import type { McpConfig } from '../config.ts'
 import type { CallOptions } from '../connection/server-connection.ts'
 import type { ToolOutput } from '../connection/tool-output.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
+import { checkArguments } from '../tools/check-arguments.ts'
 import { toServerArguments } from './built-in-functions.ts'
 import type { OfferedTool } from './offered-tools.ts'
 
@@ -77,7 +78,15 @@ export class ToolRunner {
     signal: AbortSignal,
   ): Promise<Outcome> {
     const input = parseArguments(argumentText)
-    if (input === null) return refused('invalid_arguments', 'The arguments are not a JSON object.')
+    if (typeof input === 'string') return refused('invalid_arguments', `The arguments ${input}.`)
+    // The arguments of built-in tools are renamed for the server.
+    const isMapped = tool.called.kind === 'built_in'
+    const problem = isMapped ? null : checkArguments(tool.tool.inputSchema, input, argumentText)
+    if (problem !== null)
+      return refused(
+        'invalid_arguments',
+        `The arguments do not match the schema of the tool: ${describe(problem)}.`,
+      )
     if (!this.#tenantCalls.enter(caller.tenant))
       return refused('tenant_limit', 'Too many tools run at the moment; try again later.')
     try {
@@ -198,11 +207,22 @@ class TenantCalls {
   }
 }
 
-/** Null if the text is not a JSON object; an empty text is an empty object. */
-export function parseArguments(text: string): Record<string, unknown> | null {
-  const value = text.trim() === '' ? {} : tryParseJson(text)
-  return isObject(value) ? value : null
+/** An empty text is an empty object. @returns what is wrong with a text that is not a JSON object */
+export function parseArguments(text: string): Record<string, unknown> | string {
+  try {
+    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
+    return isObject(value) ? value : 'must be a JSON object'
+  } catch (error) {
+    return `are not valid JSON (${(error as Error).message})`
+  }
 }
+
+function describe({ field, text }: FieldProblem): string {
+  return `${field === '' ? 'the arguments' : `'${field}'`} ${text}`.slice(0, MAX_PROBLEM)
+}
+
+/** Schemas may list many allowed values. */
+const MAX_PROBLEM = 1_000
 
 /** Guards of other plugins, called in order: the first rejection ends the check, changes accumulate. */
 export class ToolCallGuardList implements ToolCallGuardsService {

@@ -135,8 +135,59 @@ test('arguments that are not a JSON object are not sent to a server', async () =
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(docs.ran.length).toBe(ranBefore)
   expect(only(events, 'call_done').map(({ result }) => result.status)).toEqual(['failed', 'failed'])
+  expect(only(events, 'call_done').map(({ result }) => result.modelText)).toEqual([
+    'The arguments are not valid JSON (Unexpected end of JSON input).',
+    'The arguments must be a JSON object.',
+  ])
   expect(only(events, 'call_done')[0].arguments).toBe('{"q":')
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 2 })
+})
+
+test('arguments that do not match the schema fail with the name of the field, and the server runs nothing', async () => {
+  const properties = { to: { type: 'string' }, at: { $ref: '#/$defs/place' } }
+  const $defs = { place: { type: 'object', properties: { floor: { type: 'integer' } }, required: ['floor'] } }
+  const inputSchema = { type: 'object', properties, required: ['to'], anyOf: [{ required: ['at'] }], $defs }
+  const server = await startToolServer({ send: { inputSchema, run: () => 'sent' } })
+  ends.push(() => server.close())
+  const inputs = [
+    { at: { floor: 1 } },
+    { to: 1, at: { floor: 1 } },
+    { to: 'a', at: { floor: 'x' } },
+    { to: 'a' },
+    { to: 'a', at: { floor: 2 } },
+  ]
+  const model = scriptedModel(...inputs.map((input) => ({ calls: [['send', input]] as const })), {
+    text: 'done',
+  })
+  const events = await openLoop().run(model, { tools: [mcpTool('post', server.url)] })
+  const results = only(events, 'call_done').map(({ result }) => result)
+  expect(results.map(({ modelText }) => modelText)).toEqual([
+    "The arguments do not match the schema of the tool: 'to' is required.",
+    "The arguments do not match the schema of the tool: 'to' must be a string.",
+    "The arguments do not match the schema of the tool: 'at.floor' must be an integer.",
+    "The arguments do not match the schema of the tool: 'at' is required.",
+    'sent',
+  ])
+  expect(results.map(({ status }) => status)).toEqual(['failed', 'failed', 'failed', 'failed', 'completed'])
+  expect(server.ran).toEqual(['send'])
+  // The model gets no alternatives at the top, which vendors reject.
+  const [{ function: offered }] = model.requests[0].tools
+  expect(offered.parameters).toEqual({ type: 'object', properties, required: ['to', 'at'], $defs })
+  expect(offered.description).toContain('{"anyOf":[{"required":["at"]}]}')
+})
+
+test('a tool whose schema is beyond the bounds is not offered, and the log has the reason', async () => {
+  const inputSchema = { type: 'object', properties: { a: { $ref: 'https://a.example/s.json' } } }
+  const server = await startToolServer({ bad: { inputSchema, run: () => '' }, good: () => 'ran' })
+  ends.push(() => server.close())
+  const model = scriptedModel({ text: 'done' })
+  const loop = openLoop()
+  await loop.run(model, { tools: [mcpTool('s', server.url)] })
+  expect(offeredNames(model)).toEqual([['good']])
+  const line = loop.log.lines.find((one) => one.includes('tools not offered'))
+  expect(JSON.parse(line ?? '{}').unusable).toEqual([
+    { name: 'bad', reason: expect.stringContaining('"https://a.example/s.json"') },
+  ])
 })
 
 test('an unreachable server ends the turn before any generation', async () => {

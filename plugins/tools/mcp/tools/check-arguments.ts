@@ -1,0 +1,34 @@
+/** Checks the arguments of a call by the tool's schema, so that a model learns which one is wrong from any server. */
+import { compileForeign, type FieldProblem } from '#kernel'
+import type { Schema } from './schema-references.ts'
+import { checkableParts } from './tool-schema.ts'
+
+interface Checker {
+  readonly parts: number
+  readonly check: (value: unknown) => FieldProblem | null
+}
+
+/** Compiled at the first call of a tool; null for schemas that the server alone checks. */
+const checkers = new WeakMap<Schema, Checker | null>()
+
+/** Parts of the schema times characters of the arguments: a longer check would delay other requests. */
+const MAX_WORK = 20_000_000
+
+/**
+ * @param input parsed from `text`
+ * @returns null if nothing is wrong, or if the check could take too long; the server checks its arguments too
+ */
+export function checkArguments(schema: Schema, input: object, text: string): FieldProblem | null {
+  let checker = checkers.get(schema)
+  if (checker === undefined) {
+    checker = open(schema)
+    checkers.set(schema, checker)
+  }
+  return checker === null || checker.parts * text.length > MAX_WORK ? null : checker.check(input)
+}
+
+function open(schema: Schema): Checker | null {
+  const parts = checkableParts(schema)
+  const check = parts === null ? null : compileForeign(schema)
+  return parts === null || check === null ? null : { parts, check }
+}
