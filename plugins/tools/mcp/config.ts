@@ -99,6 +99,14 @@ const serverConfig = Type.Object(
       }),
     ),
     oauth: Type.Optional(oauthConfig),
+    tokenFile: Type.Optional(
+      Type.String({
+        minLength: 1,
+        reads: 'use',
+        description:
+          'File with a bearer token, which is read again for each request: for tokens that another program renews.',
+      }),
+    ),
     command: Type.Optional(
       Type.String({
         minLength: 1,

@@ -65,7 +65,11 @@ test('problems are printed with advice', async () => {
   expect(JSON.parse(said)).toMatchObject({
     isOk: false,
     findings: [
-      { level: 'problem', message: 'the server answered 401', next: expect.stringContaining('--token-env') },
+      {
+        level: 'problem',
+        message: 'the server answered 401: it has no readable resource metadata (RFC 9728)',
+        next: expect.stringContaining('--token-env'),
+      },
       {},
     ],
   })

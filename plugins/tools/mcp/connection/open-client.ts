@@ -5,6 +5,7 @@ import { type HeaderList, type OutgoingHttp, settlesWithin } from '#kernel'
 import { type FetchOptions, GuardedFetch } from '../net/guarded-fetch.ts'
 import { PostClient } from '../net/post-client.ts'
 import { checkHost, lookupFor } from '../net/reach-rules.ts'
+import type { Credentials } from './credentials.ts'
 import { ObservedProgram, ObservedTransport } from './observed-transport.ts'
 import { type SentRequest, ServerRequests } from './server-requests.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
@@ -34,6 +35,7 @@ interface OpenParts {
   readonly listeners: OpenListeners
   /** The gateway's HTTP client, if a plugin provides one. */
   readonly http: OutgoingHttp | null
+  readonly credentials: Credentials
   /** Handshake that the server is known to use; undefined to find out. */
   readonly prior: PriorDiscovery | undefined
 }
@@ -103,7 +105,7 @@ async function openTransport(target: ServerTarget, parts: OpenParts): Promise<Op
 async function openHttp(
   target: HttpTarget,
   protocol: 'streamable' | 'sse',
-  { limits, listeners, http, prior }: OpenParts,
+  { limits, listeners, http, prior, credentials }: OpenParts,
 ): Promise<OpenClient> {
   let flood: Error | null = null
   const onFlood = (error: Error) => {
@@ -124,7 +126,7 @@ async function openHttp(
   const authProvider = await providerOf(target)
   const headers = [...target.headers].filter(([name]) => !OWN_HEADERS.has(name))
   const options = {
-    fetch: guarded.fetch,
+    fetch: credentials.wrap(guarded.fetch, target.url),
     requestInit: { headers: Object.fromEntries(headers) },
     authProvider,
   }
@@ -137,7 +139,7 @@ async function openHttp(
   const requests = requestsOf(client, watched, {
     posts: http === null || !isStreamable ? null : openPostClient(http, target.url, access),
     headers: (request) => {
-      const token = authProvider?.tokens()?.access_token
+      const token = authProvider?.tokens()?.access_token ?? credentials.token()
       return headersOf(headers, streamable, token, isStateless(client) ? request : null)
     },
     answerWith: (id, response) => guarded.answerWith(id, response),

@@ -1,10 +1,11 @@
 /** One connection to a tool server: lists its tools, runs calls and detects its end. */
 import type { ListedTool, Logger, OutgoingHttp } from '#kernel'
 import { callTool } from './call-tool.ts'
+import { Credentials } from './credentials.ts'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
 import type { UnusableTool } from './read-tools.ts'
 import { ServerFacts } from './server-facts.ts'
-import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf } from './server-target.ts'
+import { type ConnectionLimits, redact, redactJson, type ServerTarget } from './server-target.ts'
 import { paramHeaders } from './stateless-protocol.ts'
 import { type ReadList, ToolList } from './tool-list.ts'
 import { readResult, type ToolOutput } from './tool-output.ts'
@@ -28,7 +29,7 @@ const MAX_ERROR_TEXT = 500
 
 export class ServerConnection {
   readonly #limits: ConnectionLimits
-  readonly #secrets: readonly string[]
+  readonly #credentials: Credentials
   readonly #facts: ServerFacts
   #opened!: OpenClient
   #list!: ToolList
@@ -42,7 +43,7 @@ export class ServerConnection {
 
   private constructor(target: ServerTarget, limits: ConnectionLimits, facts: ServerFacts) {
     this.#limits = limits
-    this.#secrets = secretsOf(target)
+    this.#credentials = new Credentials(target)
     this.#facts = facts
   }
 
@@ -58,7 +59,7 @@ export class ServerConnection {
     facts = new ServerFacts(),
   ): Promise<ServerConnection> {
     const connection = new ServerConnection(target, limits, facts)
-    const secrets = connection.#secrets
+    const credentials = connection.#credentials
     const listeners: OpenListeners = {
       onClosed: (reason) => {
         // A server that closes the connection may be replaced by one of another revision.
@@ -67,10 +68,16 @@ export class ServerConnection {
         connection.#closeReason = reason
       },
       onToolsChanged: () => connection.#list.discard(),
-      onProgramLine: (line) => log.debug({ line: redact(line, secrets) }, 'tool server stderr'),
+      onProgramLine: (line) => log.debug({ line: redact(line, credentials.secrets) }, 'tool server stderr'),
     }
     try {
-      const opened = await openClient(target, { limits, listeners, http, prior: facts.handshake })
+      const opened = await openClient(target, {
+        limits,
+        listeners,
+        http,
+        prior: facts.handshake,
+        credentials,
+      })
       const { client, requests } = opened
       const discover = client.getDiscoverResult()
       const server = client.getServerVersion()
@@ -78,10 +85,10 @@ export class ServerConnection {
       connection.protocolVersion = client.getNegotiatedProtocolVersion() as string
       facts.handshake ??= discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover }
       connection.#opened = opened
-      connection.#list = new ToolList({ client, requests, limits, secrets, log, shared: facts })
+      connection.#list = new ToolList({ client, requests, limits, credentials, log, shared: facts })
     } catch (error) {
       facts.handshake = undefined
-      throw withoutSecrets(toToolServerError(error), secrets)
+      throw withoutSecrets(credentials.explain(toToolServerError(error)), credentials.secrets)
     }
     return connection
   }
@@ -151,8 +158,9 @@ export class ServerConnection {
     const { isError } = output
     if (isError && UNKNOWN_TOOL.test(output.text.slice(0, MAX_ERROR_TEXT))) this.#list.discard()
     const asked = declined.map((question) => `The server asked its user, and got no answer: ${question}\n`)
-    const text = redact(asked.join('') + output.text, this.#secrets)
-    const structured = redactJson(output.structured, this.#secrets)
+    const { secrets } = this.#credentials
+    const text = redact(asked.join('') + output.text, secrets)
+    const structured = redactJson(output.structured, secrets)
     return text === output.text && structured === output.structured ? output : { ...output, text, structured }
   }
 
@@ -169,7 +177,7 @@ export class ServerConnection {
       this.#isOpen = false
       this.#facts.handshake = undefined
     }
-    return withoutSecrets(failure, this.#secrets)
+    return withoutSecrets(this.#credentials.explain(failure), this.#credentials.secrets)
   }
 }
 

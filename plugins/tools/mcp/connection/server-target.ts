@@ -14,6 +14,8 @@ export interface HttpTarget {
   /** PEM file of certificate authorities that replace those of the system; read for each connection. */
   readonly caFile?: string
   readonly oauth?: ServerConfig['oauth']
+  /** File with a bearer token; read for each request. */
+  readonly tokenFile?: string
   readonly handshake?: ServerConfig['handshake']
 }
 
@@ -35,14 +37,17 @@ export type ConnectionLimits = Pick<
   'connectMs' | 'listMs' | 'callMs' | 'maxCallMs' | 'maxMessageBytes' | 'maxTools' | 'maxOutputBytes'
 >
 
-/** Secrets to redact in texts of the server, which may send them back. */
+/** Shorter values appear in texts by chance. */
+export const MIN_SECRET = 8
+
+/** Configured secrets to redact in texts of the server, which may send them back. */
 export function secretsOf(target: ServerTarget): readonly string[] {
   const values =
     target.kind === 'http'
       ? [...target.headers.values(), target.oauth?.clientSecret ?? '', target.oauth?.privateKey ?? '']
       : Object.values(target.env)
   const bare = values.map((value) => value.replace(/^Bearer /i, ''))
-  return bare.filter((value) => value.length >= 8)
+  return bare.filter((value) => value.length >= MIN_SECRET)
 }
 
 export function redact(text: string, secrets: readonly string[]): string {

@@ -1,6 +1,7 @@
 /** The tools of a server: reads all pages, and keeps them as long as the server allows. */
 import type { Client } from '@modelcontextprotocol/client'
 import { isObject, type ListedTool, type Logger } from '#kernel'
+import type { Credentials } from './credentials.ts'
 import { CollectedTools, readCursor, type UnusableTool } from './read-tools.ts'
 import type { ServerRequests } from './server-requests.ts'
 import { type ConnectionLimits, redactJson } from './server-target.ts'
@@ -33,7 +34,7 @@ export interface ToolListParts {
   readonly client: Client
   readonly requests: ServerRequests
   readonly limits: ConnectionLimits
-  readonly secrets: readonly string[]
+  readonly credentials: Credentials
   readonly log: Logger
   readonly shared: SharedList
 }
@@ -99,7 +100,7 @@ export class ToolList {
   }
 
   async #readPages(): Promise<ReadList> {
-    const { client, requests, limits, secrets, log } = this.#parts
+    const { client, requests, limits, credentials, log } = this.#parts
     const headerParams = new Map<string, readonly HeaderParam[]>()
     const collected = new CollectedTools(limits, ({ name, inputSchema }) => {
       const params = requests.isStateless ? readHeaderParams(inputSchema) : []
@@ -123,6 +124,7 @@ export class ToolList {
       if (next === null || next === cursor) break
       cursor = next
     }
+    const { secrets } = credentials
     const unusable = redactJson(collected.unusable, secrets)
     if (unusable.length > 0)
       log.warn({ server: client.getServerVersion()?.name, unusable }, 'tools not offered')

@@ -40,6 +40,13 @@ const LIBRARY_MESSAGES: ReadonlyMap<unknown, string> = new Map([
   ['REQUEST_TIMEOUT', 'no response in time'],
   ['CONNECTION_CLOSED', SERVER_CLOSED],
 ])
+/** Messages by errors of the library's authorization. */
+const OAUTH_MESSAGES: ReadonlyMap<string, string> = new Map([
+  ['AuthorizationServerMismatchError', 'its authorization server is not the configured one'],
+  ['IssuerMismatchError', 'the metadata of its authorization server name another issuer'],
+  ['InsecureTokenEndpointError', 'the token endpoint of its authorization server does not use https'],
+  ['InsufficientScopeError', 'the credentials lack a scope'],
+])
 const MAX_MESSAGE_CHARACTERS = 1_000
 /** JSON-RPC codes of the protocol. */
 export const HEADER_MISMATCH = -32_020
@@ -62,9 +69,10 @@ export function toToolServerError(error: unknown): ToolServerError {
   if (name === 'SseError' && Number(code) >= 100) return fromStatus(Number(code), message, error)
   const known = LIBRARY_MESSAGES.get(code)
   if (known !== undefined) return failed(known)
-  if (name === 'AuthorizationServerMismatchError')
-    return failed('its authorization server is not the configured one', 401)
-  if (name === 'OAuthError') return failed('the authorization server rejected the credentials', 401)
+  const flow = OAUTH_MESSAGES.get(name)
+  if (flow !== undefined) return failed(flow, name === 'InsufficientScopeError' ? 403 : 401)
+  if (name === 'OAuthError')
+    return failed(`the authorization server rejected the credentials (${oauthCode(code)})`, 401)
   const inner = findCause(error)
   if (inner !== null) return inner
   if (typeof code === 'string') return failed(`cannot reach the server (${code})`)
@@ -140,6 +148,11 @@ export function fromRpcError(error: unknown, cause?: unknown): ToolServerError {
     cause,
     isSessionLost,
   })
+}
+
+/** Codes are words (RFC 6749 §5.2). */
+function oauthCode(code: unknown): string {
+  return typeof code === 'string' && /^[a-z_]{1,40}$/.test(code) ? code : 'unknown error'
 }
 
 function readError(error: unknown): { name: string; code: unknown; message: string } {

@@ -71,13 +71,14 @@ export class ConfiguredServers {
 
 /** @throws invalid_mcp_settings with the field */
 export function readTarget(server: ServerConfig, field: string): ServerTarget {
-  const { url, command, args, env, cwd, headers, protocol, handshake, oauth, caFile } = server
+  const { url, command, args, env, cwd, headers, protocol, handshake, oauth, tokenFile, caFile } = server
   if ((url === undefined) === (command === undefined)) throw invalid(field, 'needs either url or command')
   if (command !== undefined) return { kind: 'stdio', command, args, env, cwd, handshake }
   if (url === undefined || !URL.canParse(url)) throw invalid(`${field}.url`, 'is not a URL')
   const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-  if (oauth !== undefined && lower.has('authorization'))
-    throw invalid(`${field}.oauth`, 'cannot be combined with an authorization header')
+  const given = [lower.get('authorization'), oauth, tokenFile].filter((one) => one !== undefined)
+  if (given.length > 1)
+    throw invalid(field, 'has more than one of oauth, tokenFile and an authorization header')
   if (oauth !== undefined && (oauth.clientSecret === undefined) === (oauth.privateKey === undefined))
     throw invalid(`${field}.oauth`, 'needs either clientSecret or privateKey')
   if (oauth !== undefined && !URL.canParse(oauth.issuer))
@@ -86,7 +87,17 @@ export function readTarget(server: ServerConfig, field: string): ServerTarget {
     hostOf(new URL(text)),
   )
   const rules = { ...ANYWHERE, allowsPrivate: false, privateHosts }
-  return { kind: 'http', url: new URL(url), protocol, handshake, headers: lower, rules, caFile, oauth }
+  return {
+    kind: 'http',
+    url: new URL(url),
+    protocol,
+    handshake,
+    headers: lower,
+    rules,
+    caFile,
+    oauth,
+    tokenFile,
+  }
 }
 
 function invalid(field: string, problem: string) {
