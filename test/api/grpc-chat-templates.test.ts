@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { openGrpcFleet } from './grpc-fleet.ts'
+import { openGrpcFleet, until } from './grpc-fleet.ts'
 import type { EngineRequest } from './messages-grpc-fleet.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-chat-templates-'))
@@ -18,7 +18,7 @@ async function openTemplate(source: string) {
   return async (body: object) => {
     const reply = await post('/v1/chat/completions', { model: 'test-model', ...body })
     expect(await reply.json()).toMatchObject({ choices: [{ message: { content: 'Yes.' } }] })
-    const { tokenized } = engine.calls.at(-1)?.request as unknown as EngineRequest
+    const { tokenized } = engine.calls[engine.calls.length - 1].request as unknown as EngineRequest
     const text = await post('/v1/detokenize', {
       model: 'test-model',
       tokens: tokenized.inputIds,
@@ -70,7 +70,40 @@ test.each([
     { messages: [USER, ASSISTANT, RESULT] },
     '<k>items<v>["tea"]<k>keys<v>2',
   ],
+  [
+    'documents, and no start of an answer',
+    `{% for d in documents %}[{{ d.title }}]{% endfor %}{{ messages[0].content }}{% if add_generation_prompt %}<answer>{% endif %}`,
+    { messages: [USER], documents: [{ title: 'A' }], add_generation_prompt: false },
+    '[A]hi',
+  ],
 ])('%s', async (_what, template, body, expected) => {
   const prompt = await openTemplate(template)
   expect(await prompt(body)).toBe(expected)
+})
+
+test('a model whose own template is invalid does not get that of another model of the worker', async () => {
+  const chatTemplatePath = join(folder, 'invalid.jinja')
+  writeFileSync(chatTemplatePath, '{% if %}')
+  const source = 'weir:sample'
+  const { engine, get, post } = await openGrpcFleet({
+    engines: [{ spec: { models: ['test-model', 'broken', 'adapter'].map((id) => ({ id })) } }],
+    plugins: {
+      tokenizers: {
+        load: [
+          { name: 'test-model', source },
+          { name: 'broken', source, chatTemplatePath },
+        ],
+      },
+    },
+  })
+  engine.answer([[1]])
+  const state = async () => (await (await get('/v1/tokenizers/broken/status')).json()) as { status: string }
+  await until(async () => (await state()).status === 'failed')
+  const ask = (model: string) => post('/v1/chat/completions', { model, messages: [USER] })
+  const reply = await ask('broken')
+  expect([reply.status, await reply.json()]).toEqual([
+    500,
+    { error: expect.objectContaining({ code: 'tokenizer_missing' }) },
+  ])
+  expect((await ask('adapter')).status).toBe(200)
 })

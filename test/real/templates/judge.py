@@ -1,9 +1,9 @@
 """Renders chat templates as transformers does, to compare the gateway's prompts with.
 
-usage: judge.py FOLDER
+usage: judge.py FOLDER TIME
 
-Reads templates from FOLDER/*.jinja, and from standard input one JSON object per line: `template`, the name of a file, and
-`form`, the gateway's form of messages for it. Prints for each a line with the prompts of all conversations of
+Templates see the clock at TIME, in ISO 8601. Reads templates from FOLDER/*.jinja, and from standard input one JSON object per line: `template`, the name of a file, and
+`form`, the gateway's form of messages for it, or "vllm". Prints for each a line, a list with the prompts of all conversations of
 conversations.jsonl; null where the template refuses one. Messages are converted here as the gateway's documentation says.
 """
 import copy
@@ -13,18 +13,20 @@ import pathlib
 import sys
 
 from transformers.utils import chat_template_utils as library
+from vllm_form import VllmForm
 
 HERE = pathlib.Path(__file__).parent
-OPTIONS = ("name", "messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
+NOW = datetime.datetime.fromisoformat(sys.argv[2])
 
 
 class FixedClock(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
-        return cls(2026, 3, 5, 14, 7, 9)
+        return NOW
 
 
 library.datetime = FixedClock
+vllm = VllmForm(sys.argv[1])
 
 
 def content_of(message, form):
@@ -51,12 +53,20 @@ def message_of(given, form):
     return message
 
 
+def messages_of(template, given, form):
+    if form == "vllm":
+        return vllm.messages(template, given)
+    return [message_of(message, form) for message in given]
+
+
 def prompt_of(template, given, form):
     conversation = copy.deepcopy(given)
-    variables = {name: value for name, value in conversation.items() if name not in OPTIONS}
+    variables = conversation.get("chat_template_kwargs", {})
+    if "reasoning_effort" in conversation:
+        variables["reasoning_effort"] = conversation["reasoning_effort"]
     try:
         prompts, _ = library.render_jinja_template(
-            [[message_of(message, form) for message in conversation["messages"]]],
+            [messages_of(template, conversation["messages"], form)],
             tools=conversation.get("tools"),
             documents=conversation.get("documents"),
             chat_template=template,
@@ -76,4 +86,4 @@ for line in sys.stdin:
     task = json.loads(line)
     source = (pathlib.Path(sys.argv[1]) / task["template"]).read_text()
     prompts = [prompt_of(source, conversation, task["form"]) for conversation in conversations]
-    print(json.dumps({"template": task["template"], "prompts": prompts}))
+    print(json.dumps(prompts))

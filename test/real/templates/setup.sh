@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what chat-templates.test.ts compares with: transformers in a Python environment, and the chat templates that the
-# source packages of llama-cpp-python and vLLM contain. Downloads about 150 MB from PyPI into .templates of this folder.
+# source packages of llama-cpp-python and vLLM contain, with the file in which vLLM decides what messages a template gets.
+# Downloads about 150 MB from PyPI into .templates of this folder.
 set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p .templates
@@ -25,7 +26,9 @@ for name, (digest, pattern) in PACKAGES.items():
         raise SystemExit(f"{name} has another digest")
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
         for member in packed:
-            if member.name.endswith(".jinja") and re.search(pattern, member.name):
+            if member.name.endswith("/vllm/renderers/hf.py"):
+                pathlib.Path(".templates/vllm_hf.py").write_bytes(packed.extractfile(member).read())
+            elif member.name.endswith(".jinja") and re.search(pattern, member.name):
                 target = pathlib.Path(".templates") / re.sub(r"[^\w.-]", "_", member.name)
                 target.write_bytes(packed.extractfile(member).read())
 PYTHON

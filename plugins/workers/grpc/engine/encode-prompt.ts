@@ -83,9 +83,12 @@ function toChatPrompt(
 ): ChatPrompt {
   rejectMedia(messages, '')
   const tools = allowedTools(request)
+  const documents = request.carried?.get('documents')
   return {
     messages: messages.map(toTemplateMessage),
     ...(tools.length > 0 && { tools: tools.map(toolText) }),
+    ...(Array.isArray(documents) && { documents }),
+    ...(request.carried?.get('add_generation_prompt') === false && { addGenerationPrompt: false }),
     ...(request.continuesLastMessage === true && { continueFinalMessage: true }),
     templateKwargs,
   }

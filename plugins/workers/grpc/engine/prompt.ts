@@ -98,14 +98,14 @@ export class PromptBuilder {
   async tokenizerOf(model: string): Promise<LoadedTokenizer> {
     const found = this.#tokenizers.find(model)
     if (found !== undefined) return found
-    for (const { models } of this.#workersOf(model)) {
-      for (const { id } of models) {
-        const other = this.#tokenizers.find(id)
-        if (other !== undefined) return other
-      }
-    }
     const state = (await this.#tokenizers.status(model))?.state
     if (state === 'pending' || state === 'processing') throw grpcErrors.tokenizer_loading(model)
+    // Models without a tokenizer of their own, such as adapters, use that of another model of the worker.
+    const others = state === 'failed' ? [] : this.#workersOf(model).flatMap(({ models }) => models)
+    for (const { id } of others) {
+      const other = this.#tokenizers.find(id)
+      if (other !== undefined) return other
+    }
     throw grpcErrors.tokenizer_missing(model)
   }
 
