@@ -141,6 +141,45 @@ describe('the resource', () => {
     expect((await fleet.call('GET', '/v1/tokenizers')).body).toEqual({ tokenizers: [] })
   })
 
+  test('the forms and refusals of each chat template are reported; one that refuses everything fails the load', async () => {
+    const fleet = await open()
+    const [some, all] = [folder(), folder()]
+    for (const path of [some, all]) cpSync(SAMPLE, path, { recursive: true })
+    const loop = `{% for m in messages %}{{ m.content }}{{ m.tool_calls[0].function.arguments + '' if m.tool_calls }}{% endfor %}`
+    writeFileSync(
+      join(some, 'chat_template.jinja'),
+      `{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}${loop}`,
+    )
+    mkdirSync(join(some, 'additional_chat_templates'))
+    writeFileSync(
+      join(some, 'additional_chat_templates/tool_use.jinja'),
+      `{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% endfor %}`,
+    )
+    writeFileSync(join(all, 'chat_template.jinja'), `{{ raise_exception('for agents only') }}`)
+    const id = await fleet.add('some', some)
+    expect(await fleet.settled(id)).toMatchObject({ status: 'completed' })
+    const { body } = await fleet.call('GET', `/v1/tokenizers/${id}`)
+    expect((body as { chat_templates: unknown }).chat_templates).toEqual([
+      {
+        name: 'default',
+        content: 'string',
+        empty_content: 'empty',
+        tool_arguments: 'text',
+        developer_role: 'system',
+        refused: [{ conversation: 'system message', reason: 'no system role' }],
+      },
+      expect.objectContaining({
+        name: 'tool_use',
+        content: 'parts',
+        refused: [],
+      }),
+    ])
+    expect(await fleet.settled(await fleet.add('all', all))).toMatchObject({
+      status: 'failed',
+      message: "the chat template 'default' refuses every conversation: for agents only",
+    })
+  })
+
   test('an existing name is a 409; of two pending loads with one name the second fails', async () => {
     const fleet = await open()
     const [first, second] = [await fleet.add('twice'), await fleet.add('twice')]

@@ -1,6 +1,6 @@
 /** The built command as an operator types it: output, error messages and exit codes. */
 import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -66,6 +66,36 @@ describe('weir serve', () => {
       WEIR_PORT: '1',
     })
     expect((await readyGateway(command)).port).toBe(port)
+  })
+})
+
+describe('weir tokenizers check', () => {
+  const folderWith = (template: string) => {
+    const folder = makeFolder()
+    cpSync('plugins/models/tokenizers/sample', folder, { recursive: true })
+    writeFileSync(join(folder, 'chat_template.jinja'), template)
+    return folder
+  }
+
+  test('prints the form of messages and what the template refuses; a template that refuses everything is an error', async () => {
+    const content = '{% for m in messages %}{{ m.content }}{% endfor %}'
+    const refusal = `{% if messages[0].role == 'system' %}{{ raise_exception('no system\u001b role') }}{% endif %}`
+    const folder = folderWith(refusal + content)
+    const { code, stdout } = await weir(['tokenizers', 'check', folder])
+    expect([code, stdout]).toEqual([0, expect.stringContaining('content    as one string')])
+    expect(stdout).toContain('refuses    system message: no system  role')
+    const json = await weir(['tokenizers', 'check', folder, '--json'])
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      source: folder,
+      chat_templates: [{ name: 'default', refused: [{ conversation: 'system message' }] }],
+    })
+    const other = join(makeFolder(), 'other.jinja')
+    writeFileSync(other, `{{ raise_exception('for agents only') }}`)
+    const failed = await weir(['tokenizers', 'check', folder, '--chat-template', other])
+    expect([failed.code, failed.stderr]).toEqual([
+      1,
+      expect.stringContaining("'default' refuses every conversation: for agents only"),
+    ])
   })
 })
 
