@@ -56,7 +56,8 @@ const THOROUGH_TESTS = globSync(UNIT_TESTS).filter((file) =>
   readFileSync(file, 'utf8').includes('isThorough'),
 )
 
-const CHAT_TEMPLATES = 'test/real/chat-templates.test.ts'
+/** Files of `test/real` that import sources. */
+const REAL_SOURCES = ['chat-templates', 'token-ids'].map((name) => `test/real/${name}.test.ts`)
 
 export default defineConfig({
   test: {
@@ -114,7 +115,7 @@ export default defineConfig({
           // Third-party clients and engines that are installed separately; `npm run test:real`.
           name: 'real',
           include: ['test/real/**/*.test.ts'],
-          exclude: [CHAT_TEMPLATES],
+          exclude: REAL_SOURCES,
           pool: 'forks',
         },
       },
@@ -122,9 +123,9 @@ export default defineConfig({
         ...source,
         test: {
           ...patient(600_000),
-          // Files of `unit` with all their variants, and the one of `real` that imports sources.
+          // Files of `unit` with all their variants, and those of `real` that import sources.
           name: 'real-unit',
-          include: [...THOROUGH_TESTS, CHAT_TEMPLATES],
+          include: [...THOROUGH_TESTS, ...REAL_SOURCES],
           env: { WEIR_TEST_THOROUGH: '1' },
         },
       },

@@ -5,7 +5,7 @@ export interface DecoderRules {
   /**
    * `bytes`: pieces are bytes written as printable letters, and invalid ones are replaced as UTF-8 decoders do.
    * `fallback`: pieces are text, `<0xNN>` stands for one byte, and each invalid one is replaced.
-   * `spaced`: pieces are words with a space between each two.
+   * `spaced`: pieces are words with a space between each two, or parts of words.
    */
   readonly kind: 'bytes' | 'fallback' | 'spaced'
   /** In order: [pattern, replacement], applied to each piece. */
@@ -15,6 +15,10 @@ export interface DecoderRules {
   readonly strip: string
   /** Spaces of the first piece are dropped. */
   readonly firstDropsSpaces: boolean
+  /** Begins a piece that continues a word, as in `##ing`; null if pieces are whole words. */
+  readonly wordPrefix: string | null
+  /** Spaces before punctuation and English contractions are removed. */
+  readonly cleansSpaces: boolean
 }
 
 interface DecoderStep {
@@ -27,6 +31,8 @@ interface DecoderStep {
   readonly replacement?: string
   readonly prepend_scheme?: string
   readonly add_prefix_space?: boolean
+  readonly prefix?: string
+  readonly cleanup?: boolean
 }
 
 export const PLAIN_RULES: DecoderRules = {
@@ -35,6 +41,8 @@ export const PLAIN_RULES: DecoderRules = {
   stripCount: 0,
   strip: ' ',
   firstDropsSpaces: false,
+  wordPrefix: null,
+  cleansSpaces: false,
 }
 
 /**
@@ -44,6 +52,10 @@ export const PLAIN_RULES: DecoderRules = {
 export function toDecoderRules(decoder: unknown): DecoderRules | null {
   if (decoder === null || decoder === undefined) return { ...PLAIN_RULES, kind: 'spaced' }
   const step = decoder as DecoderStep
+  if (step.type === 'WordPiece') {
+    const { prefix = '##', cleanup = true } = step
+    return { ...PLAIN_RULES, kind: 'spaced', wordPrefix: prefix, cleansSpaces: cleanup }
+  }
   const steps = step.type === 'Sequence' ? (step.decoders ?? []) : [step]
   let rules: DecoderRules | null = PLAIN_RULES
   for (const one of steps) rules = rules && withStep(rules, one)

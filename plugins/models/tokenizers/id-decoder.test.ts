@@ -26,9 +26,10 @@ const cut = [
   Buffer.from('é!').subarray(1),
 ]
 const bytePieces = [...Array.from({ length: 256 }, (_, byte) => Buffer.of(byte)), ...larger, ...cut]
+const addedPiece = (id: number) => [SPECIAL, MARKER].find((token) => token.id === id)?.content ?? null
 const byteTable = buildTokenTable({
   size: 302,
-  piece: (id) => (id < bytePieces.length ? toByteLetters(bytePieces[id]) : null),
+  piece: (id) => (id < bytePieces.length ? toByteLetters(bytePieces[id]) : addedPiece(id)),
   added: [SPECIAL, MARKER],
   rules: BYTE_RULES,
 })
@@ -46,7 +47,9 @@ const textPieces = ['▁Hello', '▁', '▁▁', 'lo', 'é', '漢', '�']
 const textTable = buildTokenTable({
   size: 302,
   piece: (id) =>
-    id < 256 ? `<0x${id.toString(16).toUpperCase().padStart(2, '0')}>` : (textPieces[id - 256] ?? null),
+    id < 256
+      ? `<0x${id.toString(16).toUpperCase().padStart(2, '0')}>`
+      : (textPieces[id - 256] ?? addedPiece(id)),
   added: [SPECIAL, MARKER],
   rules: LLAMA_RULES,
 })
@@ -173,6 +176,22 @@ test('a vocabulary without a decoder joins words with spaces', () => {
   const table = buildTokenTable({ size: 2, piece: (id) => ['one', 'two'][id], added: [], rules })
   expect(decodeAll(table, rules, [0, 1, 0]).join('')).toBe('one two one')
 })
+
+test.each([
+  [true, "isn't it, 1.5 'x?"],
+  [false, "is n't it , 1 . 5 ' x ?"],
+])(
+  'WordPiece joins parts of words, and cleans up spaces only if it is configured (%s)',
+  (cleanup, expected) => {
+    const rules = rulesOf({ type: 'WordPiece', prefix: '##', cleanup })
+    const pieces = ['i', '##s', "n't", 'it', ',', '1', '.', '##5', "'", '##x', '?', '5', 'x', '##', ' ']
+    const table = buildTokenTable({ size: pieces.length, piece: (id) => pieces[id], added: [], rules })
+    const ids = cleanup ? [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [0, 1, 2, 3, 4, 5, 6, 11, 8, 12, 10]
+    expect(decodeAll(table, rules, ids).join('')).toBe(expected)
+    // The first piece is kept as it is.
+    expect(decodeAll(table, rules, [7, 7]).join('')).toBe('##55')
+  },
+)
 
 test('an unknown decoder is reported as null', () => {
   expect(toDecoderRules({ type: 'CTC' })).toBeNull()

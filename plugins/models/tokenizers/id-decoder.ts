@@ -63,13 +63,19 @@ export class IdDecoder {
     if (this.#isFirst) {
       this.#isFirst = false
       if (this.#rules.firstDropsSpaces && !this.#isContinuation) text = text.replaceAll(' ', '')
-    } else if (this.#rules.kind === 'spaced') text = ` ${text}`
+    } else if (this.#rules.kind === 'spaced') text = this.#afterWord(text)
+    if (this.#rules.cleansSpaces) text = withoutSpaces(text)
     if (!this.#isSpaced) return text
     const isAdded = this.#table.isAdded(id)
     const isBorder = this.#hasText && (isAdded || this.#lastWasAdded)
     this.#lastWasAdded = isAdded
     this.#hasText = true
     return isBorder ? ` ${text}` : text
+  }
+
+  #afterWord(text: string): string {
+    const { wordPrefix } = this.#rules
+    return wordPrefix !== null && text.startsWith(wordPrefix) ? text.slice(wordPrefix.length) : ` ${text}`
   }
 
   #join(bytes: Buffer): string {
@@ -122,6 +128,16 @@ export class IdDecoder {
     }
     return text
   }
+}
+
+/** As the library cleans up each piece of a WordPiece vocabulary. */
+function withoutSpaces(text: string): string {
+  return text
+    .replace(/ ([.?!,])/g, '$1')
+    .replaceAll(" ' ", "'")
+    .replace(/ (n't|'m)/g, '$1')
+    .replaceAll(' do not', " don't")
+    .replace(/ ('s|'ve|'re)/g, '$1')
 }
 
 /** A replacement character that was written as such. */

@@ -91,7 +91,7 @@ export interface AddedToken {
 export interface TableParts {
   /** One more than the highest id. */
   readonly size: number
-  /** Null for ids that stand for nothing. */
+  /** Added tokens included; null for ids that stand for nothing. */
   piece(id: number): string | null
   readonly added: readonly AddedToken[]
   readonly rules: DecoderRules
@@ -103,7 +103,7 @@ export function buildTokenTable(parts: TableParts): TokenTable {
   const pieces: Buffer[] = []
   const bytePieces = new Set<number>()
   for (let id = 0; id < parts.size; id++) {
-    const piece = added.get(id)?.content ?? parts.piece(id) ?? ''
+    const piece = parts.piece(id) ?? ''
     const isByte = parts.rules.kind === 'fallback' && BYTE_PIECE.test(piece)
     if (isByte) bytePieces.add(id)
     pieces.push(isByte ? Buffer.from([Number.parseInt(piece.slice(3, 5), 16)]) : toBytes(piece, parts.rules))

@@ -1,12 +1,19 @@
 /** The built-in encoder compared with the native library: equal ids for any text, in linear time. */
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { openFrom } from '../../../../test/support/loaded-tokenizer.ts'
 import { tokenizerPart } from '../../../../test/support/tokenizer-parts.ts'
+import { PLAIN_RULES } from '../decoder-rules.ts'
+import { IdDecoder } from '../id-decoder.ts'
 import { jsonMember, jsonMembers } from '../json-members.ts'
 import type { MarkerToken } from '../segments.ts'
+import { TokenTable } from '../token-table.ts'
+import { toNfc } from './nfc.ts'
 import { type ReadBpe, readBpe } from './read-bpe.ts'
 import { toWordPattern } from './word-pattern.ts'
 
@@ -202,3 +209,46 @@ test.each([
   const bytes = Buffer.from(JSON.stringify({ ...JSON.parse(readFileSync(SAMPLE, 'utf8')), ...change }))
   expect(readBpe(bytes, jsonMembers(bytes), [])).toBeNull()
 })
+
+test('texts are normalized by the Unicode version of the library', () => {
+  // U+07FD became a combining mark in Unicode 11, which the accent may cross.
+  expect(['e\u0301', 'e\u07fd\u0301', 'e\u07fde\u0301', 'plain'].map(toNfc)).toEqual([
+    'é',
+    'e\u07fd\u0301',
+    'e\u07fdé',
+    'plain',
+  ])
+})
+
+test.each([true, false])(
+  'added tokens decode as in the library, where it is in use or not (lstrip: %s)',
+  async (lstrip) => {
+    const file = JSON.parse(readFileSync(SAMPLE, 'utf8')) as {
+      added_tokens: MarkerToken[]
+      normalizer: unknown
+    }
+    const first = Math.max(...file.added_tokens.map(({ id }) => id)) + 1
+    file.normalizer = { type: 'NFC' }
+    const contents = ['é|', 'e\u0301!|', 'Ġx|', '<｜u｜>', 'a b']
+    for (const [at, content] of contents.entries())
+      file.added_tokens.push({
+        id: first + at,
+        content,
+        special: false,
+        normalized: at < 2,
+        lstrip,
+      })
+    for (const token of file.added_tokens) Object.assign(token, { single_word: false, rstrip: false, lstrip })
+    const folder = mkdtempSync(join(tmpdir(), 'weir-added-'))
+    writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(file))
+    const { facts } = await openFrom(folder)
+    rmSync(folder, { recursive: true })
+    const library = Tokenizer.fromString(JSON.stringify(file))
+    for (const { id } of file.added_tokens) {
+      const decoder = new IdDecoder(new TokenTable(facts.table), facts.rules ?? PLAIN_RULES, {
+        skipSpecialTokens: false,
+      })
+      expect(decoder.push(id) + decoder.end()).toBe(await library.decode([id], false))
+    }
+  },
+)

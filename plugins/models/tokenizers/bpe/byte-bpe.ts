@@ -8,6 +8,7 @@ import { MarkerIndex, type MarkerToken } from '../segments.ts'
 import type { AddedToken } from '../token-table.ts'
 import { type BpeMemory, BpeTables, NONE } from './bpe-tables.ts'
 import { mergeWord } from './merge-word.ts'
+import { toNfc } from './nfc.ts'
 import { type SplitWords, toSplitWords } from './split-words.ts'
 
 /** Number of cached words, and the maximum length of a cached word: texts repeat few words. */
@@ -85,7 +86,7 @@ export class ByteBpe {
   encodePlain(text: string): Uint32Array {
     const ids: number[] = []
     const whole = text.toWellFormed()
-    this.#encodeWords(this.#shape.isNfc ? whole.normalize('NFC') : whole, ids)
+    this.#encodeWords(this.#shape.isNfc ? toNfc(whole) : whole, ids)
     return Uint32Array.from(ids)
   }
 
@@ -101,7 +102,7 @@ export class ByteBpe {
   }
 
   readonly #encodeNormalized: Encode = (text, out) => {
-    const whole = this.#shape.isNfc ? text.normalize('NFC') : text
+    const whole = this.#shape.isNfc ? toNfc(text) : text
     this.#encodeStage(whole, this.#normalized, out, this.#encodeWords)
   }
 
@@ -152,7 +153,7 @@ export function letterPiece(tables: BpeTables, content: string): number | null {
 }
 
 function stageOf(added: readonly AddedToken[], isNfc = false): MarkerStage {
-  const written = (content: string) => (isNfc ? content.normalize('NFC') : content)
+  const written = (content: string) => (isNfc ? toNfc(content) : content)
   return {
     index: new MarkerIndex(added.map(({ content }) => written(content))),
     ids: new Map(added.map(({ content, id }) => [written(content), id])),

@@ -1,9 +1,11 @@
 /** Reads a `tokenizer.json` without the native library, where all of it is of kinds that are known here. */
+import { fromByteLetters } from '../byte-letters.ts'
 import { jsonMember, jsonMembers } from '../json-members.ts'
 import type { MarkerToken } from '../segments.ts'
 import { type AddedToken, type TokenTable, writeTokenTable } from '../token-table.ts'
 import { type BpeMemory, BpeTables, NONE } from './bpe-tables.ts'
 import { type BpeShape, ByteBpe, letterPiece } from './byte-bpe.ts'
+import { toNfc } from './nfc.ts'
 import { type ReadPieces, readMerges, readPieces } from './read-pieces.ts'
 import { toSplitWords } from './split-words.ts'
 
@@ -87,7 +89,7 @@ function assemble(
   const texts = new Map<string, number>()
   for (const place of pieces.texts)
     texts.set(Buffer.from(bytesAt(pieces, place)).toString(), pieces.ids[place])
-  const table = tableOf(pieces, added)
+  const table = tableOf(pieces, added, rules.isNfc)
   const mergeCount = countMerges(file, merges)
   if (table === null || mergeCount > MAX_MERGES) return null
   const tables = BpeTables.create(table, pieces.ids.length, mergeCount)
@@ -114,7 +116,7 @@ function assemble(
   }
 }
 
-function tableOf(pieces: ReadPieces, added: readonly AddedToken[]): TokenTable | null {
+function tableOf(pieces: ReadPieces, added: readonly MarkerToken[], isNfc: boolean): TokenTable | null {
   const tokens = new Map(added.map((token) => [token.id, token]))
   let size = 0
   for (const id of pieces.ids) size = Math.max(size, id + 1)
@@ -122,7 +124,10 @@ function tableOf(pieces: ReadPieces, added: readonly AddedToken[]): TokenTable |
   if (size > MAX_IDS) return null
   const places = new Int32Array(size).fill(-1)
   for (const [place, id] of pieces.ids.entries()) places[id] = place
-  const contents = new Map(added.map(({ id, content }) => [id, Buffer.from(content)]))
+  // As the library decodes them: normalized, and in letters for bytes if all of them are such.
+  const written = ({ content, normalized }: MarkerToken) =>
+    isNfc && normalized === true ? toNfc(content) : content
+  const contents = new Map(added.map((token) => [token.id, fromByteLetters(written(token))]))
   return writeTokenTable({
     size,
     added: tokens,
