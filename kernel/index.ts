@@ -74,6 +74,7 @@ export { usageOfBody } from './upstream/token-usage.ts'
 export { workerControls } from './upstream/transports.ts'
 export { addEstimate } from './upstream/unreported-usage.ts'
 export { isLocalExhaustion, toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
+export { breakdownOf, largestBreakdown, sumOfBreakdowns } from './upstream/usage-breakdown.ts'
 export { mergeParameters, withModel } from './upstream/worker-request.ts'
 export { readVersion } from './version.ts'
 

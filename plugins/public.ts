@@ -144,6 +144,7 @@ export {
   type UpstreamFailureKind,
   type UpstreamHandler,
   type UpstreamRequest,
+  type UsageBreakdown,
   type Validator,
   type WholeResponse,
   type WorkerControl,

@@ -41,6 +41,18 @@ export interface TokenUsage {
   readonly reasoning: number
   /** The worker did not report it, and it is not counted by a tokenizer (yet). Default false. */
   readonly isEstimated?: boolean
+  readonly breakdown?: UsageBreakdown
+}
+
+/** What prices may depend on beside input, cached input and output. */
+export interface UsageBreakdown {
+  /**
+   * Tokens by kind: `cache_write` is input that was written to a cache, `cache_write_1h` the part of it with that time to
+   * live; `input_audio`, `output_image` and so on are parts of input and output.
+   */
+  readonly kinds: Readonly<Record<string, number>>
+  /** Service tier of the response, such as `priority`; null if the worker reports none. */
+  readonly tier: string | null
 }
 
 /** Writes one streamed response to the client. Chunks written in one turn of the event loop are sent together. */

@@ -31,6 +31,20 @@ test.each([
   expect(usageOf('on_request', JSON.stringify(body))).toBeNull()
 })
 
+test('the service tier is a member of the top-level object, before or behind the usage', () => {
+  const echoed = { metadata: { service_tier: 'flex' }, tools: [{ service_tier: 'flex' }] }
+  const breakdown = { kinds: {}, tier: 'priority' }
+  for (const body of [
+    { ...echoed, service_tier: 'priority', usage: USAGE },
+    { usage: USAGE, service_tier: 'priority', ...echoed },
+  ]) {
+    const text = JSON.stringify(body)
+    expect(usageOf('always', text, [9])).toEqual({ ...USED, breakdown })
+    expect(usageOfBody(Buffer.from(` ${text}`))).toEqual({ ...USED, breakdown })
+  }
+  expect(usageOf('always', JSON.stringify({ ...echoed, usage: USAGE }))).toEqual(USED)
+})
+
 test('the counts of all answers of /generate are added up', () => {
   const answers = Array.from({ length: 20 }, () => ({
     text: '"completion_tokens": 9',
@@ -48,6 +62,7 @@ test('splits of the body make no difference', () => {
   const body = fc.record({
     id: fc.string(),
     choices: fc.array(fc.record({ message: fc.json().map((text) => JSON.parse(text) as unknown) })),
+    service_tier: fc.constantFrom(null, 'priority', 'x'.repeat(40), { service_tier: 'flex' }),
     usage: fc.constant(USAGE),
     meta_info: fc.record({ prompt_tokens: fc.nat(), completion_tokens: fc.nat() }),
     more: fc.array(fc.string(), { maxLength: 20 }),

@@ -14,6 +14,8 @@ import {
 import { sumOfUsage, usageOfJson, usageOfMetaInfo } from './token-usage.ts'
 
 const USAGE = Buffer.from('usage')
+const TIER = Buffer.from('service_tier')
+const MAX_TIER_LENGTH = 64
 /** A longer usage object is ignored. */
 const MAX_USAGE_BYTES = 16_384
 /** Longer than a member of `meta_info` with its count. */
@@ -44,17 +46,21 @@ export class BodyUsage {
   }
 }
 
-/** The last member `usage` of the top-level object; inner objects are content that a model may choose. */
+/** The last member `usage` of the top-level object, and its `service_tier`; inner objects are content that a model may choose. */
 class TopLevelUsage {
   #depth = 0
   #isInString = false
   #isEscaped = false
   /** A string at the top level would be a key. */
   #expectsKey = false
-  /** Bytes of the current key that match `usage`; -1 once it differs, or outside of keys. */
+  /** Bytes of the current key that match `#candidate`; -1 once it differs, or outside of keys. */
   #matched = -1
-  /** The last key was `usage`. */
-  #isUsage = false
+  #candidate = USAGE
+  /** The last key, if it was one of the two. */
+  #key: Buffer | null = null
+  /** The string that is read as the tier. */
+  #isInTier = false
+  #tier = ''
   /** Parts of the usage object so far; null outside of it. */
   #parts: Buffer[] | null = null
   #partBytes = 0
@@ -67,7 +73,7 @@ class TopLevelUsage {
       if (this.#isInString) this.#inString(byte)
       else if (byte === QUOTE) this.#openString()
       else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-        if (this.#depth === 1 && this.#isUsage && byte === OPEN_BRACE) {
+        if (this.#depth === 1 && this.#key === USAGE && byte === OPEN_BRACE) {
           this.#parts = []
           this.#partBytes = 0
           start = at
@@ -79,7 +85,7 @@ class TopLevelUsage {
         if (this.#depth === 1 && this.#parts !== null) this.#close(chunk.subarray(start, at + 1))
       } else if (this.#depth === 1 && byte === COMMA) {
         this.#expectsKey = true
-        this.#isUsage = false
+        this.#key = null
       } else if (this.#depth === 1 && byte === COLON) this.#expectsKey = false
     }
     if (this.#parts !== null) this.#keep(chunk.subarray(start))
@@ -89,7 +95,9 @@ class TopLevelUsage {
     this.#isInString = true
     const isKey = this.#depth === 1 && this.#expectsKey
     this.#matched = isKey ? 0 : -1
-    if (isKey) this.#isUsage = false
+    if (isKey) this.#key = null
+    this.#isInTier = this.#depth === 1 && this.#key === TIER
+    if (this.#isInTier) this.#tier = ''
   }
 
   #inString(byte: number): void {
@@ -97,11 +105,14 @@ class TopLevelUsage {
     else if (byte === BACKSLASH) this.#isEscaped = true
     else if (byte === QUOTE) {
       this.#isInString = false
-      if (this.#matched === USAGE.length) this.#isUsage = true
+      if (this.#matched === this.#candidate.length) this.#key = this.#candidate
       this.#matched = -1
+      this.#isInTier = false
       return
     }
-    if (this.#matched >= 0) this.#matched = byte === USAGE[this.#matched] ? this.#matched + 1 : -1
+    if (this.#matched === 0) this.#candidate = byte === TIER[0] ? TIER : USAGE
+    if (this.#matched >= 0) this.#matched = byte === this.#candidate[this.#matched] ? this.#matched + 1 : -1
+    if (this.#isInTier && this.#tier.length < MAX_TIER_LENGTH) this.#tier += String.fromCharCode(byte)
   }
 
   #close(last: Buffer): void {
@@ -117,7 +128,7 @@ class TopLevelUsage {
   }
 
   usage(): TokenUsage | null {
-    return this.#text === null ? null : usageOfJson(this.#text)
+    return this.#text === null ? null : usageOfJson(this.#text, this.#tier)
   }
 }
 

@@ -78,7 +78,7 @@ test('Messages: the start counts the input with its cached parts, later events t
   for (let cut = 0; cut < stream.length; cut++) {
     const usage = new StreamUsage('always', false)
     expect(pass(stream, [cut], usage)).toBe(stream)
-    expect(usage.usage()).toEqual({ input: 16, output: 20, cached: 10, reasoning: 4 })
+    expect(usage.usage()).toMatchObject({ input: 16, output: 20, cached: 10, reasoning: 4 })
   }
 })
 

@@ -12,6 +12,7 @@ import { isObject } from '../wire/is-object.ts'
 import { ChunkShape } from './chunk-shape.ts'
 import { StreamedText } from './streamed-text.ts'
 import { findUsage, jsonOfEvent, sumOfUsage, usageOfEvent, usageOfMetaInfo } from './token-usage.ts'
+import { largestBreakdown } from './usage-breakdown.ts'
 
 const LF = 0x0a
 const CR = 0x0d
@@ -265,5 +266,6 @@ function largest(a: TokenUsage, b: TokenUsage): TokenUsage {
     output: Math.max(a.output, b.output),
     cached: Math.max(a.cached, b.cached),
     reasoning: Math.max(a.reasoning, b.reasoning),
+    breakdown: largestBreakdown(a.breakdown, b.breakdown),
   }
 }

@@ -15,8 +15,10 @@ import {
   skipValue,
   skipWord,
 } from '../wire/json-bytes.ts'
+import { breakdownOf, sumOfBreakdowns, withTier } from './usage-breakdown.ts'
 
 const USAGE = Buffer.from('"usage"')
+const TIER = Buffer.from('"service_tier"')
 /** The `g` in it. */
 const LETTER_G = 0x67
 const G_AT = 4
@@ -59,7 +61,10 @@ export function usageOfBody(body: Buffer): TokenUsage | null {
     const plain = plainUsage(body, start)
     if (plain !== null) return plain
     const end = body[start] === OPEN_BRACE ? skipValue(body, start) : -1
-    if (end >= 0 && closesBody(body, end)) return toTokenUsage(parse(body.toString('utf8', start, end)))
+    if (end >= 0 && closesBody(body, end)) {
+      const usage = toTokenUsage(parse(body.toString('utf8', start, end)))
+      return usage === null ? null : withTier(usage, tierOf(body))
+    }
     if (at === 0) return null
     at = body.lastIndexOf(USAGE, at - 1)
   }
@@ -110,6 +115,25 @@ function closesBody(body: Buffer, from: number): boolean {
   return body[at] === CLOSE_BRACE && skipSpace(body, at + 1) === body.length
 }
 
+/** The service tier in the top-level object; those of inner objects are content that a client or a model may choose. */
+function tierOf(body: Buffer): string | null {
+  if (!body.includes(TIER)) return null
+  const start = skipSpace(body, 0)
+  let at = start
+  while (body[at] === (at === start ? OPEN_BRACE : COMMA)) {
+    const name = skipSpace(body, at + 1)
+    const end = body[name] === QUOTE ? skipString(body, name) : -1
+    if (end < 0) return null
+    const value = valueAt(body, end)
+    const next = skipValue(body, value)
+    if (next < 0) return null
+    if (skipWord(body, name, '"service_tier"') === end)
+      return body[value] === QUOTE ? body.toString('latin1', value + 1, next - 1) : null
+    at = skipSpace(body, next)
+  }
+  return null
+}
+
 /** JSON of an event: the data of its only `data` line. Null if it is not an object. */
 export function jsonOfEvent(event: Buffer): Record<string, unknown> | null {
   const start = event.indexOf(OPEN_BRACE)
@@ -119,15 +143,16 @@ export function jsonOfEvent(event: Buffer): Record<string, unknown> | null {
 }
 
 /** Usage of an event, in the formats of chat and completions, Responses, and Messages. */
-export function usageOfEvent({ usage, response, message }: Record<string, unknown>): TokenUsage | null {
-  if (isObject(usage)) return toTokenUsage(usage)
-  if (isObject(response)) return toTokenUsage(response.usage)
+export function usageOfEvent(event: Record<string, unknown>): TokenUsage | null {
+  const { usage, response, message } = event
+  if (isObject(usage)) return toTokenUsage(usage, event.service_tier)
+  if (isObject(response)) return toTokenUsage(response.usage, response.service_tier)
   return isObject(message) ? toTokenUsage(message.usage) : null
 }
 
 /** Usage of the text of a usage object. */
-export function usageOfJson(text: string): TokenUsage | null {
-  return toTokenUsage(parse(text))
+export function usageOfJson(text: string, tier: string | null): TokenUsage | null {
+  return toTokenUsage(parse(text), tier)
 }
 
 /**
@@ -166,6 +191,7 @@ export function sumOfUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
     output: a.output + b.output,
     cached: a.cached + b.cached,
     reasoning: a.reasoning + b.reasoning,
+    breakdown: sumOfBreakdowns(a.breakdown, b.breakdown),
     ...((a.isEstimated || b.isEstimated) && { isEstimated: true }),
   }
 }
@@ -177,12 +203,13 @@ export function correctedUsage(total: TokenUsage, estimate: TokenUsage, usage: T
     output: total.output - estimate.output + usage.output,
     cached: total.cached - estimate.cached + usage.cached,
     reasoning: total.reasoning - estimate.reasoning + usage.reasoning,
+    breakdown: total.breakdown,
     ...(usage.isEstimated && { isEstimated: true }),
   }
 }
 
 /** Counts of a usage object; null if it has no count of input or output. Messages report cached input apart from other input. */
-function toTokenUsage(usage: unknown): TokenUsage | null {
+function toTokenUsage(usage: unknown, tier?: unknown): TokenUsage | null {
   if (!isObject(usage)) return null
   const input = usage.prompt_tokens ?? usage.input_tokens
   const output = usage.completion_tokens ?? usage.output_tokens
@@ -196,6 +223,7 @@ function toTokenUsage(usage: unknown): TokenUsage | null {
     output: countOf(output),
     cached: isObject(inputDetails) ? countOf(inputDetails.cached_tokens) : readFromCache,
     reasoning: countOf(details.reasoning_tokens ?? details.thinking_tokens),
+    breakdown: breakdownOf(usage, tier),
   }
 }
 

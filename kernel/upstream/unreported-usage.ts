@@ -35,6 +35,7 @@ export function countStreamUsage(call: OpenCall, ctx: RelayContext, stream: Stre
     output: Math.max(outputEvents + Math.ceil(unreadBytes / BYTES_PER_TOKEN), reported?.output ?? 0),
     cached: reported?.cached ?? 0,
     reasoning: 0,
+    breakdown: reported?.breakdown,
     isEstimated: true,
   }
   const body = ctx.bodyBytes

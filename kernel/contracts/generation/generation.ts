@@ -5,7 +5,7 @@
  */
 import type { GatewayError } from '../../errors/gateway-error.ts'
 import type { RelayOptions } from '../relay-options.ts'
-import type { RequestContext } from '../request.ts'
+import type { RequestContext, UsageBreakdown } from '../request.ts'
 import type { HeaderList, UpstreamRequest } from '../transport.ts'
 import type { WorkerEntry } from '../worker.ts'
 import type { GenerationRequest, NativeAnswer, NativeObject, Prompt } from './generation-request.ts'
@@ -42,6 +42,7 @@ export interface GenerationUsage {
   readonly outputTokens: number
   /** Of the output. */
   readonly reasoningTokens: number
+  readonly breakdown?: UsageBreakdown
 }
 
 /** Why a choice ended. `stop` also for a stop string, which `matchedStop` holds. */

@@ -3,17 +3,38 @@ import { integer, type Static, Type } from '#kernel'
 
 const price = (description: string) => Type.Optional(Type.Number({ minimum: 0, description }))
 
+const tokenPrices = {
+  input: Type.Number({ minimum: 0, description: 'Price of a million input tokens.' }),
+  cachedInput: price(
+    'Price of a million input tokens that were read from a cache. Default: the price of input.',
+  ),
+  cacheWrite: price(
+    'Price of a million input tokens that were written to a cache. Default: the price of input.',
+  ),
+  output: Type.Number({ minimum: 0, description: 'Price of a million output tokens, reasoning included.' }),
+  kinds: Type.Record(
+    Type.String({ pattern: '^(cache_write|input|output)_[a-z0-9]+$' }),
+    Type.Number({ minimum: 0 }),
+    {
+      default: {},
+      description:
+        'Prices of a million tokens of certain kinds: `cache_write_<time to live>` such as `cache_write_1h`, `input_<modality>` and `output_<modality>` such as `input_audio`. A kind without a price costs as much as cacheWrite, input or output.',
+    },
+  ),
+}
+
 const priceConfig = Type.Object(
   {
     model: Type.String({
       minLength: 1,
       description: 'Canonical model id; `*` is the price of every model without one of its own.',
     }),
-    input: Type.Number({ minimum: 0, description: 'Price of a million input tokens.' }),
-    cachedInput: price(
-      'Price of a million input tokens that were read from a cache. Default: the price of input.',
-    ),
-    output: Type.Number({ minimum: 0, description: 'Price of a million output tokens, reasoning included.' }),
+    ...tokenPrices,
+    tiers: Type.Record(Type.String(), Type.Object(tokenPrices, { additionalProperties: false }), {
+      default: {},
+      description:
+        'Prices of service tiers that workers report, such as `priority`, `flex` or `batch`; other tiers have the prices of the model.',
+    }),
   },
   { additionalProperties: false },
 )
@@ -64,4 +85,5 @@ export const usageConfig = Type.Object(
 /** The section with all defaults. */
 export type UsageConfig = Static<typeof usageConfig>
 export type Price = UsageConfig['prices'][number]
+export type TierPrices = Price['tiers'][string]
 export type Budget = UsageConfig['budgets'][number]

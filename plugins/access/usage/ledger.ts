@@ -268,7 +268,7 @@ function nameOf(row: UsageRow): string {
 }
 
 function sumOf({ tenant: _, ...row }: UsageRow, stored: StoredRecord<StoredUsageRow> | null): StoredUsageRow {
-  const value = { ...row }
+  const value = { ...row, kinds: row.kinds && { ...row.kinds } }
   if (stored !== null) addUsage(value, stored.value)
   return value
 }

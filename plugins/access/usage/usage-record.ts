@@ -10,6 +10,8 @@ export interface UsageAmount {
   reasoning: number
   /** In billionths of the currency, so that sums are exact. */
   costNano: number
+  /** Tokens by kind, as in `UsageBreakdown`, and of service tiers, such as `tier_priority`. */
+  kinds?: Record<string, number>
 }
 
 /** What counts against a budget. */
@@ -47,6 +49,14 @@ export function noUsage(): UsageAmount {
 
 export function addUsage(to: UsageAmount, from: UsageAmount): void {
   for (const name of AMOUNTS) to[name] += from[name]
+  if (from.kinds === undefined) return
+  to.kinds ??= {}
+  addKinds(to.kinds, from.kinds)
+}
+
+/** @param sign -1 to take away */
+export function addKinds(to: Record<string, number>, from: Readonly<Record<string, number>>, sign = 1): void {
+  for (const [kind, tokens] of Object.entries(from)) to[kind] = (to[kind] ?? 0) + sign * tokens
 }
 
 /** Ids sort by day. */
@@ -63,7 +73,8 @@ export function isUsageRow(value: unknown): boolean {
   return (
     isObject(value) &&
     ['day', 'key', 'model'].every((name) => typeof value[name] === 'string') &&
-    AMOUNTS.every((name) => typeof value[name] === 'number')
+    AMOUNTS.every((name) => typeof value[name] === 'number') &&
+    (value.kinds === undefined || isObject(value.kinds))
   )
 }
 

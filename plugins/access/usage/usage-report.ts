@@ -28,6 +28,12 @@ const amounts = {
   cached_tokens: count('Input tokens that were read from a cache.'),
   output_tokens: count('Output tokens, reasoning included.'),
   reasoning_tokens: count('Output tokens of reasoning.'),
+  kinds: Type.Optional(
+    Type.Record(Type.String(), Type.Integer(), {
+      description:
+        'Tokens of certain kinds, which are part of the counts above: `cache_write` and, of it, `cache_write_<time to live>`; `input_<modality>`, `output_<modality>`; `tier_<service tier>`.',
+    }),
+  ),
   cost: Type.Number({ description: 'Cost by the prices that were configured at the time.' }),
 }
 
@@ -97,13 +103,14 @@ function namesOf(
   )
 }
 
-function toShown({ requests, input, cached, output, reasoning, costNano }: UsageAmount) {
+function toShown({ requests, input, cached, output, reasoning, costNano, kinds }: UsageAmount) {
   return {
     requests,
     input_tokens: input,
     cached_tokens: cached,
     output_tokens: output,
     reasoning_tokens: reasoning,
+    ...(kinds !== undefined && { kinds }),
     cost: costNano / NANO,
   }
 }

@@ -257,6 +257,13 @@ function checkExtraContent(data: NativeObject | undefined): void {
   if (data !== undefined && !isShortExtraContent(data)) throw generationErrors.worker_extra_content_too_long()
 }
 
-function toUsage({ inputTokens, outputTokens, cachedTokens, reasoningTokens }: GenerationUsage): TokenUsage {
-  return { input: inputTokens, output: outputTokens, cached: cachedTokens, reasoning: reasoningTokens }
+function toUsage(usage: GenerationUsage): TokenUsage {
+  const { inputTokens, outputTokens, cachedTokens, reasoningTokens, breakdown } = usage
+  return {
+    input: inputTokens,
+    output: outputTokens,
+    cached: cachedTokens,
+    reasoning: reasoningTokens,
+    breakdown,
+  }
 }

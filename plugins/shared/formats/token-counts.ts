@@ -5,6 +5,7 @@ import {
   type GenerationRequest,
   type GenerationUsage,
   isObject,
+  sumOfBreakdowns,
   type TokenizerService,
   type TokenLogprob,
   type WorkerBalance,
@@ -27,6 +28,7 @@ export function addUsage(sum: GenerationUsage | null, more: GenerationUsage | nu
     cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
     outputTokens: sum.outputTokens + more.outputTokens,
     reasoningTokens: sum.reasoningTokens + more.reasoningTokens,
+    breakdown: sumOfBreakdowns(sum.breakdown, more.breakdown),
   }
 }
 

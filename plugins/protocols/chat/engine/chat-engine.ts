@@ -1,5 +1,6 @@
 /** The engine adapter of HTTP workers that take chat completions, and the readers of their answers. @hot */
 import {
+  breakdownOf,
   defineErrors,
   type EngineAdapter,
   type EngineAttempt,
@@ -133,7 +134,7 @@ export class ChatAnswer implements JsonAnswer {
   }
 
   #add(answer: UncheckedResponse): void {
-    const usage = readUsage(answer.usage)
+    const usage = readUsage(answer)
     if (usage !== null) this.#usage = usage
     if (!this.#hasStarted) this.#start(answer)
     if (!Array.isArray(answer.choices)) return
@@ -175,7 +176,7 @@ export class ChatAnswer implements JsonAnswer {
   }
 }
 
-function readUsage(usage: unknown): GenerationUsage | null {
+function readUsage({ usage, service_tier }: UncheckedResponse): GenerationUsage | null {
   if (!isObject(usage)) return null
   const { prompt_tokens: input, completion_tokens: output, ...details }: Unchecked<Usage> = usage
   const prompt = isObject(details.prompt_tokens_details) ? details.prompt_tokens_details : null
@@ -186,5 +187,6 @@ function readUsage(usage: unknown): GenerationUsage | null {
     cacheWriteTokens: tokenCount(prompt?.cache_write_tokens ?? prompt?.cache_creation_tokens),
     outputTokens: tokenCount(output),
     reasoningTokens: tokenCount(completion?.reasoning_tokens ?? usage.reasoning_tokens),
+    breakdown: breakdownOf(usage, service_tier),
   }
 }

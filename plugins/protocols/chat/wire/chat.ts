@@ -205,6 +205,7 @@ export const ChatResponse = Type.Object({
   system_fingerprint: nullable(Type.String()),
   choices: list(ResponseChoice),
   usage: nullable(Usage),
+  service_tier: nullable(Type.String()),
 })
 
 export type ChatResponse = Static<typeof ChatResponse>

@@ -1,12 +1,15 @@
 /** Converts the events of a worker's message to events of a generation. */
 import {
+  breakdownOf,
   type EngineAttempt,
   type EngineSink,
   type FinishReason,
   type GatewayError,
   type GenerationUsage,
   isObject,
+  largestBreakdown,
   type NativeObject,
+  type UsageBreakdown,
   type WorkerMessage,
 } from '#kernel'
 import { streamFailure, tokenCount, type Unchecked } from '#shared'
@@ -279,6 +282,7 @@ class AnswerUsage {
   #written = 0
   #output = 0
   #thinking = 0
+  #breakdown: UsageBreakdown | undefined
 
   add(usage: unknown): void {
     if (!isObject(usage)) return
@@ -288,6 +292,7 @@ class AnswerUsage {
     this.#cached = tokenCount(reported.cache_read_input_tokens, this.#cached)
     this.#written = tokenCount(reported.cache_creation_input_tokens, this.#written)
     this.#output = tokenCount(reported.output_tokens, this.#output)
+    this.#breakdown = largestBreakdown(this.#breakdown, breakdownOf(usage))
     const { output_tokens_details: details } = reported
     if (isObject(details)) this.#thinking = tokenCount(details.thinking_tokens, this.#thinking)
   }
@@ -306,6 +311,7 @@ class AnswerUsage {
       cacheWriteTokens: this.#written,
       outputTokens: this.#output,
       reasoningTokens: this.#thinking,
+      breakdown: this.#breakdown,
     }
   }
 }

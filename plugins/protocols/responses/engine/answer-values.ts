@@ -1,5 +1,6 @@
 /** Values of a worker's response: texts, members, usage and errors, of which nothing is certain. */
 import {
+  breakdownOf,
   type GatewayError,
   type GenerationUsage,
   isObject,
@@ -16,7 +17,7 @@ export function textsOf(parts: unknown): unknown[] {
   return Array.isArray(parts) ? parts.map((part: unknown) => (isObject(part) ? part.text : '')) : []
 }
 
-export function readUsage(usage: unknown): GenerationUsage | null {
+export function readUsage(usage: unknown, tier: unknown): GenerationUsage | null {
   if (!isObject(usage)) return null
   const input = isObject(usage.input_tokens_details) ? usage.input_tokens_details : {}
   const output = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {}
@@ -26,6 +27,7 @@ export function readUsage(usage: unknown): GenerationUsage | null {
     cacheWriteTokens: tokenCount(input.cache_write_tokens),
     outputTokens: tokenCount(usage.output_tokens),
     reasoningTokens: tokenCount(output.reasoning_tokens),
+    breakdown: breakdownOf(usage, tier),
   }
 }
 

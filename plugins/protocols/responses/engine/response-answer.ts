@@ -334,7 +334,7 @@ export class ResponseAnswer {
         native: { engine: ENGINE, content: this.#content, reason: null, members: whole },
       }),
     })
-    this.#emit({ type: 'finished', usage: readUsage(usage) })
+    this.#emit({ type: 'finished', usage: readUsage(usage, whole.service_tier) })
   }
 
   #reason(status: unknown, cut: unknown): FinishReason {
