@@ -2,7 +2,7 @@
 import type { WholeResponse } from '../contracts/request.ts'
 import { renderError } from '../errors/error-formats.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { checkModel } from '../upstream/key-scope.ts'
+import { checkModel, checkModelChanges } from '../upstream/key-scope.ts'
 import type { HttpContext } from './context.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'
 
@@ -50,6 +50,7 @@ function handle(ctx: HttpContext): void {
 function checkBody(ctx: HttpContext): void {
   if (ctx.route.access !== 'api' || ctx.rawBody.length === 0) return
   const { model } = ctx.peek()
+  checkModelChanges(ctx.rawBody)
   if (model === null) return
   checkModel(ctx.identity, model)
   ctx.isModelAllowed = true

@@ -1,8 +1,12 @@
 /** Restrictions of keys: which routes a caller may use, and which models. */
 import type { Identity } from '../contracts/auth.ts'
 import { defineErrors } from '../errors/define-errors.ts'
+import { topLevelMembers } from '../wire/top-level-members.ts'
 
 const MAX_SHOWN_MODEL = 200
+/** Members by which engines and vendors serve something else than `model`: adapters, fallbacks, lists of models. */
+const MODEL_CHANGE = /^(?:lora|adapter|fallback)|^models$/i
+const UNSET = /^(?:null|false|""|\[\s*\]|\{\s*\})$/
 
 const scopeErrors = defineErrors('access', {
   model_not_allowed: {
@@ -15,6 +19,12 @@ const scopeErrors = defineErrors('access', {
     kind: 'forbidden',
     source: 'client',
     text: () => 'this API key may use some models only; name one of them in `model`',
+  },
+  model_change_not_allowed: {
+    kind: 'forbidden',
+    source: 'client',
+    text: (member: string) =>
+      `this API key may use some models only, so '${member}', which changes the model, is not allowed`,
   },
   route_not_allowed: {
     kind: 'forbidden',
@@ -34,6 +44,15 @@ export function checkModel(identity: Identity | null, model: string | null): voi
   if (model === null) throw scopeErrors.model_required.with({ param: 'model' })
   if (!identity.models.has(model))
     throw scopeErrors.model_not_allowed.with({ param: 'model' }, model.slice(0, MAX_SHOWN_MODEL))
+}
+
+/** For keys that may use some models only. @throws model_change_not_allowed (403) */
+export function checkModelChanges(body: Buffer): void {
+  for (const { name, start, end } of topLevelMembers(body)) {
+    if (!MODEL_CHANGE.test(name) || UNSET.test(body.toString('latin1', start, end))) continue
+    const member = name.slice(0, MAX_SHOWN_MODEL)
+    throw scopeErrors.model_change_not_allowed.with({ param: member }, member)
+  }
 }
 
 /** @param endpoint label of the route @throws route_not_allowed (403) */

@@ -15,6 +15,7 @@ import {
   skipValue,
   skipWord,
 } from '../wire/json-bytes.ts'
+import { topLevelMembers } from '../wire/top-level-members.ts'
 import { breakdownOf, sumOfBreakdowns, withTier } from './usage-breakdown.ts'
 
 const USAGE = Buffer.from('"usage"')
@@ -118,19 +119,8 @@ function closesBody(body: Buffer, from: number): boolean {
 /** The service tier in the top-level object; those of inner objects are content that a client or a model may choose. */
 function tierOf(body: Buffer): string | null {
   if (!body.includes(TIER)) return null
-  const start = skipSpace(body, 0)
-  let at = start
-  while (body[at] === (at === start ? OPEN_BRACE : COMMA)) {
-    const name = skipSpace(body, at + 1)
-    const end = body[name] === QUOTE ? skipString(body, name) : -1
-    if (end < 0) return null
-    const value = valueAt(body, end)
-    const next = skipValue(body, value)
-    if (next < 0) return null
-    if (skipWord(body, name, '"service_tier"') === end)
-      return body[value] === QUOTE ? body.toString('latin1', value + 1, next - 1) : null
-    at = skipSpace(body, next)
-  }
+  for (const { name, start, end } of topLevelMembers(body))
+    if (name === 'service_tier' && body[start] === QUOTE) return body.toString('latin1', start + 1, end - 1)
   return null
 }
 

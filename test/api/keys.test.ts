@@ -215,6 +215,8 @@ test.each<[object, string]>([
   [{ tenant: 'a', principal: 'b', role: 'admin' }, 'tenant'],
   [{ tenant: '' }, 'tenant'],
   [{ tenant: ' a' }, 'tenant'],
+  [{ tenant: 'shared' }, 'tenant'],
+  [{ tenant: 'auth:a' }, 'tenant'],
   [{ tenant: 'a\nb' }, 'tenant'],
   [{ tenant: 'a', role: 'admin' }, 'role'],
   [{ principal: 'a' }, 'role'],
@@ -274,6 +276,28 @@ describe('a key that may use one model', () => {
     ],
   }
   const open = () => withKeys({ plugins: { auth, ...LANES } })
+
+  test.each(['lora_path', 'LoRA_name', 'adapter_id', 'models', 'fallbacks', 'lora\\u005fpath'])(
+    'is 403 with %s, which changes the model',
+    async (member) => {
+      const fleet = await open()
+      const send = (path: string, value: string) =>
+        fleet.post(
+          path,
+          `{"messages":[],"model":"small","text":"hi","${member}" : ${value}}`,
+          bearer('limited'),
+        )
+      for (const path of ['/v1/chat/completions', '/generate']) {
+        const response = await send(path, '["large"]')
+        expect([response.status, await response.text()]).toEqual([
+          403,
+          expect.stringContaining('which changes the model, is not allowed'),
+        ])
+        expect((await send(path, 'null')).status).not.toBe(403)
+      }
+      expect(fleet.workers[0].requests.filter(({ body }) => body.includes('large'))).toEqual([])
+    },
+  )
 
   test.each<[string, object]>([
     ['/v1/chat/completions', { messages }],
