@@ -31,6 +31,19 @@ test('masks secrets of the schema and nothing else', async () => {
   expect(config.plugins.auth.apiKey).toBe('k1')
 })
 
+test.each([
+  ['https://mcp.example.com/sse?token=hunter2&user=x', 'https://mcp.example.com/sse?token=***&user=***'],
+  ['https://a:hunter2@example.com/v1', 'https://***@example.com/v1'],
+  ['https://hunter2@example.com', 'https://***@example.com'],
+  ['https://example.com/api/mcp/s/hunter2hunter2hunter2/mcp', 'https://example.com/api/mcp/s/***/mcp'],
+  ['https://example.com/?hunter2#hunter2', 'https://example.com/?***#***'],
+  ['http://10.0.0.1:8000/v1/chat', 'http://10.0.0.1:8000/v1/chat'],
+  ['a://', 'a://'],
+])('of the URL %s, shows %s', async (note, expected) => {
+  const { shown } = await show(`plugins: { plain: { note: ${JSON.stringify(note)} } }`)
+  expect(shown.plugins.plain).toEqual({ note: expected, other: '' })
+})
+
 test('masks values of environment references under any schema', async () => {
   const { shown } = await show('plugins: { plain: { note: { $env: N }, other: seen } }', { N: 'hunter2' })
   expect(shown.plugins.plain).toEqual({ note: '***', other: 'seen' })
