@@ -31,10 +31,11 @@ async function open(
   tenants: object,
   script: Script = jsonAnswer(usage(5, 5)),
   auth: object = KEYS,
+  more: object = {},
 ): Promise<Fleet> {
   const fleet = await openFleet({
     kernel: { retry: { maxAttempts: 1 } },
-    plugins: { auth, limits: { tenants } },
+    plugins: { auth, limits: { tenants }, ...more },
   })
   fleet.workers[0].script(CHAT, script)
   return fleet
@@ -181,6 +182,29 @@ describe('the tenant of a request', () => {
     const fleet = await open({ default: { requestsPerMinute: 1 }, overrides }, undefined, {})
     expect(await statuses(fleet, [{}, {}, {}])).toEqual([200, 200, 429])
     expect(await left(fleet, 'ip:0:0:0:0:0:ffff:7f00:1')).toEqual([0])
+  })
+
+  test('the /64 network of an IPv6 address', async () => {
+    const fleet = await open(
+      { default: { requestsPerMinute: 1 } },
+      undefined,
+      {},
+      {
+        'trusted-proxies': { addresses: ['127.0.0.1'] },
+      },
+    )
+    const from = (address: string) => ({ 'x-forwarded-for': address })
+    const requests = [
+      '2001:db8:0:1::1',
+      '2001:db8:0:1:ffff::2',
+      '2001:db8:0:2::1',
+      '2001:db8::1',
+      '::2',
+      '::1',
+    ]
+    expect(await statuses(fleet, requests.map(from))).toEqual([200, 429, 200, 200, 200, 429])
+    expect(await left(fleet, 'ip:2001:db8:0:1:2:3:4:5')).toEqual([0])
+    expect(await left(fleet, 'ip:2001:db8:0:1::/64')).toEqual([0])
   })
 
   test('the tenant header, if trusted', async () => {

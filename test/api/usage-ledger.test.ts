@@ -132,7 +132,18 @@ test('only operators may read usage; wrong parameters are named', async () => {
     "'from' must be a day such as 2026-11-01, got 2026-02-30",
   )
   expect(await message('from=2026-11-02&to=2026-11-01')).toContain("must not be after 'to'")
+  expect(await message('tenant=a')).toContain("'tenant' must be auth:<id>")
   expect(await message('group_by=tenant,color')).toContain('must list day, tenant, key, model, got color')
+})
+
+test.each([
+  ['budgets.0.tenant', { budgets: [{ tenant: 'team-a', tokens: 5 }] }],
+  ['budgets.0.tenant', { budgets: [{ tenant: 'ip:10.0.0.1', tokens: 5 }] }],
+  ['budgets.0.key', { budgets: [{ tenant: 'jwt:x', key: 'k', tokens: 5 }] }],
+  ['budgets.0.cost', { budgets: [{ tenant: 'auth:a', cost: 5 }] }],
+  ['prices.1.model', { prices: ['m', 'm'].map((model) => ({ model, input: 1, output: 1 })) }],
+])('a setting that could never apply is an error: %s', async (field, usage) => {
+  await expect(open(usage)).rejects.toThrow(`plugins.usage.${field}`)
 })
 
 describe('budgets', () => {

@@ -42,6 +42,12 @@ test.each([
   expect(message).not.toContain('secret')
 })
 
+test.each(['shared:secret', 'auth:team-a:secret', 'ip:secret'])('the tenant of %s is reserved', (entry) => {
+  const message = messageOf(() => readKeys({ ...none, tenantKeys: ['a:b', entry] }, log))
+  expect(message).toMatch(/tenantKeys\.1 (is reserved|must not begin with a prefix)/)
+  expect(message).not.toContain('secret')
+})
+
 test('a shared key with spaces at its ends prevents the start', () => {
   expect(messageOf(() => readKeys({ ...none, apiKey: 'secret ' }, log))).toContain('auth.apiKey')
 })

@@ -1,6 +1,6 @@
 /** Reads and checks the configured keys at startup. */
 import type { ConfiguredKey, Logger, SettingProblem } from '#kernel'
-import { keyEntryProblems, toKeyRecord } from '#shared'
+import { keyEntryProblems, tenantIdProblem, toKeyRecord } from '#shared'
 import type { AuthConfig } from './config.ts'
 import { keyDigest, type TableKey, toTableKey } from './key-table.ts'
 
@@ -91,6 +91,9 @@ export function* keyProblems({ apiKey, tenantKeys, keys }: AuthConfig): Generato
     } else if (seenTenants.has(id) || seenDigests.has(keyDigest(key))) {
       yield { path, text: 'duplicates the tenant id or key of an earlier entry' }
     }
+    const problem = tenantIdProblem(id)
+    // The part before the colon of `auth:a:key` is no secret.
+    if (problem !== null) yield { path, text: problem }
     seenTenants.add(id)
     seenDigests.add(keyDigest(key))
   }

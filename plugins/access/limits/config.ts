@@ -50,7 +50,8 @@ const tenantsConfig = Type.Object(
         {
           tenant: Type.String({
             minLength: 1,
-            description: '`auth:<id>`, `jwt:<claim>`, `header:<value>`, `ip:<address>` or `anonymous`.',
+            description:
+              '`auth:<id>`, `jwt:<claim>`, `header:<value>`, `ip:<address>` or `anonymous`. An IPv6 address stands for its /64 network.',
           }),
           ...tenantLimits,
         },

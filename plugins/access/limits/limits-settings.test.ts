@@ -24,6 +24,11 @@ describe('a section is rejected', () => {
     ['tenants.overrides.0.tenant', { tenants: { overrides: [{ tenant: 'team' }] } }],
     ['tenants.overrides.1.tenant', { tenants: { overrides: [{ tenant: 'auth:a' }, { tenant: 'auth:a' }] } }],
     ['tenants.overrides.0.tenant', { tenants: { overrides: [{ tenant: 'header:a' }] } }],
+    ['tenants.overrides.0.tenant', { tenants: { overrides: [{ tenant: 'ip:example.com' }] } }],
+    [
+      'tenants.overrides.1.tenant',
+      { tenants: { overrides: [{ tenant: 'ip:2001:db8::1' }, { tenant: 'ip:2001:db8:0:0:9::/64' }] } },
+    ],
     ['tenants.default.modelRules.1.ruleId', { tenants: { default: { modelRules: [rule, rule] } } }],
     [
       'tenants.overrides.0.modelRules.0',

@@ -1,8 +1,8 @@
 /** Current limits: semantic checks, changes by the limits routes, and replication to every thread. */
 import { defineCommand, defineReplica, defineValidator, isObject, type SettingProblem } from '#kernel'
+import { isTenantName, TENANT_FORMS, toTenant } from '#shared'
 import { type LimitsConfig, limitsConfig, type TenantLimits } from './config.ts'
 import { limitsErrors } from './errors.ts'
-import { isTenantName, toTenant } from './rates/tenant-name.ts'
 
 /** A change by PUT (the whole section) or PATCH (some members). */
 export interface LimitsChange {
@@ -97,7 +97,7 @@ function* tenantProblems(
   seen: Set<string>,
 ): Generator<SettingProblem> {
   if (!isTenantName(tenant)) {
-    yield { path, text: 'must be auth:<id>, jwt:<claim>, header:<value>, ip:<address> or anonymous' }
+    yield { path, text: `must be ${TENANT_FORMS} (got ${tenant.slice(0, 80)})` }
     return
   }
   const name = toTenant(tenant)

@@ -1,5 +1,5 @@
 /** Configuration section of the usage plugin. */
-import { integer, type Static, Type } from '#kernel'
+import { ANONYMOUS_TENANT, integer, type SettingProblem, type Static, Type } from '#kernel'
 
 const price = (description: string) => Type.Optional(Type.Number({ minimum: 0, description }))
 
@@ -87,3 +87,30 @@ export type UsageConfig = Static<typeof usageConfig>
 export type Price = UsageConfig['prices'][number]
 export type TierPrices = Price['tiers'][string]
 export type Budget = UsageConfig['budgets'][number]
+
+/** What the schema cannot express; prices and budgets that can never apply are errors. */
+export function* usageProblems({ prices, budgets }: UsageConfig): Generator<SettingProblem> {
+  const models = new Set<string>()
+  for (const [index, { model }] of prices.entries()) {
+    if (models.has(model))
+      yield { path: ['prices', String(index), 'model'], text: `has an earlier price (${model})` }
+    models.add(model)
+  }
+  for (const [index, { tenant, key, tokens, cost }] of budgets.entries()) {
+    const path = ['budgets', String(index)]
+    if (tokens === null && cost === null) yield { path, text: 'must have a limit: set tokens or cost' }
+    if (cost !== null && prices.length === 0)
+      yield {
+        path: [...path, 'cost'],
+        text: 'requires plugins.usage.prices; without prices, nothing costs anything',
+      }
+    if (tenant !== '*' && tenant !== ANONYMOUS_TENANT && !/^(?:auth|jwt):./.test(tenant)) {
+      const text = `must be auth:<id>, jwt:<claim>, ${ANONYMOUS_TENANT} or * (got ${tenant.slice(0, 80)})`
+      yield { path: [...path, 'tenant'], text }
+    } else if (key !== undefined && !tenant.startsWith('auth:'))
+      yield {
+        path: [...path, 'key'],
+        text: `must be left out: only keys of tenants auth:<id> have an id (got tenant ${tenant})`,
+      }
+  }
+}

@@ -13,7 +13,7 @@ import { findRecordStore } from '#shared'
 import { BudgetCounters } from './budget-counters.ts'
 import { BudgetTotals } from './budget-totals.ts'
 import { type BudgetState, Budgets, RequestBudgets, type Reservation } from './budgets.ts'
-import { usageConfig } from './config.ts'
+import { usageConfig, usageProblems } from './config.ts'
 import { DurableEnd } from './durable-end.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
 import { usageRoute } from './routes.ts'
@@ -50,14 +50,7 @@ export default definePlugin({
     reloads: ['prices', 'budgets'],
   },
   enables: (_, isEnabled) => (isEnabled('postgres') ? [] : ['storage']),
-  *check({ budgets }) {
-    for (const [index, { tenant, key, tokens, cost }] of budgets.entries()) {
-      const path = ['budgets', String(index)]
-      if (tokens === null && cost === null) yield { path, text: 'must have a limit: set tokens or cost' }
-      if (tenant === '*' && key !== undefined)
-        yield { path: [...path, 'key'], text: "must be left out if tenant is '*'" }
-    }
-  },
+  check: usageProblems,
   register(host, config) {
     const { store, isShared } = findRecordStore(host)
     host.upstream.countUsage()

@@ -1,5 +1,6 @@
 /** GET /usage: usage of tenants, keys and models. */
 import { adminErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { isTenantName, OTHER, TENANT_FORMS } from '#shared'
 import { usageErrors } from './errors.ts'
 import { dayOf } from './usage-record.ts'
 import { GROUPS, type Group, type UsageQuery, UsageReport } from './usage-report.ts'
@@ -38,13 +39,19 @@ function readQuery(ctx: RequestContext): UsageQuery {
   const from = readDay(ctx, 'from') ?? `${to.slice(0, 7)}-01`
   if (from > to) throw usageErrors.invalid_usage_query('from', `must not be after 'to' (${to}), got ${from}`)
   return {
-    tenant: ctx.queryParam('tenant'),
+    tenant: readTenant(ctx.queryParam('tenant')),
     key: ctx.queryParam('key'),
     model: ctx.queryParam('model'),
     from,
     to,
     groupBy: readGroups(ctx.queryParam('group_by')),
   }
+}
+
+/** Tenants beyond the limits of the store are recorded as `other`. */
+function readTenant(text: string | null): string | null {
+  if (text === null || text === OTHER || isTenantName(text)) return text
+  throw usageErrors.invalid_usage_query('tenant', `must be ${TENANT_FORMS}, got ${text.slice(0, 40)}`)
 }
 
 function readDay(ctx: RequestContext, parameter: 'from' | 'to'): string | null {

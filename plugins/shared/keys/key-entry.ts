@@ -1,5 +1,6 @@
 /** Owner, expiry and restrictions of an API key, as the configuration and POST /keys have them. */
 import { type KeyRecord, type SettingProblem, type Static, Type } from '#kernel'
+import { tenantIdProblem } from '../tenants/tenant-name.ts'
 
 /** Longer names are rejected, because they are stored and logged. */
 const MAX_NAME_LENGTH = 256
@@ -53,6 +54,8 @@ export function* keyEntryProblems({
   for (const [path, value] of Object.entries({ tenant, principal }))
     if (value !== undefined && (value !== value.trim() || /\p{Cc}/u.test(value)))
       yield { path: [path], text: 'must have no spaces at its ends and no control characters' }
+  const problem = tenantIdProblem(tenant ?? '')
+  if (problem !== null) yield { path: ['tenant'], text: problem }
   if (principal !== undefined && role === undefined)
     yield { path: ['role'], text: 'must be set for a principal: admin or user' }
   if (principal === undefined && role !== undefined)

@@ -1,11 +1,11 @@
 /** Request and token limits of tenants: takes from every bucket that applies or from none, settles at the end. */
 
 import { retryAfter } from '#kernel'
+import { toTenant } from '#shared'
 import { type Allowance, type BucketFacts, SharedBucket, TokenShortage } from '../allowance/allowance.ts'
 import type { LimitsConfig, ModelRule, TenantLimits } from '../config.ts'
 import { limitsErrors } from '../errors.ts'
 import { type BucketKey, type BucketTable, bucketKey } from './bucket-table.ts'
-import { toTenant } from './tenant-name.ts'
 import {
   type BucketSize,
   bucketPerMinute,

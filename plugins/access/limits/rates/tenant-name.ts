@@ -1,7 +1,7 @@
 /** Resolves the tenant of a request: owner of the credential, trusted tenant header, or client address. */
-import { ANONYMOUS_TENANT, canonicalAddress, type RequestContext } from '#kernel'
+import { ANONYMOUS_TENANT, type RequestContext } from '#kernel'
+import { tenantOfAddress } from '#shared'
 
-const ADDRESS = 'ip:'
 /** Longer header values are ignored. */
 const MAX_NAME_LENGTH = 256
 
@@ -17,15 +17,5 @@ export function tenantOf(ctx: RequestContext, naming: TenantNaming): string {
     const name = ctx.header(naming.tenantHeaderName)
     if (name !== undefined && name !== '' && name.length <= MAX_NAME_LENGTH) return `header:${name}`
   }
-  return ctx.clientAddress === '' ? ANONYMOUS_TENANT : `${ADDRESS}${ctx.clientAddress}`
-}
-
-/** Whether the name has a form that `tenantOf` returns. */
-export function isTenantName(name: string): boolean {
-  return name === ANONYMOUS_TENANT || /^(auth|jwt|header|ip):./.test(name)
-}
-
-/** Normalizes a configured tenant name: addresses to their canonical form, as `tenantOf` returns them. */
-export function toTenant(name: string): string {
-  return name.startsWith(ADDRESS) ? ADDRESS + canonicalAddress(name.slice(ADDRESS.length)) : name
+  return ctx.clientAddress === '' ? ANONYMOUS_TENANT : tenantOfAddress(ctx.clientAddress)
 }

@@ -1,6 +1,6 @@
 /** Rules of the scheduler: capacity, reservations and slots of the classes, and the maximum class of tenants. */
 import type { WorkerEntry, WorkerStatus } from '#kernel'
-import { toTenant } from '../rates/tenant-name.ts'
+import { toTenant } from '#shared'
 import { PRIORITIES, type Priority, type SchedulerConfig } from './scheduler-config.ts'
 import { MAX_SLOTS } from './shared-slots.ts'
 
