@@ -22,7 +22,7 @@ interface Meter {
   sendNow(): Promise<void>
 }
 interface BudgetGate {
-  reserve(tenant: string, key: string, tokens: number): object | Promise<object>
+  reserve(tenant: string, key: string, use: object): object | Promise<object>
   settle(reservation: object, used: object): void
 }
 interface Stream {
@@ -34,6 +34,9 @@ const { PriceList, UsageMeter } = (await load('plugins/access/usage/usage-meter'
   UsageMeter: Make<Meter>
 }
 const { Budgets } = (await load('plugins/access/usage/budgets')) as { Budgets: Make<BudgetGate> }
+const { HeldUse } = (await load('plugins/access/usage/held-use')) as {
+  HeldUse: Make<object> & { bytes(columns: number): number }
+}
 const { StreamUsage } = (await load('kernel/upstream/stream-usage')) as { StreamUsage: Make<Stream> }
 const { usageOfBody } = (await load('kernel/upstream/token-usage')) as {
   usageOfBody: (body: Buffer) => unknown
@@ -64,16 +67,20 @@ const meter = new UsageMeter(
   },
   prices,
 )
-const budgets = new Budgets([{ tenant: '*', period: 'month', tokens: 1e15, cost: null }], async () => [
-  {
-    period: 'month',
-    tokens: 1e15,
-    costNano: null,
-    usedTokens: 0,
-    usedCostNano: 0,
-    endsAtMs: Date.now() + 1e6,
-  },
-])
+const state = {
+  period: 'month',
+  tokens: 1e15,
+  costNano: null,
+  usedTokens: 0,
+  usedCostNano: 0,
+  endsAtMs: Date.now() + 1e6,
+  place: 0,
+}
+const budgets = new Budgets(
+  [{ tenant: '*', period: 'month', tokens: 1e15, cost: null }],
+  async () => [state],
+  new HeldUse(new SharedArrayBuffer(HeldUse.bytes(3)), 1),
+)
 
 /** @returns microseconds per call of `act` */
 async function timed(act: (index: number) => unknown): Promise<number> {
@@ -100,6 +107,7 @@ const body = Buffer.from(
     usage: { prompt_tokens: 300, completion_tokens: 200, total_tokens: 500 },
   }),
 )
+const EXPECTED = { tokens: 600, costNano: 1 }
 const stream = new StreamUsage('on_request', true)
 const collected = new StreamUsage('on_request', true, 1_000, {
   covers: () => true,
@@ -117,7 +125,7 @@ const measures: readonly [name: string, act: (index: number) => unknown][] = [
   [
     'check and settle a budget',
     (index) => {
-      const reservation = budgets.reserve(`auth:tenant-${index % TENANTS}`, 'key-1', 100)
+      const reservation = budgets.reserve(`auth:tenant-${index % TENANTS}`, 'key-1', EXPECTED)
       if (reservation instanceof Promise) return reservation
       budgets.settle(reservation, { tokens: 500, costNano: 1 })
       return undefined

@@ -194,6 +194,50 @@ describe('budgets', () => {
     expect((await send(fleet, A)).status).toBe(200)
   })
 
+  test('requests start only as far as the budget covers all that may run, over all keys of the tenant', async () => {
+    const keys = ['k1', 'k2'].map((id) => ({ id, tenant: 'a', key: id }))
+    const fleet = await open(
+      { budgets: [{ tenant: 'auth:a', tokens: 3_000 }] },
+      { auth: { apiKey: 'admin-key', keys } },
+    )
+    const release = Promise.withResolvers<void>()
+    fleet.workers[0].script(
+      `POST ${CHAT}`,
+      sseAnswer([PIECE, { until: release.promise }, ...STREAM.slice(1)]),
+    )
+    const start = (index: number, limits: object) =>
+      fleet.post(CHAT, { ...body, stream: true, ...limits }, { authorization: `Bearer k${(index % 2) + 1}` })
+    const statuses = async (count: number, limits: object) =>
+      Promise.all(Array.from({ length: count }, (_, index) => start(index, limits)))
+    const first = await statuses(40, { max_tokens: 400, n: 2 })
+    const running = first.filter(({ status }) => status === 200)
+    expect(running).toHaveLength(3)
+    const refused = first.filter(({ status }) => status === 429)
+    expect(refused.map(({ headers }) => headers.get('retry-after'))).toEqual(Array(37).fill('1'))
+    release.resolve()
+    for (const response of running) await textUntilCut(response)
+    // A request alone may start, although it might use more than what is left.
+    const alone = await start(0, { max_completion_tokens: 9_000 })
+    expect(alone.status).toBe(200)
+    await textUntilCut(alone)
+  })
+
+  test('a budget of cost holds what running requests may cost', async () => {
+    const fleet = await open({
+      prices: [{ model: 'test-model', input: 0, output: 1_000_000 }],
+      budgets: [{ tenant: '*', cost: 100 }],
+    })
+    const release = Promise.withResolvers<void>()
+    fleet.workers[0].once(`POST ${CHAT}`, sseAnswer([PIECE, { until: release.promise }, ...STREAM.slice(1)]))
+    const running = await fleet.post(CHAT, { ...body, stream: true, max_tokens: 60 }, A)
+    expect((await send(fleet, A, { max_tokens: 60 })).status).toBe(429)
+    expect((await send(fleet, A, { max_tokens: 30 })).status).toBe(200)
+    expect((await send(fleet, B, { max_tokens: 60 })).status).toBe(200)
+    release.resolve()
+    await textUntilCut(running)
+    expect((await send(fleet, A, { max_tokens: 60 })).status).toBe(200)
+  })
+
   test('budgets outlive a restart', async () => {
     const usage = { budgets: [{ tenant: 'auth:a', tokens: 16 }] }
     const fleet = await open(usage)

@@ -4,6 +4,7 @@ import { pagesOf } from '#shared'
 import type { BudgetCounters } from './budget-counters.ts'
 import { type BudgetState, budgetsOf } from './budgets.ts'
 import type { Budget } from './config.ts'
+import { HELD_PLACES } from './held-use.ts'
 import type { Ledger } from './ledger.ts'
 import {
   addUse,
@@ -35,6 +36,8 @@ export class BudgetTotals {
   readonly #counters: BudgetCounters | null
   /** Stored usage by tenant, key and period. */
   readonly #totals = new Map<string, Total>()
+  /** Places of budgets in `HeldUse`, in the order of their first request. */
+  readonly #places = new Map<string, number>()
   budgets: readonly Budget[]
 
   constructor(
@@ -64,7 +67,15 @@ export class BudgetTotals {
         const usedTokens = Math.max(total.tokens, counted?.[at].tokens ?? 0)
         const usedCostNano = Math.max(total.costNano, counted?.[at].costNano ?? 0)
         const costNano = cost === null ? null : cost * NANO
-        return { period, tokens, costNano, usedTokens, usedCostNano, endsAtMs: endOf(period) }
+        return {
+          period,
+          tokens,
+          costNano,
+          usedTokens,
+          usedCostNano,
+          endsAtMs: endOf(period),
+          place: this.#placeOf(nameOf(tenant, budget.key ?? null, period)),
+        }
       }),
     )
   }
@@ -87,6 +98,15 @@ export class BudgetTotals {
         const total = this.#totals.get(nameOf(row.tenant, budget.key ?? null, budget.period))
         if (total !== undefined) addTo(total, row)
       }
+  }
+
+  #placeOf(name: string): number {
+    const known = this.#places.get(name)
+    if (known !== undefined) return known
+    if (this.#places.size >= HELD_PLACES) this.#places.clear()
+    const place = this.#places.size
+    this.#places.set(name, place)
+    return place
   }
 
   async #total(tenant: string, key: string | null, period: Budget['period']): Promise<Total> {

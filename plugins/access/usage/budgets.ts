@@ -1,10 +1,12 @@
 /**
  * Budgets on one thread: whether a request may start. Control knows what is used; this thread adds what it has used since it
- * last asked, and what its running requests are expected to use. Other threads' last 50 ms are missing. @hot
+ * last asked, and what running requests of all threads may use. What other threads used in the last second is missing. @hot
  */
 import { type RequestContext, type RequestSlot, retryAfter, tenantOf } from '#kernel'
 import type { Budget } from './config.ts'
 import { usageErrors } from './errors.ts'
+import { expectedTokens } from './expected-use.ts'
+import type { HeldUse } from './held-use.ts'
 import type { UsageMeter } from './usage-meter.ts'
 import { addUse, type BudgetUse, NANO } from './usage-record.ts'
 
@@ -13,8 +15,8 @@ const FRESH_MS = 1_000
 /** Retry-After while running requests hold the rest of a budget. */
 const BUSY_RETRY_SEC = 1
 const MAX_KNOWN = 10_000
-/** For the estimate of a prompt. */
-const BYTES_PER_TOKEN = 4
+/** Their requests have no output. */
+const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(['classify', 'embeddings', 'rerank'])
 
 /** One budget of one tenant, as control knows it. */
 export interface BudgetState {
@@ -26,33 +28,40 @@ export interface BudgetState {
   readonly usedCostNano: number
   /** End of the period, milliseconds since 1970. */
   readonly endsAtMs: number
+  /** In `HeldUse`. */
+  readonly place: number
 }
 
 interface Known extends BudgetUse {
   states: readonly BudgetState[]
   /** `tokens` and `costNano` were used on this thread since then. */
   readAtMs: number
-  /** Expected tokens of running requests. */
-  reserved: number
   reading: Promise<void> | null
 }
 
-/** What a running request holds of a budget. */
+/** What a running request holds of its budgets. */
 export interface Reservation {
   readonly known: Known
-  readonly tokens: number
+  readonly places: readonly number[]
+  readonly use: BudgetUse
 }
 
 export type ReadBudgets = (tenant: string, key: string) => Promise<readonly BudgetState[]>
 
 export class Budgets {
   readonly #read: ReadBudgets
+  readonly #held: HeldUse
   readonly #known = new Map<string, Known>()
   #budgets: readonly Budget[]
 
-  constructor(budgets: readonly Budget[], read: ReadBudgets) {
+  constructor(budgets: readonly Budget[], read: ReadBudgets, held: HeldUse) {
     this.#budgets = budgets
     this.#read = read
+    this.#held = held
+  }
+
+  has(tenant: string, key: string): boolean {
+    return budgetsOf(this.#budgets, tenant, key).length > 0
   }
 
   update(budgets: readonly Budget[]): void {
@@ -61,22 +70,20 @@ export class Budgets {
   }
 
   /**
-   * Reserves the expected tokens of a request.
+   * Holds what a request may use. A request that would exceed a budget with the running ones waits for them; alone it starts.
    *
-   * @returns null if the tenant and the key have no budget
    * @throws budget_exceeded (429) with Retry-After
    */
-  reserve(tenant: string, key: string, tokens: number): Reservation | null | Promise<Reservation | null> {
-    if (budgetsOf(this.#budgets, tenant, key).length === 0) return null
+  reserve(tenant: string, key: string, use: BudgetUse): Reservation | Promise<Reservation> {
     const known = this.#knownOf(tenant, key)
-    if (Date.now() - known.readAtMs < FRESH_MS) return take(known, tokens)
+    if (Date.now() - known.readAtMs < FRESH_MS) return this.#take(known, use)
     known.reading ??= this.#refresh(known, tenant, key)
-    return known.reading.then(() => take(known, tokens))
+    return known.reading.then(() => this.#take(known, use))
   }
 
   /** @param used null for a request that used nothing */
-  settle({ known, tokens }: Reservation, used: BudgetUse | null): void {
-    known.reserved -= tokens
+  settle({ known, places, use }: Reservation, used: BudgetUse | null): void {
+    for (const place of places) this.#held.add(place, use, -1)
     if (used !== null) addUse(known, used)
   }
 
@@ -90,11 +97,28 @@ export class Budgets {
     const name = `${tenant}\n${key}`
     let known = this.#known.get(name)
     if (known === undefined) {
-      known = { states: [], readAtMs: 0, tokens: 0, costNano: 0, reserved: 0, reading: null }
+      known = { states: [], readAtMs: 0, tokens: 0, costNano: 0, reading: null }
       if (this.#known.size >= MAX_KNOWN) this.#known.clear()
       this.#known.set(name, known)
     }
     return known
+  }
+
+  #take(known: Known, use: BudgetUse): Reservation {
+    const reservation = { known, places: known.states.map(({ place }) => place), use }
+    // Held before the check: of two threads at the same moment, at least one sees the other.
+    for (const place of reservation.places) this.#held.add(place, use)
+    for (const state of known.states) {
+      const used = { tokens: state.usedTokens + known.tokens, costNano: state.usedCostNano + known.costNano }
+      const isUsedUp = reaches(state, used)
+      const held = this.#held.total(state.place)
+      const isAlone = held.tokens === use.tokens && held.costNano === use.costNano
+      addUse(used, held)
+      if (!isUsedUp && (isAlone || !reaches(state, used))) continue
+      this.settle(reservation, null)
+      throw refusal(state, isUsedUp)
+    }
+    return reservation
   }
 
   async #refresh(known: Known, tenant: string, key: string): Promise<void> {
@@ -111,7 +135,7 @@ export class Budgets {
   }
 }
 
-/** Reserves the expected tokens before a request runs, and settles them by its usage at its end. */
+/** Holds what a request may use before it runs, and replaces that by its usage at its end. */
 export class RequestBudgets {
   readonly #budgets: Budgets
   readonly #meter: UsageMeter
@@ -125,8 +149,10 @@ export class RequestBudgets {
 
   /** @throws budget_exceeded (429) */
   enter(ctx: RequestContext): Promise<undefined> | undefined {
-    const tokens = Math.ceil((Number(ctx.header('content-length')) || 0) / BYTES_PER_TOKEN)
-    const reserved = this.#budgets.reserve(tenantOf(ctx), ctx.identity?.keyId ?? '', tokens)
+    const [tenant, key] = [tenantOf(ctx), ctx.identity?.keyId ?? '']
+    if (!this.#budgets.has(tenant, key)) return
+    const expected = expectedTokens(ctx.bodyBytes, !WITHOUT_OUTPUT.has(ctx.route.endpoint ?? ''))
+    const reserved = this.#budgets.reserve(tenant, key, this.#meter.useOf(expected))
     if (reserved instanceof Promise) return reserved.then((reservation) => this.#keep(ctx, reservation))
     return this.#keep(ctx, reserved)
   }
@@ -143,25 +169,15 @@ export class RequestBudgets {
     })
   }
 
-  #keep(ctx: RequestContext, reservation: Reservation | null): undefined {
-    if (reservation === null) return
+  #keep(ctx: RequestContext, reservation: Reservation): undefined {
     // The request may have ended while its budget was read.
     if (ctx.isDone) this.#budgets.settle(reservation, null)
     else this.#reservations.set(ctx, reservation)
   }
 }
 
-function take(known: Known, tokens: number): Reservation {
-  for (const state of known.states) {
-    const usedTokens = state.usedTokens + known.tokens
-    const isUsedUp =
-      (state.tokens !== null && usedTokens >= state.tokens) ||
-      (state.costNano !== null && state.usedCostNano + known.costNano >= state.costNano)
-    const isHeld = state.tokens !== null && usedTokens + known.reserved >= state.tokens
-    if (isUsedUp || isHeld) throw refusal(state, isUsedUp)
-  }
-  known.reserved += tokens
-  return { known, tokens }
+function reaches({ tokens, costNano }: BudgetState, used: BudgetUse): boolean {
+  return (tokens !== null && used.tokens >= tokens) || (costNano !== null && used.costNano >= costNano)
 }
 
 function refusal({ tokens, costNano, period, endsAtMs }: BudgetState, isUsedUp: boolean): Error {

@@ -12,9 +12,10 @@ import {
 import { findRecordStore } from '#shared'
 import { BudgetCounters } from './budget-counters.ts'
 import { BudgetTotals } from './budget-totals.ts'
-import { type BudgetState, Budgets, RequestBudgets, type Reservation } from './budgets.ts'
+import { type BudgetState, Budgets, type ReadBudgets, RequestBudgets, type Reservation } from './budgets.ts'
 import { usageConfig, usageProblems } from './config.ts'
 import { DurableEnd } from './durable-end.ts'
+import { HeldUse } from './held-use.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
 import { usageRoute } from './routes.ts'
 import { PriceList, UsageMeter } from './usage-meter.ts'
@@ -22,7 +23,7 @@ import type { UsageRow } from './usage-record.ts'
 import { readUsage } from './usage-report.ts'
 
 const StoreUsage = defineCommand<readonly UsageRow[], void>('usage.store')
-const ReadBudgets = defineCommand<{ tenant: string; key: string }, readonly BudgetState[]>('usage.budgets')
+const AskBudgets = defineCommand<{ tenant: string; key: string }, readonly BudgetState[]>('usage.budgets')
 
 /** Longest wait for the store at the end; control logs what it does not take. */
 const FLUSH_MS = 1_000
@@ -76,17 +77,20 @@ export default definePlugin({
       totals.onUsage(rows)
       return ledger.add(rows)
     })
-    host.onCommand(ReadBudgets, ({ tenant, key }) => totals.read(tenant, key))
+    host.onCommand(AskBudgets, ({ tenant, key }) => totals.read(tenant, key))
 
     const meter = new UsageMeter(
       { slot: host.slot<TokenUsage>(), send: (rows) => host.command(StoreUsage, rows) },
       new PriceList(config.prices),
     )
-    const budgets = new Budgets(config.budgets, (tenant, key) => {
+    const columns = host.kernelConfig.threads + 1
+    const held = new HeldUse(host.shared('held', HeldUse.bytes(columns)), host.threadIndex)
+    const readBudgets: ReadBudgets = (tenant, key) => {
       // Control gets this thread's usage first.
       meter.sendNow().catch(() => undefined)
-      return host.command(ReadBudgets, { tenant, key })
-    })
+      return host.command(AskBudgets, { tenant, key })
+    }
+    const budgets = new Budgets(config.budgets, readBudgets, held)
     const requests = new RequestBudgets(budgets, meter, host.slot<Reservation>())
     // Not those of one stored response, such as its cancellation, and not counting.
     const generates = ({ method, endpoint, path }: RouteDefinition) =>
@@ -100,7 +104,6 @@ export default definePlugin({
       scope: 'all',
       routes: generates,
       order: 'early',
-      headers: ['content-length'],
       startsOff: config.budgets.length === 0,
     })
     if (config.durable) {
@@ -122,6 +125,7 @@ export default definePlugin({
       }),
     )
     return {
+      start: () => held.reset(),
       reload: (next) => {
         totals.budgets = next.budgets
         budgets.update(next.budgets)

@@ -6,6 +6,7 @@
 import { type RequestContext, type RequestSlot, type TokenUsage, tenantOf } from '#kernel'
 import { LabelLimit } from '#shared'
 import type { Price, TierPrices } from './config.ts'
+import type { ExpectedTokens } from './expected-use.ts'
 import { addKinds, type BudgetUse, dayOf, noUsage, type UsageAmount, type UsageRow } from './usage-record.ts'
 
 /** Longest delay of usage that no response waits for. */
@@ -70,6 +71,14 @@ export class UsageMeter {
     tally.costNano += this.prices.costNano(model, used) - this.prices.costNano(model, before)
     this.#timer ??= setTimeout(() => void this.flush().catch(() => undefined), FLUSH_MS)
     return true
+  }
+
+  /** What tokens without a breakdown count. */
+  useOf({ model, input, output }: ExpectedTokens): BudgetUse {
+    return {
+      tokens: input + output,
+      costNano: this.prices.costNano(model, { ...NO_TOKENS, input, output }),
+    }
   }
 
   /** All that was counted of a request; null for nothing. */
