@@ -2,6 +2,7 @@
 import type { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
 import type { Metrics } from '../../kernel/contracts/metric.ts'
 import type { PolicyParts } from '../../kernel/contracts/policy.ts'
+import { isObject } from '../../kernel/wire/is-object.ts'
 import { resolvePluginConfig } from '../../plugins/cli/configuration/load-plugin.ts'
 import { type PoliciesConfig, policiesConfig } from '../../plugins/routing/policies/config.ts'
 import { PolicyState, type PolicyStateOptions } from '../../plugins/routing/policies/policy-state.ts'
@@ -37,7 +38,7 @@ function configOf(settings: PolicySettings): PoliciesConfig {
   const defaults = resolvePluginConfig('policies', policiesConfig, {}) as PoliciesConfig
   const members = Object.entries(defaults).map(([name, value]) => {
     const given = settings[name as keyof PoliciesConfig]
-    return [name, typeof value === 'object' ? Object.assign({}, value, given) : (given ?? value)]
+    return [name, isObject(value) ? Object.assign({}, value, given) : (given ?? value)]
   })
   return Object.fromEntries(members) as PoliciesConfig
 }

@@ -1,5 +1,6 @@
 /** Configuration of the policies plugin, and which settings can be reloaded. */
 import { integer, number, type Static, type TSchema, Type } from '#kernel'
+import { DEFAULT_SESSION_KEYS } from './sessions/session-keys.ts'
 
 /** All members have defaults, so every section may be omitted. */
 const settings = <P extends Record<string, TSchema>>(members: P) =>
@@ -117,7 +118,13 @@ export const policiesConfig = Type.Object(
     stickyRoutingKeys: Type.Boolean({
       default: false,
       description:
-        'Sends all requests with the same x-weir-routing-key header to one worker, under any policy; manual and consistent_hashing always do.',
+        'Sends all requests of a session (sessionKeys) to one worker, under any policy; manual and consistent_hashing always do.',
+    }),
+    sessionKeys: Type.Array(Type.String({ pattern: '^(header:[a-z0-9_-]+|body:.+)$' }), {
+      default: [...DEFAULT_SESSION_KEYS],
+      minItems: 1,
+      description:
+        'What identifies the session of a request: `header:<lower-case name>` and `body:<top-level member>`; the first one with a value counts.',
     }),
     cacheAware: CacheAware,
     leastLoad: LeastLoad,

@@ -6,7 +6,8 @@ import type { CandidateView, PickRequest, Policy, PolicyParts, RandomSource } fr
 import { BranchPolicy } from './branch-policy.ts'
 import { hashHigh, hashText } from './hash64.ts'
 import { HashRings } from './sessions/hash-ring.ts'
-import { implicitKey, routingKey, targetWorker } from './sessions/routing-headers.ts'
+import { implicitKey, targetWorker } from './sessions/routing-headers.ts'
+import type { SessionKeys } from './sessions/session-keys.ts'
 
 const BRANCHES = [
   'target_worker_hit',
@@ -20,12 +21,19 @@ type Branch = (typeof BRANCHES)[number]
 export class ConsistentHashing extends BranchPolicy<Branch> implements Policy {
   readonly name = 'consistent_hashing'
   readonly isSticky = true
-  readonly needsBody = false
+  readonly needsBody: boolean
+  private readonly keys: SessionKeys
   private readonly random: RandomSource
   private readonly rings: HashRings
 
-  constructor(virtualNodes: number, { random, metrics }: Pick<PolicyParts, 'random' | 'metrics'>) {
+  constructor(
+    virtualNodes: number,
+    keys: SessionKeys,
+    { random, metrics }: Pick<PolicyParts, 'random' | 'metrics'>,
+  ) {
     super(metrics, 'weir_consistent_hashing_policy_branch_total', BRANCHES)
+    this.keys = keys
+    this.needsBody = keys.readsBody
     this.random = random
     this.rings = new HashRings(virtualNodes)
   }
@@ -33,7 +41,7 @@ export class ConsistentHashing extends BranchPolicy<Branch> implements Policy {
   pick(candidates: CandidateView, request: PickRequest): number {
     const target = targetWorker(request)
     if (target !== undefined) return this.pickTarget(candidates, target)
-    const routing = routingKey(request)
+    const routing = this.keys.of(request)
     if (routing !== '') return this.pickByKey(candidates, routing, 'routing_key_hit')
     const implicit = implicitKey(request)
     if (implicit !== '') return this.pickByKey(candidates, implicit, 'implicit_key_hit')

@@ -8,7 +8,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     flag: 'sticky-routing-keys',
     path: setting('stickyRoutingKeys'),
     kind: 'switch',
-    help: 'send requests with the same routing key to one worker, under any policy',
+    help: 'send requests of the same session to one worker, under any policy',
   },
   {
     flag: 'cache-threshold',

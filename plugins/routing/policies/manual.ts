@@ -1,5 +1,5 @@
 /**
- * manual: keeps a session, named by a header, on its worker; it moves only while that worker is unavailable.
+ * manual: keeps a session on its worker; it moves only while that worker is unavailable.
  * @hot
  */
 
@@ -8,7 +8,7 @@ import { BranchPolicy } from './branch-policy.ts'
 import type { ManualConfig } from './config.ts'
 import { hashHigh, hashLow, hashText, ModelSeed, mix } from './hash64.ts'
 import type { PolicyState } from './policy-state.ts'
-import { routingKey } from './sessions/routing-headers.ts'
+import type { SessionKeys } from './sessions/session-keys.ts'
 import type { StickySessions } from './sessions/sticky-sessions.ts'
 import type { WorkerCounters } from './worker-counters.ts'
 
@@ -18,7 +18,8 @@ type Branch = (typeof BRANCHES)[number]
 export class Manual extends BranchPolicy<Branch> implements Policy {
   readonly name = 'manual'
   readonly isSticky = true
-  readonly needsBody = false
+  readonly needsBody: boolean
+  private readonly keys: SessionKeys
   /** Read for each new session, because it can be reloaded. */
   private readonly settings: ManualConfig
   private readonly sessions: StickySessions
@@ -28,9 +29,15 @@ export class Manual extends BranchPolicy<Branch> implements Policy {
   private readonly keyPrefix: string
   private readonly seed = new ModelSeed()
 
-  constructor({ config, sessions, counters }: PolicyState, { random, metrics, leg }: PolicyParts) {
+  constructor(
+    { config, sessions, counters }: PolicyState,
+    keys: SessionKeys,
+    { random, metrics, leg }: PolicyParts,
+  ) {
     super(metrics, 'weir_manual_policy_branch_total', BRANCHES)
     this.settings = config.manual
+    this.keys = keys
+    this.needsBody = keys.readsBody
     this.sessions = sessions
     this.counters = counters
     this.random = random
@@ -39,7 +46,11 @@ export class Manual extends BranchPolicy<Branch> implements Policy {
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
-    const key = routingKey(request)
+    return this.pickFor(this.keys.of(request), candidates, request)
+  }
+
+  /** @param key of the session; empty for none */
+  pickFor(key: string, candidates: CandidateView, request: PickRequest): number {
     if (key === '') return this.chosen(candidates, this.assign(candidates, null), 'no_routing_id')
     this.seed.follow(request.model)
     hashText(this.keyPrefix === '' ? key : this.keyPrefix + key, this.seed.low, this.seed.high)

@@ -11,7 +11,8 @@ import type { PolicyState } from './policy-state.ts'
 import { PowerOfTwo } from './power-of-two.ts'
 import { PrefixHash } from './prefix-hash.ts'
 import { RandomChoice } from './random.ts'
-import { ROUTING_KEY_HEADERS, SESSION_HEADERS } from './sessions/routing-headers.ts'
+import { HASHING_HEADERS } from './sessions/routing-headers.ts'
+import { SessionKeys } from './sessions/session-keys.ts'
 import { StickyOverlay } from './sticky-overlay.ts'
 
 /** Policy of a pair's legs under a policy that does not support them. */
@@ -45,19 +46,23 @@ export function registerPolicies(
   config: PoliciesConfig,
   state: PolicyState,
 ): void {
-  const registrations = registrationsOf(config, state)
+  const keys = new SessionKeys(config.sessionKeys)
+  const registrations = registrationsOf(config, state, keys)
   for (const name of POLICY_NAMES) {
     const { make, options } = registrations[name]
     host.policy(name, make, options)
   }
   if (!config.stickyRoutingKeys) return
-  const { make } = registrations.manual
   host.policyOverlay((policy, parts) =>
-    policy.isSticky === true ? policy : new StickyOverlay(policy, make(parts)),
+    policy.isSticky === true ? policy : new StickyOverlay(policy, new Manual(state, keys, parts), keys),
   )
 }
 
-function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<PolicyName, Registration> {
+function registrationsOf(
+  config: PoliciesConfig,
+  state: PolicyState,
+  keys: SessionKeys,
+): Record<PolicyName, Registration> {
   const { counters } = state
   const { virtualNodes } = config.consistentHashing
   return {
@@ -80,12 +85,12 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
     },
     bucket: { make: () => new Bucket(config.bucket), options: { instead: { decode: LEG_FALLBACK } } },
     manual: {
-      make: (parts) => new Manual(state, parts),
-      options: { headers: ROUTING_KEY_HEADERS },
+      make: (parts) => new Manual(state, keys, parts),
+      options: { headers: keys.headers },
     },
     consistent_hashing: {
-      make: (parts) => new ConsistentHashing(virtualNodes, parts),
-      options: { headers: SESSION_HEADERS },
+      make: (parts) => new ConsistentHashing(virtualNodes, keys, parts),
+      options: { headers: [...keys.headers, ...HASHING_HEADERS] },
     },
     prefix_hash: { make: (parts) => new PrefixHash(state, parts) },
   }

@@ -1,33 +1,17 @@
 /**
- * Request headers that policies read: session keys and the target worker. Kept on every route.
+ * Request headers that consistent_hashing reads: the target worker, and what identifies a client. Kept on every route.
  * @hot
  */
 import type { PickRequest } from '#kernel'
 
-/** Session key; the first non-empty header is used. */
-export const ROUTING_KEY_HEADERS: readonly string[] = Object.freeze([
-  'x-weir-routing-key',
-  'x-smg-routing-key',
-])
-
-/** Headers that consistent_hashing reads. */
-export const SESSION_HEADERS: readonly string[] = Object.freeze([
-  ...ROUTING_KEY_HEADERS,
+/** Headers that consistent_hashing reads beside those of sessions. */
+export const HASHING_HEADERS: readonly string[] = Object.freeze([
   'x-weir-target-worker',
   'x-smg-target-worker',
   'authorization',
   'x-forwarded-for',
   'cookie',
 ])
-
-/** The session key of the request; empty if it has none. */
-export function routingKey(request: PickRequest): string {
-  for (let i = 0; i < ROUTING_KEY_HEADERS.length; i++) {
-    const key = request.header(ROUTING_KEY_HEADERS[i])
-    if (key !== undefined && key !== '') return key
-  }
-  return ''
-}
 
 /** The requested worker number; undefined if the header is missing. */
 export function targetWorker(request: PickRequest): string | undefined {
