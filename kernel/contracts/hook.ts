@@ -7,10 +7,14 @@ import type { RequestContext, RouteDefinition, WholeResponse } from './request.t
 import type { HeaderList, UpstreamFailureKind } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
-/** An attempt before it is sent; headers may be changed in place. */
+/** An attempt before it is sent; headers may be changed in place, the body may be replaced. */
 export interface OutgoingAttempt {
   readonly worker: WorkerEntry
+  /** On the worker. */
+  readonly path: string
   readonly headers: HeaderList
+  /** As the worker gets it: JSON over HTTP, messages over gRPC, which must stay. */
+  body: Buffer | null
 }
 
 /** A response before it is sent to the client. */
@@ -109,7 +113,7 @@ export interface HookSignatures {
    * routes with such a hook are always generations, so that the gateway reads every answer.
    */
   onText: (ctx: RequestContext, stream: TextStream) => TextEditor | null | undefined | void
-  /** Series: may change the headers. Before each upstream attempt. */
+  /** Series: may change the headers and the body. Before each upstream attempt. */
   onUpstreamRequest: (ctx: RequestContext, attempt: OutgoingAttempt) => void | Promise<void>
   /** Series: may change status, headers and an unstreamed body. Before the client's first byte. */
   onResponse: (ctx: RequestContext, response: IncomingResponse) => void | Promise<void>

@@ -1,6 +1,7 @@
 /** Starts one attempt of a call: picks its worker, or its pair of workers, and sends the request. @hot */
 import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { Call } from '../contracts/call.ts'
+import type { OutgoingAttempt } from '../contracts/hook.ts'
 import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { PairCall, PairHandler, PairLeg, PairRequests, PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
@@ -58,11 +59,23 @@ function prepareOne(run: SendingCall, { worker }: Attempt): void {
   const transport = parts.transports.of(worker)
   const request = call.requestFor(worker, run.model, run.attemptCount, run.parameters)
   const { onUpstreamRequest } = ctx.hooks
-  const pending =
-    onUpstreamRequest === null ? undefined : onUpstreamRequest(ctx, { worker, headers: request.headers })
-  if (pending instanceof Promise) {
-    pending.then(() => sendOne(run, transport, worker, request)).catch((error: unknown) => run.giveUp(error))
-  } else sendOne(run, transport, worker, request)
+  if (onUpstreamRequest === null) {
+    sendOne(run, transport, worker, request)
+    return
+  }
+  const outgoing = outgoingOf(worker, request)
+  const pending = onUpstreamRequest(ctx, outgoing)
+  const send = () => sendOne(run, transport, worker, afterHooks(request, outgoing))
+  if (pending instanceof Promise) pending.then(send).catch((error: unknown) => run.giveUp(error))
+  else send()
+}
+
+function outgoingOf(worker: WorkerEntry, { path, headers, body }: UpstreamRequest): OutgoingAttempt {
+  return { worker, path, headers, body }
+}
+
+function afterHooks(request: UpstreamRequest, { body }: OutgoingAttempt): UpstreamRequest {
+  return body === request.body ? request : { ...request, body }
 }
 
 function sendOne(
@@ -95,7 +108,7 @@ class OpenPair implements PairCall {
   readonly #run: SendingCall
   readonly #usedMs: number
   readonly #strategy: PairStrategy
-  readonly #requests: PairRequests
+  #requests: PairRequests
 
   /** @throws pairs_unsupported (501), and errors of the call and the strategy; then nothing was sent */
   constructor(attempt: PairAttempt, run: SendingCall) {
@@ -141,11 +154,15 @@ class OpenPair implements PairCall {
     const { ctx } = this
     const { onUpstreamRequest } = ctx.hooks
     if (onUpstreamRequest === null) return null
-    const run = (leg: PairLeg) =>
-      onUpstreamRequest(ctx, {
-        worker: this.#attempt.leg(leg).worker,
-        headers: this.#requests[leg].headers,
-      })
+    const run = (leg: PairLeg): Promise<void> | undefined => {
+      const outgoing = outgoingOf(this.#attempt.leg(leg).worker, this.#requests[leg])
+      const keep = () => {
+        this.#requests = { ...this.#requests, [leg]: afterHooks(this.#requests[leg], outgoing) }
+      }
+      const pending = onUpstreamRequest(ctx, outgoing)
+      if (pending instanceof Promise) return pending.then(keep)
+      keep()
+    }
     const first = run('prefill')
     if (first instanceof Promise) return first.then(() => run('decode'))
     const second = run('decode')

@@ -95,6 +95,11 @@ export const workersConfig = Type.Object(
       description:
         'Interval at which ready workers are polled for their load, seconds. They are polled only if a policy uses the load, or if engineMetrics or overload is set.',
     }),
+    cacheSalt: Type.Enum(['none', 'tenant'], {
+      default: 'none',
+      description:
+        'tenant: separates the prefix caches of tenants in vLLM and SGLang engines over HTTP, by `cache_salt` in the requests that they get. Prompts that tenants share, such as a system prompt, are then cached once per tenant.',
+    }),
     engineMetrics: Type.Boolean({
       default: false,
       description: 'Polls all ready workers for their load and exports it as weir_engine_… metrics.',

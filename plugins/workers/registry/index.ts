@@ -11,6 +11,7 @@ import {
   WorkerRegistry,
   workerControls,
 } from '#kernel'
+import { saltCache } from './cache-salt.ts'
 import { workersConfig, workersEnable, workersProblems } from './config.ts'
 import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
 import { workersFlags } from './flags.ts'
@@ -51,6 +52,13 @@ export default definePlugin({
     const pending = host.replica(PendingWorkersReplica)
     host.readiness(() => pendingReadiness(pending), { isStartup: true })
     discoverRequestedModels(host)
+    if (config.cacheSalt === 'tenant')
+      // Late: other hooks see the body as the client sent it.
+      host.hook('onUpstreamRequest', saltCache, {
+        scope: 'all',
+        order: 'late',
+        routes: ({ access }) => access === 'api',
+      })
     if (!host.isControl) return
     const { manager, configured, shared, service } = openManager(host, config)
     const changes = shared ?? manager
