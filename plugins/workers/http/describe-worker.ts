@@ -1,16 +1,12 @@
 /** Describes an HTTP worker at its registration: health, engine, API formats, models and ranks. */
-import {
-  type DescribeTools,
-  isObject,
-  type RuntimeType,
-  type WorkerDescription,
-  type WorkerRegistration,
-} from '#kernel'
+import { type DescribeTools, isObject, type WorkerDescription, type WorkerRegistration } from '#kernel'
 import { isSecureUrl } from '#shared'
 import { type CallWorker, probeWorker } from './control-call.ts'
-import { discover, discoverExternal, discoverRankCount, hasSglangInfo } from './discover-models.ts'
+import { discover, discoverExternal } from './discover-models.ts'
+import type { Engine } from './engines/engine.ts'
+import { engineOf, recognizeEngine } from './engines/index.ts'
 import { httpWorkerErrors } from './errors.ts'
-import { type Info, listedModels, WorkerQueries } from './worker-queries.ts'
+import { type Info, WorkerQueries } from './worker-queries.ts'
 
 /** @throws worker_unreachable, model_discovery_failed, rank_discovery_failed */
 export function describeWorker(
@@ -32,17 +28,30 @@ async function describeEngine(
   if (health !== null) await waitUntilHealthy(call, target, health, tools)
   // Without health checks the worker is ready at once, so failed queries are not retried.
   const queries = new WorkerQueries(call, target, tools, health === null ? null : () => 1_000)
-  const runtimeType = target.runtimeType === 'unspecified' ? await detectRuntime(queries) : target.runtimeType
-  if (runtimeType === 'unspecified' && queries.refusal === null)
+  const isNamed = target.runtimeType !== 'unspecified'
+  const engine = isNamed ? engineOf(target.runtimeType) : await recognizeEngine(queries)
+  if (engine.name === 'unspecified' && queries.refusal === null)
     log.warn({ worker: target.url }, 'engine not recognized; set its runtime_type if it is a supported one')
-  const { labels, models } = await discover(queries, runtimeType, target.labels, target.models)
+  const { labels, models } = await discover(queries, engine, target.labels, target.models)
   if (queries.refusal !== null && models.length === 0 && target.models === null) {
     const reason = queries.refusal
     log.warn({ worker: target.url, reason }, 'model list refused, worker serves any model; check its api_key')
   }
   const apis = await discoverApis(queries)
-  const rankCount = tools.expandsRanks ? await discoverRankCount(queries, target.url, runtimeType) : 1
-  return { runtimeType, labels, models, apis, isExternal: false, ...(rankCount > 1 && { rankCount }) }
+  const rankCount = tools.expandsRanks ? await countRanks(engine, queries, target.url) : 1
+  return {
+    runtimeType: engine.name,
+    labels,
+    models,
+    apis,
+    isExternal: false,
+    ...(rankCount > 1 && { rankCount }),
+  }
+}
+
+function countRanks(engine: Engine, queries: WorkerQueries, url: string): Promise<number> {
+  if (engine.rankCount !== undefined) return engine.rankCount(queries, url)
+  throw httpWorkerErrors.rank_discovery_failed(url, `${engine.name} engines do not report them`)
 }
 
 async function describeService(
@@ -76,20 +85,6 @@ const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
   ['x.ai', 'xai'],
   ['anthropic.com', 'anthropic'],
   ['googleapis.com', 'gemini'],
-])
-
-/** Engines by `owned_by` of their model list. */
-const ENGINE_OF_OWNER: ReadonlyMap<string, RuntimeType> = new Map([
-  ['sglang', 'sglang'],
-  ['nvidia', 'sglang'],
-  ['vllm', 'vllm'],
-  ['trtllm', 'trtllm'],
-  ['tensorrt_llm', 'trtllm'],
-  ['tensorrt-llm', 'trtllm'],
-  ['mlx', 'mlx'],
-  ['mlx_lm', 'mlx'],
-  ['mlx-lm', 'mlx'],
-  ['llamacpp', 'llamacpp'],
 ])
 
 const FIRST_PROBE_DELAY_MS = 250
@@ -151,19 +146,6 @@ async function waitUntilHealthy(
 /** @param elapsedMs since the first probe @param maxMs longest delay */
 export function nextProbeDelayMs(elapsedMs: number, maxMs: number): number {
   return Math.min(maxMs, Math.max(FIRST_PROBE_DELAY_MS, elapsedMs * PROBE_DELAY_SHARE))
-}
-
-/** The engine of a local worker; unspecified if it cannot be detected. */
-async function detectRuntime(queries: WorkerQueries): Promise<RuntimeType> {
-  const [first] = listedModels(await queries.find('/v1/models'))
-  const owner = typeof first?.owned_by === 'string' ? first.owned_by.toLowerCase() : ''
-  const known = ENGINE_OF_OWNER.get(owner)
-  if (known !== undefined) return known
-  if ((await queries.find('/version')) !== null) return 'vllm'
-  // Only llama.cpp reports slots.
-  const slots = (await queries.find('/props'))?.total_slots
-  if (typeof slots === 'number') return 'llamacpp'
-  return (await hasSglangInfo(queries)) ? 'sglang' : 'unspecified'
 }
 
 /** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */

@@ -1,7 +1,7 @@
-/** Reads labels, model cards and data-parallel ranks from what engines and cloud services report. */
-import type { ModelCard, RuntimeType } from '#kernel'
+/** Reads labels and model cards from what engines and cloud services report. */
+import type { ModelCard } from '#kernel'
 import { contextLengthOf, DEFAULT_CAPABILITIES, isEmbeddingModel, modelIdOf, positiveCount } from '#shared'
-import { httpWorkerErrors } from './errors.ts'
+import type { Engine } from './engines/engine.ts'
 import { type Info, listedModels, type WorkerQueries } from './worker-queries.ts'
 
 export interface Discovered {
@@ -45,39 +45,17 @@ const MAX_LABEL_LENGTH = 1_024
  */
 export async function discover(
   queries: WorkerQueries,
-  runtime: RuntimeType,
+  engine: Engine,
   given: Readonly<Record<string, string>>,
   configured: readonly ModelCard[] | null,
 ): Promise<Discovered> {
   // Sequentially over one connection, since connecting dominates the cost with thousands of workers.
   const entries = listedModels(await queries.find('/v1/models'))
-  const infos: (Info | null)[] = []
-  if (runtime === 'sglang')
-    infos.push(await sglangInfo(queries, 'server_info'), await sglangInfo(queries, 'model_info'))
-  if (runtime === 'vllm') infos.push(await queries.find('/version'))
-  if (runtime === 'llamacpp') infos.push(asLabels(await queries.find('/props')))
+  const infos = (await engine.info?.(queries)) ?? []
   const labels = toLabels([...infos, asInfo(entries[0])])
   const all = { ...labels, ...given }
   if (configured !== null) return { labels, models: configured.map((card) => complete(card, all)) }
   return { labels, models: toCards(entries, all) }
-}
-
-/** Information of an sglang engine; null if it has none. Older releases use the prefix `get_`. */
-async function sglangInfo(queries: WorkerQueries, name: 'server_info' | 'model_info'): Promise<Info | null> {
-  return (await queries.find(`/${name}`)) ?? (await queries.find(`/get_${name}`))
-}
-
-/** Only sglang has these routes. */
-export async function hasSglangInfo(queries: WorkerQueries): Promise<boolean> {
-  return (
-    (await sglangInfo(queries, 'server_info')) !== null || (await sglangInfo(queries, 'model_info')) !== null
-  )
-}
-
-/** Properties of llama.cpp under the common names. The context length is that of one slot. */
-function asLabels(props: Info | null): Info | null {
-  const settings = props?.default_generation_settings as Info | null | undefined
-  return { model_path: props?.model_path, version: props?.build_info, context_length: settings?.n_ctx }
 }
 
 /** A model list entry under the names of the information routes. */
@@ -193,33 +171,4 @@ export function groupDated(ids: readonly string[]): readonly ModelCard[] {
 
 function capabilitiesOf(id: string): readonly string[] {
   return CAPABILITIES_OF_NAME.find(([pattern]) => pattern.test(id))?.[1] ?? DEFAULT_CAPABILITIES
-}
-
-/** Bounds the number of workers that one engine can add. */
-const MAX_RANKS = 1_024
-
-/**
- * The number of data-parallel ranks of an engine.
- *
- * @returns 1 without data parallelism
- * @throws rank_discovery_failed, which fails the registration
- */
-export async function discoverRankCount(
-  queries: WorkerQueries,
-  url: string,
-  runtime: RuntimeType,
-): Promise<number> {
-  if (runtime !== 'sglang') {
-    throw httpWorkerErrors.rank_discovery_failed(url, `${runtime} engines do not report them`)
-  }
-  const info = await sglangInfo(queries, 'server_info')
-  if (info === null) throw httpWorkerErrors.rank_discovery_failed(url, 'no response of /server_info')
-  const count = Number(info.dp_size ?? Number.NaN)
-  if (!Number.isInteger(count) || count < 1 || count > MAX_RANKS) {
-    throw httpWorkerErrors.rank_discovery_failed(
-      url,
-      `dp_size of /server_info must be an integer from 1 to ${MAX_RANKS} (got ${info.dp_size})`,
-    )
-  }
-  return count
 }

@@ -8,6 +8,7 @@ import { type DescribeTools, UpstreamFailure, type WorkerCall, type WorkerRespon
 import { readLoadReport } from '#shared'
 import { CONTROL_POOL, callWorker } from './control-call.ts'
 import { discover } from './discover-models.ts'
+import { engineOf } from './engines/index.ts'
 import { HttpTransport } from './http-transport.ts'
 import { readGauges } from './load-reports.ts'
 import { WorkerQueries } from './worker-queries.ts'
@@ -189,7 +190,7 @@ describe('content', () => {
     await fc.assert(
       fc.asyncProperty(value, async (json) => {
         const body = Buffer.from(JSON.stringify(json) ?? 'null')
-        const { labels, models } = await discover(queries(body), 'vllm', {}, null)
+        const { labels, models } = await discover(queries(body), engineOf('vllm'), {}, null)
         for (const label of Object.values(labels)) expect(typeof label).toBe('string')
         for (const { id } of models) expect(typeof id).toBe('string')
         for (const { rank } of readLoadReport(json)?.ranks ?? []) expect(Number.isInteger(rank)).toBe(true)

@@ -4,13 +4,11 @@ import { isObject, messageOf } from '#kernel'
 import { isSuccess } from '#shared'
 import { type CallWorker, callWorker, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
+import { RUNTIMES } from './engines/index.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
 import { listedModels, toInfo } from './worker-queries.ts'
-
-/** Supported engines; `external` is a cloud service. */
-const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
 
 /** The page is public, so its size is bounded. */
 const MAX_PAGE_BYTES = 4_194_304

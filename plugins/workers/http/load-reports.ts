@@ -2,6 +2,8 @@
 import type { EngineReport, RankLoad, RuntimeType, WorkerResponse, WorkerTarget } from '#kernel'
 import { isSuccess, type PrometheusFamily, parsePrometheusText, readLoadReport } from '#shared'
 import type { CallWorker } from './control-call.ts'
+import type { LoadSource } from './engines/engine.ts'
+import { ENGINES, engineOf } from './engines/index.ts'
 
 /** Value of what an engine does not report. */
 const UNKNOWN = -1
@@ -51,30 +53,7 @@ function valuesOf(series: SeriesValues, names: readonly string[]): readonly numb
   return names.map((name) => series.get(name)).find((values) => values !== undefined)
 }
 
-/** Gauge names by engine; the first one on the page is used. */
-const GAUGES = [
-  {
-    running: ['vllm:num_requests_running'],
-    waiting: ['vllm:num_requests_waiting'],
-    usage: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
-    hitRate: ['vllm:gpu_prefix_cache_hit_rate'],
-    throughput: [],
-  },
-  {
-    running: ['sglang:num_running_reqs', 'sglang_num_running_reqs'],
-    waiting: ['sglang:num_queue_reqs', 'sglang_num_queue_reqs'],
-    usage: ['sglang:token_usage', 'sglang_token_usage'],
-    hitRate: ['sglang:cache_hit_rate', 'sglang_cache_hit_rate'],
-    throughput: ['sglang:gen_throughput', 'sglang_gen_throughput'],
-  },
-  {
-    running: ['llamacpp:requests_processing'],
-    waiting: ['llamacpp:requests_deferred'],
-    usage: ['llamacpp:kv_cache_usage_ratio'],
-    hitRate: [],
-    throughput: ['llamacpp:predicted_tokens_seconds'],
-  },
-] as const
+const GAUGES = ENGINES.flatMap(({ gauges }) => gauges ?? [])
 
 /**
  * Reads a metrics page: sums counts over all series and averages ratios. Token counts stay unknown.
@@ -106,21 +85,7 @@ const LIMITS = { timeoutMs: 5_000, maxBodyBytes: 8_388_608 }
 const FIRST_BACK_OFF_MS = 30_000
 const MAX_BACK_OFF_MS = 900_000
 
-type Source = 'loads' | 'metrics'
-
-/** In order of preference. */
-const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
-  ['sglang', ['loads', 'metrics']],
-  ['vllm', ['metrics', 'loads']],
-  ['trtllm', ['loads']],
-  ['mlx', ['loads']],
-  ['llamacpp', ['metrics']],
-  ['unspecified', ['loads']],
-  // Cloud services have no reports.
-  ['external', []],
-])
-
-const PATH_OF: Readonly<Record<Source, string>> = {
+const PATH_OF: Readonly<Record<LoadSource, string>> = {
   loads: '/v1/loads?include=core,disagg,queues,memory',
   metrics: '/metrics',
 }
@@ -133,7 +98,7 @@ interface Absence {
 /** Load sources of one engine; remembers missing ones, so that they are not queried each time. */
 export class LoadSources {
   readonly #call: CallWorker
-  readonly #absences = new Map<Source, Absence>()
+  readonly #absences = new Map<LoadSource, Absence>()
 
   constructor(call: CallWorker) {
     this.#call = call
@@ -145,7 +110,7 @@ export class LoadSources {
    * @returns null if none does; never throws
    */
   async read(target: WorkerTarget, runtime: RuntimeType, nowMs: number): Promise<EngineReport | null> {
-    for (const source of SOURCES_OF.get(runtime) ?? []) {
+    for (const source of engineOf(runtime).loadSources) {
       if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
       let response: WorkerResponse
       try {
@@ -164,7 +129,7 @@ export class LoadSources {
     return null
   }
 
-  #noteAbsence(source: Source, nowMs: number): void {
+  #noteAbsence(source: LoadSource, nowMs: number): void {
     const last = this.#absences.get(source)
     const backOffMs = last === undefined ? FIRST_BACK_OFF_MS : Math.min(MAX_BACK_OFF_MS, last.backOffMs * 2)
     this.#absences.set(source, { untilMs: nowMs + backOffMs, backOffMs })
@@ -172,7 +137,7 @@ export class LoadSources {
 }
 
 /** Null if the response is not a load report. */
-function readResponse(source: Source, response: WorkerResponse): EngineReport | null {
+function readResponse(source: LoadSource, response: WorkerResponse): EngineReport | null {
   try {
     if (source === 'loads') return readLoadReport(response.json())
     const load = readGauges(response.body.toString())

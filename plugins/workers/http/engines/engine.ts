@@ -1,0 +1,30 @@
+/** What the gateway knows about one kind of engine that it reaches over HTTP. */
+import type { RuntimeType } from '#kernel'
+import type { Info, WorkerQueries } from '../worker-queries.ts'
+
+/** Where an engine reports its load: `GET /v1/loads`, or the gauges of `GET /metrics`. */
+export type LoadSource = 'loads' | 'metrics'
+
+/** Gauge names; the first one on the page is used. */
+export interface Gauges {
+  readonly running: readonly string[]
+  readonly waiting: readonly string[]
+  readonly usage: readonly string[]
+  readonly hitRate: readonly string[]
+  readonly throughput: readonly string[]
+}
+
+export interface Engine {
+  readonly name: RuntimeType
+  /** Values of `owned_by` in its model list, in lower case. */
+  readonly owners: readonly string[]
+  /** Recognizes an engine whose model list has another owner by a route that only this engine has. */
+  recognizes?(queries: WorkerQueries): Promise<boolean>
+  /** Responses whose members become labels, in order of precedence. */
+  info?(queries: WorkerQueries): Promise<readonly (Info | null)[]>
+  /** The number of data-parallel ranks. @throws rank_discovery_failed */
+  rankCount?(queries: WorkerQueries, url: string): Promise<number>
+  /** In order of preference. */
+  readonly loadSources: readonly LoadSource[]
+  readonly gauges?: Gauges
+}

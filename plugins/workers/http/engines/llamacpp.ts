@@ -1,0 +1,25 @@
+/** The server of llama.cpp. */
+import type { Info } from '../worker-queries.ts'
+import type { Engine } from './engine.ts'
+
+export const llamacpp: Engine = {
+  name: 'llamacpp',
+  owners: ['llamacpp'],
+  // Only llama.cpp reports slots.
+  recognizes: async (queries) => typeof (await queries.find('/props'))?.total_slots === 'number',
+  info: async (queries) => [asLabels(await queries.find('/props'))],
+  loadSources: ['metrics'],
+  gauges: {
+    running: ['llamacpp:requests_processing'],
+    waiting: ['llamacpp:requests_deferred'],
+    usage: ['llamacpp:kv_cache_usage_ratio'],
+    hitRate: [],
+    throughput: ['llamacpp:predicted_tokens_seconds'],
+  },
+}
+
+/** Properties under the common names. The context length is that of one slot. */
+function asLabels(props: Info | null): Info {
+  const settings = props?.default_generation_settings as Info | null | undefined
+  return { model_path: props?.model_path, version: props?.build_info, context_length: settings?.n_ctx }
+}
