@@ -32,6 +32,8 @@ export type UpstreamFailureKind =
   | 'protocol'
   /** The worker responded with a failure for which the transport has an error. */
   | 'refused'
+  /** The worker has no room for the request until others end; no fault of the worker. */
+  | 'full'
 
 /** How an exchange with a worker failed. */
 export class UpstreamFailure extends Error {

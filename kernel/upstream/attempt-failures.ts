@@ -20,9 +20,14 @@ import type { CallTarget } from './call-target.ts'
 import { backOffMs, retryAfterMs } from './retry.ts'
 import type { SendingCall } from './send-attempt.ts'
 import { logExhaustion, toLocalFailure, toUpstreamError, upstreamErrors } from './upstream-errors.ts'
+import { whenRoom } from './when-room.ts'
 
 const BAD_REQUEST = 400
 const NOT_FOUND = 404
+const SERVER_ERROR = 500
+
+/** What a worker has done to the request: failed, rejected the gateway's credentials, or had no room for it. */
+type RetryCause = 'failed' | 'rejected' | 'full'
 
 /** The call whose attempt has failed. */
 export interface FailingCall extends SendingCall {
@@ -56,8 +61,8 @@ export class AttemptFailures {
   /** Slots of the workers tried so far. */
   readonly excluded: number[] = []
   readonly #call: FailingCall
-  /** Of the next attempt. */
-  #timer: NodeJS.Timeout | null = null
+  /** Cancels the next attempt; null if none is scheduled. */
+  #cancelRetry: (() => void) | null = null
 
   constructor(call: FailingCall) {
     this.#call = call
@@ -84,11 +89,12 @@ export class AttemptFailures {
     const isRejected = this.faults.isRejected(attempt.worker, status)
     if (!isRejected && !parts.retry.isFailure(status, attempt.worker.resilience)) return false
     this.faults.answered(attempt.worker, status, notes)
-    if (!this.#scheduleNext(attempt, isRejected ? null : headers)) {
+    if (status === SERVER_ERROR && this.faults.repeats(attempt.worker)) return false
+    if (!this.#scheduleNext(attempt, isRejected ? null : headers, isRejected ? 'rejected' : 'failed')) {
       if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
       return isRejected
     }
-    this.faults.blame(attempt, 'answered')
+    this.#blame(attempt, 'answered', status)
     this.#abandon(attempt)
     this.#call.discardResponse(contentLength)
     return true
@@ -138,6 +144,12 @@ export class AttemptFailures {
     )
   }
 
+  /** Counts a failure of the worker; a 500 only if no other worker repeats it. */
+  #blame(attempt: Attempt, fault: Fault, status: number | undefined): void {
+    if (status === SERVER_ERROR && this.#hasAnother(attempt)) this.faults.doubt(attempt.worker)
+    else this.faults.blame(attempt, fault)
+  }
+
   /** As `OpenCall.tryElsewhere`. */
   tryElsewhere(): boolean {
     const { attempt, call, status, isOver, notes, exchange } = this.#call
@@ -166,12 +178,15 @@ export class AttemptFailures {
     // A failure with an error of its own counts by its status; any other is the worker's failure.
     const isFailure =
       isRejected || error === null || parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) this.faults.blame(attempt, toFault(failure))
-    else attempt.succeeded()
-    const isRetryable = isRejected || error === null || error.isRetryable
+    const isFull = failure.kind === 'full'
+    const isRepeated = error?.status === SERVER_ERROR && this.faults.repeats(attempt.worker)
+    if (!isFailure) attempt.succeeded()
+    else if (!isFull && !isRepeated) this.#blame(attempt, toFault(failure), error?.status)
+    const cause = isFull ? 'full' : isRejected ? 'rejected' : 'failed'
+    const isRetryable = !isRepeated && (isRejected || error === null || error.isRetryable)
     const isUnanswered = status === 0 ? !failure.responseStarted : call.keepsHead === true
     const mayTryElsewhere = isUnanswered && isRetryable
-    if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
+    if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null, cause)) this.#abandon(attempt)
     else if (isUnanswered && error !== null && this.#isPromptTooLong(attempt, error)) this.#abandon(attempt)
     else if (isRejected)
       this.#call.giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
@@ -202,7 +217,8 @@ export class AttemptFailures {
     if (isFailure) this.faults.blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
     else leg.succeeded()
     const headers = isRejected ? null : fault.headers
-    if (status === 0 && isFailure && this.#scheduleNext(leg, headers, fault.leg)) this.#abandon(leg)
+    const cause = isRejected ? 'rejected' : 'failed'
+    if (status === 0 && isFailure && this.#scheduleNext(leg, headers, cause, fault.leg)) this.#abandon(leg)
     else if (status === 0 && this.#isPromptTooLong(leg, fault.error)) this.#abandon(leg)
     else this.#call.giveUp(isRejected ? upstreamErrors.worker_credentials_rejected() : fault.error)
   }
@@ -245,17 +261,29 @@ export class AttemptFailures {
    * @param headers of the worker's response; null without one
    * @returns true if another attempt follows; then the caller ends the failed one
    */
-  #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
+  #scheduleNext(
+    failed: Attempt | null,
+    headers: HeaderList | null,
+    cause: RetryCause = 'failed',
+    leg?: PairLeg,
+  ): boolean {
     const reason = headers === null ? 'failure' : 'status'
-    return this.#retry(failed, headers, leg) || this.#giveUpTarget(reason, failed)
+    return this.#retry(failed, headers, cause, leg) || this.#giveUpTarget(reason, failed)
   }
 
   /** Schedules an attempt at the same target, if the retry rules allow one. */
-  #retry(failed: Attempt | null, headers: HeaderList | null, leg: PairLeg | undefined): boolean {
+  #retry(
+    failed: Attempt | null,
+    headers: HeaderList | null,
+    cause: RetryCause,
+    leg: PairLeg | undefined,
+  ): boolean {
     const { call, parts, endpoint, attemptNumber: number } = this.#call
     if (call.worker !== null) return false
     const worker = failed === null ? null : failed.worker
-    const delayMs = this.#delayMs(failed, headers, leg)
+    const isLast = cause !== 'failed' && (failed === null || !this.#hasAnother(failed, leg))
+    // The same worker would reject the same credentials again.
+    const delayMs = isLast && cause === 'rejected' ? null : this.#delayMs(failed, headers, leg)
     const workerType = worker === null ? 'regular' : worker.workerType
     if (delayMs === null) {
       if (number > 1) parts.traffic?.exhausted(workerType, endpoint)
@@ -265,11 +293,29 @@ export class AttemptFailures {
       { request_id: call.ctx.requestId, worker: worker?.url, attempt: number, delay_ms: delayMs },
       'retrying upstream attempt',
     )
-    this.#timer = setTimeout(() => {
+    const tryAgain = () => {
       parts.traffic?.retried(workerType, endpoint, number + 1, delayMs)
       this.#call.tryAgain()
-    }, delayMs)
+    }
+    if (isLast && worker !== null) this.#cancelRetry = this.#whenRoom(worker, tryAgain)
+    else {
+      const timer = setTimeout(tryAgain, delayMs)
+      this.#cancelRetry = () => clearTimeout(timer)
+    }
     return true
+  }
+
+  #whenRoom(worker: WorkerEntry, tryAgain: () => void): () => void {
+    const { parts, startedAtMs } = this.#call
+    const totalMs = parts.limits.totalMs(worker)
+    const endsAtMs = totalMs === 0 ? Number.POSITIVE_INFINITY : startedAtMs + totalMs
+    const { maxBackoffMs } = parts.retry.of(worker.resilience)
+    return whenRoom(
+      parts.balance,
+      worker.slot,
+      Math.min(performance.now() + maxBackoffMs, endsAtMs),
+      tryAgain,
+    )
   }
 
   /**
@@ -304,9 +350,10 @@ export class AttemptFailures {
     return parts.balance.hasUntried(model, { leg, excluded, accepts })
   }
 
-  /** The call has ended: no further attempt follows. */
-  cancel(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
+  /** No further attempt at this target follows. */
+  end(): void {
+    this.#cancelRetry?.()
+    this.faults.ended()
   }
 
   /** @returns true if an attempt at the next target of the virtual model follows */

@@ -19,6 +19,10 @@ export class CallFaults {
   readonly #blamed: number[] = []
   /** Workers that know nothing of the model that they list; they have failed if another worker serves the request. */
   readonly #suspects: WorkerEntry[] = []
+  /** Workers that answered 500 while another one was left; they have failed unless that one answers the same. */
+  #doubted: WorkerEntry[] = []
+  /** Two workers answered 500: none of them has failed. */
+  isOfRequest = false
   /** Of the last failed attempt, whose body may still arrive. */
   #received: { readonly worker: WorkerEntry; readonly error: ReceivedError } | null = null
 
@@ -58,10 +62,33 @@ export class CallFaults {
   served(): void {
     for (const worker of this.#suspects) {
       this.misconfigured(worker, 'model', NOT_FOUND)
-      const attempt = this.#parts.balance.attempt(worker)
-      attempt.failed('answered')
-      attempt.release()
+      this.#blameLater(worker)
     }
+  }
+
+  /** The worker answered 500, and another one gets the request. */
+  doubt(worker: WorkerEntry): void {
+    this.#doubted.push(worker)
+  }
+
+  /** @returns true if another worker has answered this request with 500 too */
+  repeats(worker: WorkerEntry): boolean {
+    this.isOfRequest = this.#doubted.some(({ slot }) => slot !== worker.slot)
+    if (this.isOfRequest) this.#doubted = []
+    return this.isOfRequest
+  }
+
+  /** No further attempt follows. */
+  ended(): void {
+    for (const worker of this.#doubted) this.#blameLater(worker)
+    this.#doubted = []
+  }
+
+  /** Blames the worker of an attempt that was released. */
+  #blameLater(worker: WorkerEntry): void {
+    const attempt = this.#parts.balance.attempt(worker)
+    this.blame(attempt, 'answered')
+    attempt.release()
   }
 
   /** A worker sent a response that counts as a failure; `receive` takes its body. */

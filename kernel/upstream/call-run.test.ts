@@ -6,6 +6,7 @@ import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { PairHandler } from '../contracts/pair.ts'
 import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
+import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
@@ -111,6 +112,9 @@ class Stage {
         usesPair: () => this.isPair,
         noteError() {},
         canonicalModel: (model: string) => model,
+        hasUntried: () => !this.isAlone,
+        // Reports a failure later than the attempt.
+        attempt: (worker: WorkerEntry) => ({ worker, failed() {}, release() {} }),
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
       outgoing: new OutgoingHeaders([], transports),

@@ -332,6 +332,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     this.meter = null
     target.advance()
     this.model = target.model
+    this.#failures?.end()
     this.#failures = null
     this.#attemptsBefore = this.attemptCount
   }
@@ -365,10 +366,11 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     const attempt = this.attempt
     const hasFailed =
       status >= 400 && attempt !== null && this.parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) this.#failuresOf.faults.blame(attempt, 'answered')
-    else attempt?.succeeded()
+    if (!hasFailed) attempt?.succeeded()
+    else if (!this.#failuresOf.faults.isOfRequest) this.#failuresOf.faults.blame(attempt, 'answered')
     if (attempt !== null && status < 400) this.#working(attempt)
     if (status < 400) this.#failures?.faults.served()
+    this.#failures?.end()
     this.endAttempt(hasFailed ? 'failure' : 'success')
     this.meter?.done(this.call.ctx, status)
   }
@@ -413,7 +415,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#failures?.cancel()
+    this.#failures?.end()
     this.endAttempt('failure')
     if (this.meter === null) this.#countUnrouted(error)
     else this.meter.done(this.call.ctx, error instanceof GatewayError ? error.status : 500)
@@ -428,7 +430,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     this.exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#failures?.cancel()
+    this.#failures?.end()
     this.endAttempt('cancelled')
     this.meter?.done(this.call.ctx, 0)
   }

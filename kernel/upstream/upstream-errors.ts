@@ -3,7 +3,7 @@
 import type { Logger } from '../contracts/log.ts'
 import { UpstreamFailure } from '../contracts/transport.ts'
 import { defineErrors } from '../errors/define-errors.ts'
-import type { GatewayError } from '../errors/gateway-error.ts'
+import { type GatewayError, retryAfter } from '../errors/gateway-error.ts'
 
 export const upstreamErrors = defineErrors('upstream', {
   gateway_exhausted: {
@@ -56,6 +56,12 @@ export const upstreamErrors = defineErrors('upstream', {
     retry: 'before-first-byte',
     text: () => 'a worker answered with an HTML page; the operator of the gateway must correct its url',
   },
+  worker_full: {
+    kind: 'unavailable',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'the context of the worker is full with other requests; try again later',
+  },
   worker_refused: {
     kind: 'bad_gateway',
     source: 'worker',
@@ -106,6 +112,9 @@ export const upstreamErrors = defineErrors('upstream', {
   },
 })
 
+/** Seconds after which a full worker is worth another request. */
+const FULL_RETRY = retryAfter(1)
+
 /** @param hasResponse true if the worker's status had arrived */
 export function toUpstreamError(failure: UpstreamFailure, hasResponse: boolean): GatewayError {
   const cause = failure
@@ -125,6 +134,8 @@ export function toUpstreamError(failure: UpstreamFailure, hasResponse: boolean):
       )
     case 'reset':
       return upstreamErrors.call_upstream_request_error.with({ cause })
+    case 'full':
+      return upstreamErrors.worker_full.with({ cause, ...FULL_RETRY })
     case 'protocol':
     case 'refused':
       return upstreamErrors.call_upstream_decode_error.with({ cause })

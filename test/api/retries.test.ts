@@ -103,12 +103,12 @@ describe('retried failures', () => {
     ])
   })
 
-  test('all workers 500: exactly 5 attempts, and the last response is passed on unchanged', async () => {
+  test('all workers 503: exactly 5 attempts, and the last response is passed on unchanged', async () => {
     let count = 0
-    const answer = () => jsonAnswer({ attempt: ++count }, { status: 500, headers: { etag: 'w' } })
+    const answer = () => jsonAnswer({ attempt: ++count }, { status: 503, headers: { etag: 'w' } })
     const { send, attempts, metric } = await setup([answer, answer])
     const reply = await send()
-    expect([reply.status, await reply.json()]).toEqual([500, { attempt: 5 }])
+    expect([reply.status, await reply.json()]).toEqual([503, { attempt: 5 }])
     expect(reply.headers.get('etag')).toBe('w')
     expect(reply.headers.get('x-weir-error-code')).toBeNull()
     expect(attempts().reduce((sum, one) => sum + one)).toBe(5)

@@ -1,16 +1,19 @@
 /** Calls to workers outside the hot path: probes, discovery and administrative calls. Each reads its whole response. */
 import {
+  type Exchange,
   type HeaderList,
   isLocalExhaustion,
   MAX_TIMER_MS,
   messageOf,
   UpstreamFailure,
+  type UpstreamHandler,
+  type UpstreamLimits,
+  type UpstreamRequest,
   type WorkerCall,
   type WorkerResponse,
   type WorkerTarget,
 } from '#kernel'
 import { engineUrl, isSuccess, toWorkerResponse, trimSlashes } from '#shared'
-import type { HttpTransport } from './http-transport.ts'
 import { keyHeaders } from './vendor-headers.ts'
 
 const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -22,6 +25,15 @@ export const CONTROL_POOL = Object.freeze({
   maxResponseHeaderBytes: 65_536,
 })
 
+interface CallTransport {
+  open(
+    worker: WorkerTarget,
+    request: UpstreamRequest,
+    limits: UpstreamLimits,
+    handler: UpstreamHandler,
+  ): Exchange
+}
+
 /**
  * Makes one call to a worker, with the worker's key, and reads the whole response. Resolves with any status and does not
  * follow redirects.
@@ -30,7 +42,7 @@ export const CONTROL_POOL = Object.freeze({
  *   protocol (not HTTP, or a body over `maxBodyBytes`)
  */
 export function callWorker(
-  transport: HttpTransport,
+  transport: CallTransport,
   worker: WorkerTarget,
   call: WorkerCall,
 ): Promise<WorkerResponse> {

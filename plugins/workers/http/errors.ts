@@ -1,4 +1,4 @@
-/** Errors of describing an HTTP worker. */
+/** Errors of HTTP workers. */
 import { defineErrors } from '#kernel'
 
 export const httpWorkerErrors = defineErrors('http-workers', {
@@ -18,5 +18,16 @@ export const httpWorkerErrors = defineErrors('http-workers', {
     source: 'worker',
     text: (url: string, problem: string) =>
       `the data-parallel ranks of worker ${url} could not be discovered: ${problem}`,
+  },
+  request_not_supported: {
+    kind: 'bad_request',
+    source: 'worker',
+    text: (message: string) => message,
+  },
+  worker_failed: {
+    kind: 'unavailable',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'the worker cannot serve any request until it is restarted',
   },
 })

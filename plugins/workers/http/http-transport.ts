@@ -29,7 +29,8 @@ interface Target {
 }
 
 /** What the transport needs of a worker; control calls have the URL alone. */
-export type Destination = Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel' | 'httpPool'>>
+export type Destination = Pick<WorkerEntry, 'url'> &
+  Partial<Pick<WorkerEntry, 'dataParallel' | 'httpPool' | 'runtimeType'>>
 
 /** Longest interval between sweeps of expired idle connections, milliseconds. */
 const MAX_SWEEP_MS = 500
@@ -75,7 +76,7 @@ export class HttpTransport implements Transport {
     if (this.#isClosed) return fail(handler, 'connect', 'the gateway has closed its connections')
     const target = this.#targets.get(worker.url) ?? this.#openTarget(worker)
     if (target === null) return fail(handler, 'connect', 'the worker has no http or https URL')
-    const { dataParallel = null } = worker
+    const { dataParallel = null, runtimeType = null } = worker
     const sent = dataParallel === null ? request : withRank(request, dataParallel.rank)
     const head = writeRequestHead(target.template, sent)
     if (head === null) return fail(handler, 'protocol', 'method or path is not valid in an HTTP/1.1 request')
@@ -85,6 +86,7 @@ export class HttpTransport implements Transport {
       this.#deadlines,
       limits,
       handler,
+      runtimeType,
     )
     exchange.start()
     return exchange

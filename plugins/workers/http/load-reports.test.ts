@@ -145,11 +145,14 @@ test.each([
   expect(report?.ranks[0]?.kvUsage).toBe(paths.length === 0 ? undefined : 0.25)
 })
 
-test.each(['__proto__', 'constructor', 'toString'])('an engine called %s is queried as an unspecified one', async (runtime) => {
-  const { sources, queried } = open(() => reply(200))
-  expect(await sources.read(target, runtime, 0)).toBeNull()
-  expect(queried).toEqual(['/v1/loads'])
-})
+test.each(['__proto__', 'constructor', 'toString'])(
+  'an engine called %s is queried as an unspecified one',
+  async (runtime) => {
+    const { sources, queried } = open(() => reply(200))
+    expect(await sources.read(target, runtime, 0)).toBeNull()
+    expect(queried).toEqual(['/v1/loads'])
+  },
+)
 
 test('an unreachable engine is not queried at other routes, and no absence is noted', async () => {
   const { sources, queried } = open(() => {

@@ -14,6 +14,15 @@ export interface Gauges {
   readonly throughput: readonly string[]
 }
 
+/** An error whose status says something else than its text. */
+export interface ErrorWords {
+  readonly status: number
+  /** Part of the message, in lower case. */
+  readonly words: string
+  /** A mistake of the client; no room until other requests end; an engine that cannot serve any request. */
+  readonly means: 'bad_request' | 'full' | 'failed'
+}
+
 export interface Engine {
   readonly name: RuntimeType
   /** Values of `owned_by` in its model list, in lower case. */
@@ -27,4 +36,5 @@ export interface Engine {
   /** In order of preference. */
   readonly loadSources: readonly LoadSource[]
   readonly gauges?: Gauges
+  readonly errorWords?: readonly ErrorWords[]
 }

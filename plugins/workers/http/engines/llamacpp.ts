@@ -16,6 +16,12 @@ export const llamacpp: Engine = {
     hitRate: [],
     throughput: ['llamacpp:predicted_tokens_seconds'],
   },
+  errorWords: [
+    { status: 500, words: 'input is not supported', means: 'bad_request' },
+    { status: 500, words: 'is required', means: 'bad_request' },
+    // The slots share one context unless the server is started with one for each.
+    { status: 500, words: 'context size has been exceeded', means: 'full' },
+  ],
 }
 
 /** Properties under the common names. The context length is that of one slot. */

@@ -3,12 +3,14 @@ import {
   COLON,
   type Exchange,
   type HeaderList,
+  type RuntimeType,
   UpstreamFailure,
   type UpstreamFailureKind,
   type UpstreamHandler,
   type UpstreamLimits,
 } from '#kernel'
 import { type DeadlineKind, type Deadlines, TimedExchange } from '#shared'
+import { EngineError } from '../engine-error.ts'
 import type { Connection } from './connection.ts'
 import type { ConnectionPool, PooledExchange } from './connection-pool.ts'
 
@@ -26,6 +28,8 @@ const CR = 0x0d
 
 /** A connection that breaks later, in milliseconds, was not closed while idle. */
 const RESEND_WITHIN_MS = 1_000
+
+const FIRST_ERROR_STATUS = 400
 
 /** What is sent. */
 export interface RequestBytes {
@@ -51,14 +55,17 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   private readonly pool: ConnectionPool
   private readonly deadlines: Deadlines
   private readonly limits: UpstreamLimits
-  private readonly handler: UpstreamHandler
+  private handler: UpstreamHandler
+  private readonly runtime: RuntimeType | null
 
+  /** @param runtime the engine, whose errors are read; null passes them on unread */
   constructor(
     request: RequestBytes,
     pool: ConnectionPool,
     deadlines: Deadlines,
     limits: UpstreamLimits,
     handler: UpstreamHandler,
+    runtime: RuntimeType | null,
   ) {
     super()
     this.head = request.head
@@ -68,6 +75,7 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     this.deadlines = deadlines
     this.limits = limits
     this.handler = handler
+    this.runtime = runtime
   }
 
   start(): void {
@@ -120,7 +128,9 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   onHead(status: number, headers: HeaderList, contentLength: number): void {
     this.hasHead = true
     if (this.limits.firstTokenMs === 0) this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
-    this.handler.onResponseStart(status, headers, contentLength)
+    if (status >= FIRST_ERROR_STATUS && this.runtime !== null)
+      this.handler = EngineError.read(this.handler, this.runtime, status, headers, contentLength)
+    else this.handler.onResponseStart(status, headers, contentLength)
   }
 
   onBody(chunk: Buffer): void {
