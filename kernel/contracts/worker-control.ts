@@ -25,6 +25,8 @@ export interface ModeControl {
     worker: WorkerEntry,
     mayPassOn: (authorization: string) => boolean,
   ): boolean
+  /** True if the engine reports the usage of the first choice, or of each choice apart, and not of all. */
+  reportsPerChoice?(worker: WorkerEntry): boolean
   /** Called after every plugin has stopped. */
   close?(): void
 }

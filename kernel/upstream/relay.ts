@@ -13,6 +13,7 @@ import { readRefusal } from '../wire/worker-message.ts'
 import { BodyUsage } from './body-usage.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
+import { choiceScope, usageOfChoices } from './choice-usage.ts'
 import { isPlainEventStream } from './response-headers.ts'
 import { StreamUsage } from './stream-usage.ts'
 import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
@@ -128,7 +129,8 @@ export class Relay implements Call, CallHandler, SinkListener {
         // Of a stream that another worker continues.
         this.#streamUsage?.text?.release()
         const estimator = estimatorFor(this.ctx, this.#parts.estimator)
-        this.#streamUsage = new StreamUsage(usage, this.#removesUsage, requestBytes, estimator)
+        const scope = choiceScope(this.#parts, this.#call.worker, this.ctx)
+        this.#streamUsage = new StreamUsage(usage, this.#removesUsage, requestBytes, estimator, scope)
       } else this.#bodyUsage = new BodyUsage(usage, requestBytes)
     }
     // Sent again to the worker that continues the stream.
@@ -246,8 +248,11 @@ export class Relay implements Call, CallHandler, SinkListener {
   #countBody(body: Buffer): void {
     const report = this.#usage
     if (report === undefined || this.#call.status >= 400) return
-    const usage = report === 'meta_info' ? usageOfMetaInfo(body) : usageOfBody(body)
-    this.#call.used(usage ?? estimatedUsage(report, this.ctx.rawBody.length, body.length))
+    const { rawBody } = this.ctx
+    let usage = report === 'meta_info' ? usageOfMetaInfo(body) : usageOfBody(body)
+    if (usage !== null && choiceScope(this.#parts, this.#call.worker, this.ctx) !== null)
+      usage = usageOfChoices(usage, body, rawBody)
+    this.#call.used(usage ?? estimatedUsage(report, rawBody.length, body.length))
   }
 
   #countPassed(body: BodyUsage): void {

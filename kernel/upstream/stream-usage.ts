@@ -9,6 +9,7 @@ import type { TokenUsage } from '../contracts/request.ts'
 import type { UsageEstimator } from '../contracts/upstream.ts'
 import { EventSplitter, nextEventEnd } from '../wire/event-splitter.ts'
 import { isObject } from '../wire/is-object.ts'
+import type { ChoiceScope } from './choice-usage.ts'
 import { ChunkShape } from './chunk-shape.ts'
 import { StreamedText } from './streamed-text.ts'
 import { findUsage, jsonOfEvent, sumOfUsage, usageOfEvent, usageOfMetaInfo } from './token-usage.ts'
@@ -27,11 +28,14 @@ const ROLE = Buffer.from('"role"')
 const INDEX = /"index"\s?:\s?(\d{1,4})/
 /** A stream with a longer event is passed on as it is from there on, and its usage is estimated. */
 const MAX_EVENT_BYTES = 1_048_576
+/** Usage of further choices is ignored. */
+const MAX_CHOICES = 1_024
 const NO_BYTES = Buffer.alloc(0)
 
 export class StreamUsage {
   readonly #isMetaInfo: boolean
   readonly #removes: boolean
+  readonly #scope: ChoiceScope | null
   /** Engines may report cumulative usage in every chunk of chat: only the last one is read. */
   readonly #readsLast: boolean
   /** Chat and completions. */
@@ -59,17 +63,25 @@ export class StreamUsage {
   /** Last event with usage that is not read yet. */
   #unread: Buffer | null = null
   #read: TokenUsage | null = null
-  /** By answer, for streams of several answers in SGLang's format. */
+  /** By answer, for streams of several answers that report each apart. */
   #byIndex: Map<string, TokenUsage> | null = null
 
   /**
    * @param removes whether the event that carries nothing but usage is removed
    * @param bodyBytes size of the request's body
+   * @param scope of the choices, if the engine reports each apart; else null
    */
-  constructor(report: UsageReport, removes: boolean, bodyBytes = 0, estimator: UsageEstimator | null = null) {
+  constructor(
+    report: UsageReport,
+    removes: boolean,
+    bodyBytes = 0,
+    estimator: UsageEstimator | null = null,
+    scope: ChoiceScope | null = null,
+  ) {
     this.#isMetaInfo = report === 'meta_info'
     this.#removes = removes
-    this.#readsLast = report === 'on_request' && !removes
+    this.#readsLast = report === 'on_request' && !removes && scope === null
+    this.#scope = scope
     this.#isChunks = report === 'on_request'
     this.bodyBytes = bodyBytes
     this.estimator = estimator
@@ -231,10 +243,21 @@ export class StreamUsage {
     const json = jsonOfEvent(event)
     const usage = json === null ? null : usageOfEvent(json)
     if (json === null || usage === null) return false
-    this.#read = this.#read === null ? usage : largest(this.#read, usage)
+    if (this.#scope !== null) this.#addChoice(json, usage)
+    else this.#read = this.#read === null ? usage : largest(this.#read, usage)
     // The `message_start` of Messages has the input alone.
     if (!isObject(json.message)) this.isReported = true
     return Array.isArray(json.choices) && json.choices.length === 0
+  }
+
+  /** Usage in the last chunk of a choice, or in an event of its own for each choice. */
+  #addChoice({ choices }: Record<string, unknown>, usage: TokenUsage): void {
+    const [choice] = Array.isArray(choices) ? choices : []
+    this.#byIndex ??= new Map()
+    if (this.#byIndex.size < MAX_CHOICES)
+      this.#byIndex.set(isObject(choice) ? String(choice.index) : `event ${this.#byIndex.size}`, usage)
+    const sum = [...this.#byIndex.values()].reduce(sumOfUsage)
+    this.#read = this.#scope === 'prompts' ? sum : { ...sum, input: usage.input, cached: usage.cached }
   }
 
   /** The counts of each event replace those of the event before. */

@@ -1,5 +1,5 @@
 /** Token usage of relayed requests: equal to the worker's own counts, on every lane, whole, streamed, cancelled and retried. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { definePlugin, type TokenUsage, Type } from '#kernel'
 import { parsePrometheusText } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -13,6 +13,8 @@ import {
 } from '../support/scripted-worker.ts'
 
 let worker: ScriptedWorker
+/** Reports the usage of each choice apart. */
+let llama: ScriptedWorker
 let gateway: TestGateway
 /** Usage of each finished request. */
 const seen: (TokenUsage | null)[] = []
@@ -37,6 +39,7 @@ beforeAll(async () => {
     models: ['m'],
     describes: ['/v1/chat/completions', '/v1/completions', '/v1/messages', '/v1/embeddings', '/generate'],
   })
+  llama = await startScriptedWorker({ models: ['llama'] })
   gateway = await startGateway({
     own: [observer],
     kernel: { retry: { maxAttempts: 2, initialBackoffMs: 1, maxBackoffMs: 2 } },
@@ -53,6 +56,7 @@ beforeAll(async () => {
             models: [{ id: 'm', aliases: ['alias'] }],
             apis: ['chat', 'completions', 'messages', 'generate', 'embeddings'],
           },
+          { url: llama.url, models: [{ id: 'llama' }], runtime_type: 'llamacpp', priority: 10 },
         ],
       },
     },
@@ -62,6 +66,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway.stop()
   await worker.close()
+  await llama.close()
 })
 beforeEach(() => void seen.splice(0))
 afterEach(() => worker.requests.splice(0))
@@ -120,6 +125,54 @@ test('a stream whose client asked passes unchanged', async () => {
   expect(text).toContain(usageChunk)
   expect(await counted()).toEqual(USED)
   expect(worker.requestsTo('POST /v1/chat/completions')[0].body.toString()).toBe(JSON.stringify(sent))
+})
+
+describe('an engine that reports each choice apart', () => {
+  const first = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 }
+  const ofChoice = (index: number, text: string) => ({ index, text, finish_reason: 'length' })
+
+  test('whole: what it does not report is estimated by the length of the texts', async () => {
+    const choices = ['1234', '1234'].map((content, index) => ({ index, message: { content } }))
+    llama.script('POST /v1/chat/completions', jsonAnswer({ choices, usage: first }))
+    await (await post('/v1/chat/completions', { model: 'llama', n: 2, messages: [] })).text()
+    expect(await counted()).toEqual({ input: 10, output: 8, cached: 0, reasoning: 0, isEstimated: true })
+  })
+
+  test('whole, for a list of prompts: the input too', async () => {
+    const choices = [ofChoice(0, '1234'), ofChoice(1, '12')]
+    llama.script('POST /v1/completions', jsonAnswer({ choices, usage: first }))
+    await (await post('/v1/completions', { model: 'llama', prompt: ['12345', '1234567890'] })).text()
+    expect(await counted()).toEqual({ input: 30, output: 6, cached: 0, reasoning: 0, isEstimated: true })
+  })
+
+  test('whole, with one choice: its usage is complete', async () => {
+    llama.script('POST /v1/completions', jsonAnswer({ choices: [ofChoice(0, 'a')], usage: first }))
+    await (await post('/v1/completions', { model: 'llama', prompt: 'hi' })).text()
+    expect(await counted()).toEqual({ input: 10, output: 4, cached: 0, reasoning: 0 })
+  })
+
+  test.each([{}, { stream_options: { include_usage: true } }])(
+    'streamed: an event of usage for each choice, with %j of the client',
+    async (options) => {
+      const usages = [first, { ...first, completion_tokens: 5 }].map((usage) =>
+        JSON.stringify({ choices: [], usage }),
+      )
+      llama.script(
+        'POST /v1/chat/completions',
+        sseAnswer([piece('a'), usages[0], piece('b'), usages[1], DONE]),
+      )
+      const body = { model: 'llama', n: 2, stream: true, messages: [], ...options }
+      await (await post('/v1/chat/completions', body)).text()
+      expect(await counted()).toEqual({ input: 10, output: 9, cached: 0, reasoning: 0 })
+    },
+  )
+
+  test('streamed, for a list of prompts: the usage is in the last chunk of each', async () => {
+    const ends = [1, 0].map((index) => JSON.stringify({ choices: [ofChoice(index, '')], usage: first }))
+    llama.script('POST /v1/completions', sseAnswer([piece('a'), ends[0], piece('b'), ends[1], DONE]))
+    await (await post('/v1/completions', { model: 'llama', prompt: ['a', 'b'], stream: true })).text()
+    expect(await counted()).toEqual({ input: 20, output: 8, cached: 0, reasoning: 0 })
+  })
 })
 
 test('a worker that reports no usage: an estimate', async () => {

@@ -4,7 +4,7 @@ import { isObject, messageOf } from '#kernel'
 import { isSuccess } from '#shared'
 import { type CallWorker, callWorker, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
-import { RUNTIMES } from './engines/index.ts'
+import { engineOf, RUNTIMES } from './engines/index.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
@@ -38,6 +38,7 @@ export function httpControl(calls: HttpTransport): WorkerControl {
     perform: (target, action, timeoutMs) => performAction(call, target, action, timeoutMs),
     call: callAsGiven,
     writeCredentials: addVendorHeaders,
+    reportsPerChoice: ({ runtimeType }) => engineOf(runtimeType).reportsPerChoice === true,
     close: () => calls.close(),
   }
 }

@@ -37,4 +37,6 @@ export interface Engine {
   readonly loadSources: readonly LoadSource[]
   readonly gauges?: Gauges
   readonly errorWords?: readonly ErrorWords[]
+  /** Usage is that of the first choice, and in streams that of each choice apart. */
+  readonly reportsPerChoice?: boolean
 }
