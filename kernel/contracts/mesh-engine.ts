@@ -25,13 +25,28 @@ export interface EngineNode {
   readonly ageMs: number
 }
 
+/** A change in the history of the data. The same revision of another epoch is another change. */
+export interface EnginePosition {
+  readonly epoch: string
+  readonly revision: number
+}
+
 export interface EngineState {
   /** Of the last change. */
   readonly revision: number
-  /** Names the data; another one means that the engine lost it. */
-  readonly dataSet: string
-  /** Data sets that this one was restored from. */
-  readonly earlierDataSets: readonly string[]
+  /**
+   * History of the data: each epoch with the last revision that is of it, oldest first. A new one begins with the first
+   * change after the primary was restarted or replaced, at which changes of the one before may have been lost.
+   */
+  readonly epochs: readonly EnginePosition[]
+}
+
+/** When a change is acknowledged: on the disk of the engine, in its memory, or in so many replicas. */
+export type Acknowledge = 'disk' | 'memory' | { readonly replicas: number }
+
+/** The engine cannot be reached now; the operation may be repeated later. */
+export class EngineUnreachable extends Error {
+  override readonly name = 'EngineUnreachable'
 }
 
 export interface Renewal extends EngineState {
@@ -51,8 +66,8 @@ export interface EngineRecord {
 /** Where a reader of the change log and of the channels stands. */
 export interface Positions {
   readonly log: string
-  /** Of the last change that was read. */
-  readonly revision: number
+  /** The last change that was read. */
+  readonly last: EnginePosition
   readonly channels: ReadonlyMap<string, string>
 }
 
@@ -78,11 +93,10 @@ export interface MeshEngine {
   /** Such as `valkey`. */
   readonly kind: string
   /**
-   * Opens connections; later breaks are repaired in the background.
-   * @param isDurable writes must be able to wait for the engine's disk
-   * @throws Error if the engine cannot be used
+   * Opens connections; breaks are repaired in the background, also after EngineUnreachable.
+   * @throws EngineUnreachable; Error if the engine rejects this gateway, or cannot acknowledge changes as configured
    */
-  connect(isDurable: boolean): Promise<void>
+  connect(acknowledge: Acknowledge): Promise<void>
   close(): Promise<void>
   /**
    * Takes a name whose last holder is gone: silent for `goneMs`, or left.
@@ -107,19 +121,20 @@ export interface MeshEngine {
   /**
    * Writes if the record has the expected revision; 0 for none.
    * @param value JSON; null removes it
-   * @param isDurable waits until the change is on the engine's disk
-   * @returns the revision of the change, or the present record
+   * @returns the acknowledged change, or the present record
    */
-  write(
-    change: { kind: string; id: string; expected: number; value: string | null },
-    isDurable: boolean,
-  ): Promise<{ readonly revision: number } | { readonly conflict: EngineRecord }>
+  write(change: {
+    kind: string
+    id: string
+    expected: number
+    value: string | null
+  }): Promise<EnginePosition | { readonly conflict: EngineRecord }>
   /**
-   * Replaces all records, and names the data set anew.
-   * @param dataSets that the records come from
+   * Replaces all records. Positions of all epochs that the gateway or the engine knows are in the history from then on.
+   * @param epochs that the gateway knows
    * @param revision of the newest record
    */
-  restore(records: readonly EngineRecord[], dataSets: readonly string[], revision: number): Promise<void>
+  restore(records: readonly EngineRecord[], epochs: readonly string[], revision: number): Promise<void>
   /** Waits for something behind the positions, at most `waitMs`. */
   follow(positions: Positions, waitMs: number): Promise<Followed>
   /** Appends messages of this gateway to a channel, which keeps the newest ones. */

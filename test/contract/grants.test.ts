@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { GrantRequest } from '#kernel'
 import { GrantWindows } from '../../plugins/mesh/mesh/local-engine.ts'
 import { ValkeyEngine } from '../../plugins/mesh/valkey/valkey-engine.ts'
+import { engineConfig } from '../support/engine-config.ts'
 import { startValkey, type ValkeyServer, valkeySkipReason } from '../support/valkey-server.ts'
 
 /** No window of this length ends during the test. */
@@ -15,12 +16,8 @@ describe.skipIf(valkeySkipReason !== null)('grants', () => {
 
   beforeAll(async () => {
     server = await startValkey()
-    engine = new ValkeyEngine(
-      { url: server.url, caFile: null, timeoutMs: 5_000 },
-      'weir:{test}:',
-      () => undefined,
-    )
-    await engine.connect(false)
+    engine = new ValkeyEngine(engineConfig(server.url, 5_000), 'weir:{test}:', () => undefined)
+    await engine.connect('memory')
   })
   afterAll(async () => {
     await engine?.close()

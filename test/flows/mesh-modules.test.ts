@@ -13,6 +13,7 @@ import {
   stopCommands,
   until,
 } from '../support/built-command.ts'
+import { engineConfig } from '../support/engine-config.ts'
 import { startValkey, type ValkeyServer, valkeySkipReason } from '../support/valkey-server.ts'
 
 interface Listed {
@@ -66,9 +67,8 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
 
   async function begin(): Promise<void> {
     mesh = `modules-${++meshes}`
-    const config = { url: valkey.url, caFile: null, timeoutMs: 2_000 }
-    engine = new ValkeyEngine(config, `weir:{${mesh}}:`, () => undefined)
-    await engine.connect(false)
+    engine = new ValkeyEngine(engineConfig(valkey.url, 2_000), `weir:{${mesh}}:`, () => undefined)
+    await engine.connect('memory')
     simUrl = (await startSim()).url
   }
 
@@ -221,10 +221,12 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     await engine.putBlob(hashOf(damaged.file_path), Buffer.from('damaged'))
     const foreign = '01a21a52-0000-7000-8000-000000000000'
     for (const id of [foreign, 'no-uuid'])
-      await engine.write(
-        { kind: 'wasm-modules', id, expected: 0, value: '{"hashes":"x","sealed":"v1.AAAA"}' },
-        false,
-      )
+      await engine.write({
+        kind: 'wasm-modules',
+        id,
+        expected: 0,
+        value: '{"hashes":"x","sealed":"v1.AAAA"}',
+      })
     const two = await join('two')
     expect(await marks(two)).toBe('whole')
     expect((await list(two)).not_loaded).toMatchObject([

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { freePort } from './free-port.ts'
@@ -102,6 +102,18 @@ export class ValkeyServer {
   /** Removes the data of a server that has ended. */
   eraseData(): void {
     for (const name of readdirSync(this.#dir)) rmSync(join(this.#dir, name), { recursive: true })
+  }
+
+  /** Copies the data of a server that has ended. @returns puts the copy back */
+  backUp(): () => void {
+    const copy = `${this.#dir}-copy`
+    rmSync(copy, { recursive: true, force: true })
+    cpSync(this.#dir, copy, { recursive: true })
+    return () => {
+      this.eraseData()
+      cpSync(copy, this.#dir, { recursive: true })
+      rmSync(copy, { recursive: true })
+    }
   }
 
   /** Ends it and removes its data. */

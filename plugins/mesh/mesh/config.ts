@@ -26,10 +26,22 @@ export const meshConfig = Type.Object(
       description:
         'Encrypts the keys of workers in the engine, at least 16 characters; the same on every gateway. Usually a reference: `{ "$env": "WEIR_MESH_SECRET" }`. Required with an engine.',
     }),
-    acknowledge: Type.Union([Type.Literal('disk'), Type.Literal('memory')], {
-      default: 'disk',
+    acknowledge: Type.Union(
+      [
+        Type.Literal('disk'),
+        Type.Literal('memory'),
+        Type.Object({ replicas: Type.Integer({ minimum: 1, maximum: 16 }) }, { additionalProperties: false }),
+      ],
+      {
+        default: 'disk',
+        description:
+          'When a change is acknowledged: `disk`, once it is on the disk of the engine, which needs its append-only file; `memory`, once it is in its memory; `{ replicas: 1 }`, once so many replicas have it.',
+      },
+    ),
+    requireAtStart: Type.Boolean({
+      default: false,
       description:
-        'When a change is acknowledged: once it is on the disk of the engine, which needs its append-only file, or once it is in its memory.',
+        'true: without the engine, the gateway does not start. false: it starts with the records that it has stored last, in `plugins.storage.dir`, and joins when the engine answers.',
     }),
     whenAlone: Type.Union([Type.Literal('share'), Type.Literal('full')], {
       default: 'share',

@@ -1,6 +1,8 @@
 /** The records of all kinds as the engine has them: reads them, follows its change log, and detects that it has lost data. */
 import { setTimeout as pause } from 'node:timers/promises'
 import {
+  type Acknowledge,
+  type EnginePosition,
   type EngineState,
   type Logger,
   type MeshEngine,
@@ -11,6 +13,7 @@ import {
 } from '#kernel'
 import type { Channels } from './channels.ts'
 import { meshErrors } from './errors.ts'
+import type { CopyState, RecordCopy } from './record-copy.ts'
 import { IntakeUse, Records, type WriteRecord } from './records.ts'
 
 /** Longest wait for a change or a message of another gateway. */
@@ -25,9 +28,17 @@ interface EngineDataParts {
   readonly engine: MeshEngine
   /** Receive the messages that arrive with the changes. */
   readonly channels: Channels
-  /** Writes wait for the engine's disk. */
-  readonly isDurable: boolean
+  readonly acknowledge: Acknowledge
+  /** Null without a local store. */
+  readonly copy: RecordCopy | null
+  readonly mesh: string
   readonly log: Logger
+}
+
+/** A gateway of the mesh, and the last change that it knows to be acknowledged. */
+export interface KnownPosition {
+  readonly name: string
+  readonly position: EnginePosition | null
 }
 
 export class EngineData {
@@ -35,9 +46,13 @@ export class EngineData {
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own type, which only its owner knows
   readonly #kinds = new Map<string, Records<any>>()
   readonly #intake = new IntakeUse()
-  #positions: Positions = { log: '0-0', revision: 0, channels: new Map() }
-  #dataSet: string | null = null
-  #dataSets: readonly string[] = []
+  #positions: Positions = { log: '0-0', last: { epoch: '', revision: 0 }, channels: new Map() }
+  /** History of the engine, as it was read with the records. */
+  #epochs: readonly string[] = []
+  /** The last change that the engine must not lose; null before the records were read. */
+  #known: EnginePosition | null = null
+  #hasRead = false
+  #isLoading = false
   #isLive = false
   #isStopped = false
   #following: Promise<void> | null = null
@@ -46,8 +61,10 @@ export class EngineData {
   #behindSince: number | null = null
   /** Of the engine, at the last renewal. */
   #engineRevision = 0
-  /** The engine lacks data that this gateway has. */
-  isDiverged = false
+  /** What the copy has. */
+  #storedState = ''
+  /** Gateways that have changes which the engine lacks. */
+  #ahead: readonly string[] = []
   /** Changes that were applied anew. */
   conflicts = 0
 
@@ -57,12 +74,22 @@ export class EngineData {
 
   /** Of the last change that this gateway has applied. */
   get revision(): number {
-    return this.#positions.revision
+    return this.#positions.last.revision
+  }
+
+  /** Published to the other gateways, so that none writes on in an engine that has lost it. */
+  get known(): EnginePosition | null {
+    return this.#known
+  }
+
+  /** The engine lacks changes that a gateway of the mesh has. */
+  get isDiverged(): boolean {
+    return this.#ahead.length > 0
   }
 
   /** Changes that the engine has and this gateway has not, at the last renewal. */
   get lag(): number {
-    return Math.max(0, this.#engineRevision - this.#positions.revision)
+    return Math.max(0, this.#engineRevision - this.#positions.last.revision)
   }
 
   records<T>(kind: string): SharedRecords<T> {
@@ -72,6 +99,7 @@ export class EngineData {
         write: (change) => this.#write(change),
         onError: (err) =>
           this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
+        onApplied: (record) => this.#isLoading || this.#parts.copy?.note(record),
         intake: this.#intake,
       })
       records.isLive = this.#isLive
@@ -80,17 +108,44 @@ export class EngineData {
     return records
   }
 
+  /** Number of records of all kinds. */
+  get size(): number {
+    return this.#intake.records
+  }
+
   /** Number of records of a kind, for the status. */
   count(kind: string): number {
     return this.#kinds.get(kind)?.all.size ?? 0
   }
 
+  /** Takes the records that were stored last. @returns what is known of the mesh; null without a copy */
+  async load(): Promise<CopyState | null> {
+    const stored = await this.#parts.copy?.read()
+    if (!stored) return null
+    const { records, state } = stored
+    this.#isLoading = true
+    for (const [kind, own] of Map.groupBy(records, ({ kind }) => kind)) {
+      this.#keep(kind)
+      this.#kinds.get(kind)?.replace(own, 0)
+    }
+    this.#isLoading = false
+    this.#known = state.position
+    this.#positions = { ...this.#positions, last: state.position }
+    this.#epochs = state.epochs
+    return state
+  }
+
+  /** Changes are announced to watchers from now on. */
+  goLive(): void {
+    this.#isLive = true
+    for (const records of this.#kinds.values()) records.isLive = true
+  }
+
   /** Reads all records, unless joining has read them, and follows changes from then on. */
   async start(): Promise<void> {
     await this.#reading
-    if (this.#dataSet === null) await this.#readAll()
-    this.#isLive = true
-    for (const records of this.#kinds.values()) records.isLive = true
+    if (!this.#hasRead) await this.#readAll()
+    this.goLive()
     this.#following = this.#follow()
   }
 
@@ -98,31 +153,40 @@ export class EngineData {
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#following
+    await this.#parts.copy?.settled()
   }
 
-  /** Call after each renewal. @param isNew this gateway has joined, for the first time or anew */
-  onState(state: EngineState, isNew: boolean): void {
+  /**
+   * Call after each renewal.
+   * @param isNew this gateway has joined, for the first time or anew
+   * @param gateways of the renewal, with this one, and what each had published by then
+   */
+  onState(state: EngineState, isNew: boolean, gateways: readonly KnownPosition[]): void {
     this.#engineRevision = state.revision
-    const known = this.#dataSet
-    const isKnown = known === null || state.dataSet === known
-    const isRestored = known !== null && state.earlierDataSets.includes(known)
-    const isLost = (!isKnown && !isRestored) || (isKnown && state.revision < this.#positions.revision)
-    if (isLost && !this.isDiverged)
-      this.#parts.log.error(
-        { revision: state.revision, expected: this.#positions.revision },
-        'mesh engine has lost data: serving with what is known; run `weir mesh restore` on the gateway whose records are right',
-      )
-    this.isDiverged = isLost
-    if (isLost) return
+    this.#setAhead(
+      state,
+      gateways.filter(({ position }) => position !== null && !hasChange(state, position)),
+    )
+    if (this.isDiverged) return
+    for (const { position } of gateways) this.#confirm(position)
+    this.#storeState(gateways.length)
+    const { last } = this.#positions
     // The change log is read within milliseconds: a renewal later something is missing.
-    const isBehind = this.#behindSince !== null && this.#positions.revision < this.#behindSince
-    this.#behindSince = state.revision > this.#positions.revision ? state.revision : null
-    if (!isNew && !isRestored && !isBehind) return
+    const isBehind = this.#behindSince !== null && last.revision < this.#behindSince
+    this.#behindSince = state.revision > last.revision ? state.revision : null
+    if (!isNew && !isBehind) return
     this.#reading ??= this.#readAll()
       .catch((err: unknown) => this.#parts.log.warn({ err }, 'mesh records could not be read'))
       .finally(() => {
         this.#reading = null
       })
+  }
+
+  /** Discards what this gateway has and the engine lacks. @throws mesh_unavailable (503) */
+  async accept(): Promise<void> {
+    this.#known = null
+    await changing(() => this.#readAll())
+    this.#ahead = []
   }
 
   /** @throws mesh_diverged (503) */
@@ -139,40 +203,76 @@ export class EngineData {
     const records = [...this.#kinds.values()].flatMap(({ kind, all }) =>
       [...all].map(([id, { revision, value }]) => ({ kind, id, revision, value: JSON.stringify(value) })),
     )
-    const { revision } = this.#positions
     const { engine } = this.#parts
     const given = [...blobs]
     await changing(async () => {
       // Before the records that refer to them.
       for (const [sha256, bytes] of given) await engine.putBlob(sha256, bytes)
-      await engine.restore(records, this.#dataSets, revision)
+      await engine.restore(records, this.#epochs, this.revision)
     })
-    await this.#readAll()
+    await this.accept()
     return { records: records.length, blobs: given.length }
   }
 
   async #write(change: Parameters<WriteRecord>[0]): ReturnType<WriteRecord> {
     this.refuseDiverged()
-    const { engine, isDurable } = this.#parts
-    const done = await changing(() => engine.write(change, isDurable))
+    const done = await changing(() => this.#parts.engine.write(change))
     if ('conflict' in done) this.conflicts++
+    else this.#confirm(done)
     return done
   }
 
   async #readAll(): Promise<void> {
     const { engine, channels } = this.#parts
-    const { records, positions, dataSet, earlierDataSets, revision } = await engine.readAll([
-      ...channels.names,
-    ])
+    const known = this.#known
+    const read = await engine.readAll([...channels.names])
+    if (known !== null && !hasChange(read, known)) {
+      this.#setAhead(read, [{ name: 'this gateway', position: known }])
+      return
+    }
+    const { records, positions, epochs, revision } = read
     const byKind = Map.groupBy(records, ({ kind }) => kind)
-    const isOther = this.#dataSet !== null && this.#dataSet !== dataSet
+    const { epoch } = this.#positions.last
+    const isOther = epoch !== '' && epoch !== positions.last.epoch
     for (const kind of byKind.keys()) this.#keep(kind)
     for (const [kind, own] of this.#kinds)
       own.replace(byKind.get(kind) ?? [], isOther ? Number.POSITIVE_INFINITY : revision)
     this.#positions = positions
-    this.#dataSet = dataSet
-    this.#dataSets = [dataSet, ...earlierDataSets]
-    this.isDiverged = false
+    this.#epochs = epochs.map((one) => one.epoch)
+    this.#hasRead = true
+    this.#confirmFollowed()
+  }
+
+  /** Changes that were followed are in the engine; with replicas they may still be lost with the primary. */
+  #confirmFollowed(): void {
+    const { last } = this.#positions
+    if (typeof this.#parts.acknowledge === 'string') this.#confirm(last)
+    else this.#known ??= { epoch: last.epoch, revision: 0 }
+  }
+
+  #confirm(position: EnginePosition | null): void {
+    if (position !== null && position.revision > (this.#known?.revision ?? -1)) this.#known = position
+  }
+
+  #storeState(gateways: number): void {
+    const { copy, mesh } = this.#parts
+    const position = this.#known
+    if (copy === null || position === null) return
+    const text = JSON.stringify([position, this.#epochs, gateways])
+    if (text === this.#storedState) return
+    this.#storedState = text
+    copy.noteState({ mesh, position, epochs: this.#epochs, gateways })
+  }
+
+  #setAhead(state: EngineState, gateways: readonly KnownPosition[]): void {
+    const names = gateways.map(({ name }) => name)
+    if (names.length > 0 && !this.isDiverged)
+      this.#parts.log.error(
+        { revision: state.revision, gateways },
+        'mesh engine has lost data: serving with what is known; run `weir mesh restore` on the gateway whose records are right',
+      )
+    else if (names.length === 0 && this.isDiverged) this.#parts.log.info({}, 'mesh engine has all data again')
+    this.#ahead = names
   }
 
   async #follow(): Promise<void> {
@@ -195,6 +295,7 @@ export class EngineData {
           }
           // Unless all records were read meanwhile.
           if (this.#positions === before) this.#positions = positions
+          this.#confirmFollowed()
         }
       } catch (error) {
         if (this.#isStopped) return
@@ -210,6 +311,11 @@ export class EngineData {
     if (this.#kinds.has(kind) || this.#kinds.size < MAX_KINDS) this.records(kind)
     else this.#parts.log.error({ kind }, 'records of the mesh were ignored: they have too many kinds')
   }
+}
+
+/** Whether a change is part of the engine's history. */
+function hasChange({ epochs }: EngineState, { epoch, revision }: EnginePosition): boolean {
+  return epochs.some((one) => one.epoch === epoch && revision <= one.revision)
 }
 
 /** Runs an operation of the engine. @throws mesh_unavailable (503) */

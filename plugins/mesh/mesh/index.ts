@@ -35,6 +35,7 @@ export default definePlugin({
     const engine = open?.(config.mesh) ?? new LocalEngine(host.find(Store))
     const mesh = new SharedMesh({
       engine,
+      store: host.find(Store) ?? null,
       isShared: open !== undefined,
       name: config.name ?? hostname(),
       config,
@@ -43,6 +44,7 @@ export default definePlugin({
         software: readVersion(),
         protocols: PROTOCOLS,
         status: isLeaving || host.isDraining ? 'Leaving' : 'Alive',
+        position: mesh.data.known,
         inFlight: host.balance.workers.reduce((sum, { slot }) => sum + host.balance.inFlight(slot), 0),
         config: digests,
         secretCheck:

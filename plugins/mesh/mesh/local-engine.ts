@@ -2,6 +2,7 @@
 import {
   type Collection,
   type CounterChange,
+  type EnginePosition,
   type EngineRecord,
   type EngineState,
   type Followed,
@@ -14,7 +15,7 @@ import {
   type StoreService,
 } from '#kernel'
 
-const DATA_SET = 'local'
+const EPOCH = 'local'
 const SYNCED = { durability: 'synced' } as const
 
 interface StoredMeshRecord {
@@ -63,7 +64,7 @@ export class LocalEngine implements MeshEngine {
   async leave(): Promise<void> {}
 
   async readAll(): ReturnType<MeshEngine['readAll']> {
-    const positions = { log: '', revision: this.#revision, channels: new Map<string, string>() }
+    const positions = { log: '', last: this.#last, channels: new Map<string, string>() }
     return { records: [...this.#records.values()], positions, ...this.#state() }
   }
 
@@ -89,7 +90,7 @@ export class LocalEngine implements MeshEngine {
       else this.#records.set(key, present)
       throw error
     }
-    return { revision }
+    return { revision, epoch: EPOCH }
   }
 
   async restore(): Promise<void> {}
@@ -105,7 +106,7 @@ export class LocalEngine implements MeshEngine {
         }
       })
     return {
-      positions: { ...positions, revision: this.#revision },
+      positions: { ...positions, last: this.#last },
       changes: [],
       messages: [],
       isTrimmed: false,
@@ -142,7 +143,11 @@ export class LocalEngine implements MeshEngine {
   async removeBlob(): Promise<void> {}
 
   #state(): EngineState {
-    return { revision: this.#revision, dataSet: DATA_SET, earlierDataSets: [] }
+    return { revision: this.#revision, epochs: [this.#last] }
+  }
+
+  get #last(): EnginePosition {
+    return { epoch: EPOCH, revision: this.#revision }
   }
 
   async #save(key: string, kind: string, id: string, revision: number, value: string | null): Promise<void> {

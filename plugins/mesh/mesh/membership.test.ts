@@ -1,9 +1,9 @@
 /** A gateway's place in the mesh, by a scripted engine and a virtual clock. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { EngineNode, Logger, MeshEngine, MeshMember } from '#kernel'
+import { type EngineNode, EngineUnreachable, type Logger, type MeshEngine, type MeshMember } from '#kernel'
 import { Membership } from './membership.ts'
 
-const STATE = { revision: 0, dataSet: 'd', earlierDataSets: [] }
+const STATE = { revision: 0, epochs: [{ epoch: 'd', revision: 0 }] }
 
 /** Its fields are what the next operation returns. */
 class ScriptedEngine {
@@ -21,7 +21,7 @@ class ScriptedEngine {
   }
 
   async renew() {
-    if (this.isAway) throw new Error('no answer')
+    if (this.isAway) throw new EngineUnreachable('no answer')
     return { isHeld: this.isHeld, nodes: this.nodes, ...STATE }
   }
 
@@ -45,6 +45,7 @@ beforeEach(() => {
     config: { chat: 'x' },
     protocols: [1, 2],
     secretCheck: 'same',
+    position: null,
   } as const
   membership = new Membership({
     engine: engine as unknown as MeshEngine,

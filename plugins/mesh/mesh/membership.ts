@@ -4,13 +4,17 @@
  */
 import {
   type EngineNode,
+  type EnginePosition,
   type EngineState,
+  EngineUnreachable,
   type Logger,
   type MeshEngine,
   type MeshMember,
   messageOf,
 } from '#kernel'
+import type { KnownPosition } from './engine-data.ts'
 import { meshErrors } from './errors.ts'
+import { isPosition } from './record-copy.ts'
 
 const RENEWAL_MS = 1_000
 const SUSPECTED_MS = 2_000
@@ -20,6 +24,7 @@ const FORGET_MS = DOWN_MS + 60_000
 /** Longest wait for the name of a gateway that was killed, a renewal more than its time. */
 const NAME_WAIT_MS = DOWN_MS + RENEWAL_MS
 const NAME_RETRY_MS = 250
+const NOT_STARTED = 'not started'
 /** Listed gateways; a mesh has some tens. */
 const MAX_MEMBERS = 1_000
 
@@ -30,17 +35,19 @@ export type About = Omit<MeshMember, 'name' | 'incarnation' | 'status'> & {
   readonly protocols: readonly number[]
   /** The same for the same secret. */
   readonly secretCheck: string
+  /** The last change that it knows to be acknowledged. */
+  readonly position: EnginePosition | null
 }
 
-type Member = MeshMember & Pick<About, 'protocols' | 'secretCheck'>
+type Member = MeshMember & Pick<About, 'protocols' | 'secretCheck' | 'position'>
 
 interface MembershipParts {
   readonly engine: MeshEngine
   readonly name: string
   readonly mesh: string
   readonly about: () => About
-  /** The engine's data after a renewal, or after joining. */
-  readonly onState: (state: EngineState, isNew: boolean) => void
+  /** The engine's data after a renewal, or after joining, and what the gateways have. */
+  readonly onState: (state: EngineState, isNew: boolean, gateways: readonly KnownPosition[]) => void
   readonly log: Logger
 }
 
@@ -53,7 +60,7 @@ export class Membership {
   #differences = ''
   #incarnation = 0
   #isHeld = false
-  #problem: string | null = 'not started'
+  #problem: string | null = NOT_STARTED
   #timer: NodeJS.Timeout | null = null
   #running: Promise<void> | null = null
   #isStopped = false
@@ -134,11 +141,12 @@ export class Membership {
 
   async #takeName(): Promise<boolean> {
     const { engine, name, onState } = this.#parts
-    const taken = await engine.takeName(name, JSON.stringify(this.#parts.about()), DOWN_MS)
+    const about = this.#parts.about()
+    const taken = await engine.takeName(name, JSON.stringify(about), DOWN_MS)
     if (taken === null) return false
     this.#incarnation = taken.incarnation
     this.#isHeld = true
-    onState(taken, true)
+    onState(taken, true, [{ name, position: about.position }])
     return true
   }
 
@@ -149,8 +157,9 @@ export class Membership {
       const renewal = await engine.renew(name, this.#incarnation, about, DOWN_MS, FORGET_MS)
       if (this.#isStopped) return
       this.#reachedAtMs = performance.now()
-      onState(renewal, false)
-      this.#setMembers(this.#read(renewal.nodes.slice(0, MAX_MEMBERS)))
+      const members = this.#read(renewal.nodes.slice(0, MAX_MEMBERS))
+      onState(renewal, false, members)
+      this.#setMembers(members)
       const isTaken = !renewal.isHeld && !(await this.#joinAgain())
       const problem = isTaken ? `another gateway has taken the name ${name}` : null
       if (this.#problem !== null && problem === null)
@@ -158,13 +167,24 @@ export class Membership {
       this.#problem = problem
     } catch (error) {
       if (this.#isStopped) return
-      if (this.#problem === null)
-        log.warn({ err: error }, 'mesh engine unreachable; serving with what is known')
-      this.#problem = `mesh engine unreachable: ${messageOf(error)}`
-      const nowMs = performance.now()
-      this.degradedSeconds += (nowMs - this.#reachedAtMs) / 1000
-      this.#reachedAtMs = nowMs
+      this.fail(error)
     }
+  }
+
+  /** The engine could not be used: says so once, until it is reached again. */
+  fail(error: unknown): void {
+    const reason = messageOf(error)
+    // A server that answers with an error, such as OOM, is reached.
+    const problem =
+      error instanceof EngineUnreachable
+        ? `mesh engine unreachable: ${reason}`
+        : `mesh engine failed: ${reason}`
+    if (this.#problem === null || this.#problem === NOT_STARTED)
+      this.#parts.log.warn({ reason }, 'mesh engine cannot be used; serving with what is known')
+    this.#problem = problem
+    const nowMs = performance.now()
+    this.degradedSeconds += (nowMs - this.#reachedAtMs) / 1000
+    this.#reachedAtMs = nowMs
   }
 
   /** This process or the engine was frozen: what it held has passed. */
@@ -224,7 +244,7 @@ function toMember({ name, incarnation, ageMs }: EngineNode, said: About): Member
 
 /** The text of another gateway is untrusted: it may be of another release. */
 function readAbout(text: string): About {
-  const { address, software, status, protocols, secretCheck, inFlight, config } = parseObject(text)
+  const { address, software, status, protocols, secretCheck, inFlight, config, position } = parseObject(text)
   const isNumber = (value: unknown) => typeof value === 'number' && Number.isFinite(value)
   const isText = (value: unknown) => typeof value === 'string' && value.length <= MAX_TEXT
   const digests = Object.entries(typeof config === 'object' && config !== null ? config : {})
@@ -235,6 +255,7 @@ function readAbout(text: string): About {
     protocols: Array.isArray(protocols) ? protocols.slice(0, MAX_SECTIONS).filter(isNumber) : [],
     inFlight: isNumber(inFlight) ? Number(inFlight) : 0,
     config: Object.fromEntries(digests.slice(0, MAX_SECTIONS).filter((pair) => pair.every(isText))),
+    position: isPosition(position) ? position : null,
     status: status === 'Init' || status === 'Leaving' ? status : 'Alive',
   }
 }

@@ -21,6 +21,8 @@ export const LeaveMesh = defineCommand<null, void>('mesh.leave')
 export const RestoreMesh = defineCommand<null, { readonly records: number; readonly blobs: number }>(
   'mesh.restore',
 )
+/** @throws mesh_unavailable (503) */
+export const AcceptEngine = defineCommand<null, void>('mesh.accept-engine')
 
 /** Registers the handlers on control. @param leave leaves the mesh and ends this gateway */
 export function handleMeshCommands(
@@ -43,6 +45,7 @@ export function handleMeshCommands(
   host.onCommand(SetGlobalRate, (perSecond) => mesh.rateLimiter().set(perSecond))
   host.onCommand(LeaveMesh, leave)
   host.onCommand(RestoreMesh, () => mesh.restore())
+  host.onCommand(AcceptEngine, () => mesh.data.accept())
 }
 
 type Balance = Pick<WorkerBalance, 'workers' | 'status' | 'inFlight' | 'policyOf' | 'inFlightElsewhere'>

@@ -1,7 +1,9 @@
 /** The mesh service on control: joins the mesh, and gives plugins its records, messages, grants and blobs. */
 import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   type CounterChange,
+  EngineUnreachable,
   GatewayError,
   type GlobalRateLimiter,
   type Grant,
@@ -15,16 +17,23 @@ import {
   messageOf,
   type SharedConcern,
   type SharedRecords,
+  type StoreService,
 } from '#kernel'
 import { Channels } from './channels.ts'
 import type { MeshConfig } from './config.ts'
 import { changing, EngineData } from './engine-data.ts'
 import { meshErrors } from './errors.ts'
 import { type About, Membership } from './membership.ts'
+import { RecordCopy } from './record-copy.ts'
 import { Sealing } from './sealing.ts'
+
+/** Between attempts to join after a start without the engine. */
+const JOIN_RETRY_MS = 1_000
 
 interface MeshServiceParts {
   readonly engine: MeshEngine
+  /** Null without a local store. */
+  readonly store: StoreService | null
   readonly isShared: boolean
   readonly name: string
   readonly config: MeshConfig
@@ -43,9 +52,14 @@ export class SharedMesh implements MeshService {
   /** Of modules that gateways have, by hash: an engine that has lost them gets them back from here. */
   readonly #blobs = new Map<string, Buffer>()
   #rateLimiter: GlobalRateLimiter | null = null
+  /** Gateways before the last stop, until this one has joined. */
+  #lastGateways = 1
+  #joining: Promise<void> | null = null
+  readonly #stopping = new AbortController()
 
   constructor(parts: MeshServiceParts) {
     const { engine, name, config, about, log } = parts
+    const { mesh } = config
     this.#parts = parts
     this.name = name
     this.isShared = parts.isShared
@@ -59,15 +73,17 @@ export class SharedMesh implements MeshService {
     this.data = new EngineData({
       engine,
       channels: this.#channels,
-      isDurable: parts.isShared && config.acknowledge === 'disk',
+      acknowledge: config.acknowledge,
+      copy: parts.isShared && parts.store !== null ? new RecordCopy({ store: parts.store, mesh, log }) : null,
+      mesh,
       log,
     })
     this.membership = new Membership({
       engine,
       name,
-      mesh: config.mesh,
+      mesh,
       about,
-      onState: (state, isNew) => this.data.onState(state, isNew),
+      onState: (state, isNew, gateways) => this.data.onState(state, isNew, gateways),
       log,
     })
   }
@@ -91,7 +107,8 @@ export class SharedMesh implements MeshService {
 
   get limitShares(): number {
     if (this.#parts.config.whenAlone === 'full') return 1
-    return Math.max(1, this.members.filter(({ status }) => status !== 'Down').length)
+    const living = this.members.filter(({ status }) => status !== 'Down').length
+    return Math.max(1, living || this.#lastGateways)
   }
 
   problem(): string | null {
@@ -113,22 +130,51 @@ export class SharedMesh implements MeshService {
 
   /** @throws mesh_engine_unreachable, mesh_name_taken, mesh_secret_missing */
   async start(): Promise<void> {
-    const { engine, config, isShared } = this.#parts
+    const { engine, config, isShared, log } = this.#parts
     if (isShared && config.secret === null) throw meshErrors.mesh_secret_missing()
+    const stored = await this.data.load()
+    this.#lastGateways = stored?.gateways ?? 1
     try {
-      await engine.connect(isShared && config.acknowledge === 'disk')
-      await this.membership.join()
-      await this.data.start()
+      await engine.connect(config.acknowledge)
+      await this.#join()
     } catch (cause) {
       if (cause instanceof GatewayError) throw cause
-      throw meshErrors.mesh_engine_unreachable.with({ cause }, engine.kind, messageOf(cause))
+      if (config.requireAtStart || !(cause instanceof EngineUnreachable))
+        throw meshErrors.mesh_engine_unreachable.with({ cause }, engine.kind, messageOf(cause))
+      this.membership.fail(cause)
+      log.warn(
+        { mesh: config.mesh, records: this.data.size, hasStore: this.#parts.store !== null },
+        'mesh engine unreachable at the start; serving with the records that were stored last',
+      )
+      this.data.goLive()
+      this.#joining = this.#joinLater()
+    }
+  }
+
+  async #join(): Promise<void> {
+    await this.membership.join()
+    await this.data.start()
+  }
+
+  async #joinLater(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      await pause(JOIN_RETRY_MS, undefined, { signal }).catch(() => undefined)
+      if (signal.aborted) return
+      try {
+        return await this.#join()
+      } catch (error) {
+        this.membership.fail(error)
+      }
     }
   }
 
   async stop(): Promise<void> {
+    this.#stopping.abort()
     const ended = this.data.stop()
     await this.membership.leave()
     await this.#parts.engine.close()
+    await this.#joining
     await ended
   }
 

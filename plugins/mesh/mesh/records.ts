@@ -20,6 +20,8 @@ interface RecordsParts {
   readonly write: WriteRecord
   /** Called for exceptions of watchers, and for a record that cannot be taken. */
   readonly onError: (error: unknown) => void
+  /** Called for each change that was applied. */
+  readonly onApplied?: (record: EngineRecord) => void
   /** Of all kinds; default: this kind is the only one. */
   readonly intake?: IntakeUse
   readonly limits?: KindLimits
@@ -32,6 +34,7 @@ export class Records<T> implements SharedRecords<T> {
   isLive = false
   readonly #write: WriteRecord
   readonly #onError: (error: unknown) => void
+  readonly #onApplied: (record: EngineRecord) => void
   readonly #limits: KindLimits
   readonly #use: KindUse
   /** Bytes by id. */
@@ -44,11 +47,18 @@ export class Records<T> implements SharedRecords<T> {
 
   constructor(
     kind: string,
-    { write, onError, intake = new IntakeUse(), limits = KIND_LIMITS }: RecordsParts,
+    {
+      write,
+      onError,
+      onApplied = () => undefined,
+      intake = new IntakeUse(),
+      limits = KIND_LIMITS,
+    }: RecordsParts,
   ) {
     this.kind = kind
     this.#write = write
     this.#onError = onError
+    this.#onApplied = onApplied
     this.#limits = limits
     this.#use = new KindUse(intake)
   }
@@ -95,6 +105,7 @@ export class Records<T> implements SharedRecords<T> {
     const record: SharedRecord<T> = { value: present, revision }
     this.#removed.delete(id)
     this.all.set(id, record)
+    this.#onApplied({ kind: this.kind, id, revision, value })
     this.#tell(id, record)
   }
 
@@ -154,6 +165,7 @@ export class Records<T> implements SharedRecords<T> {
     if (!this.all.delete(id)) return
     this.#use.add(-1, -(this.#sizes.get(id) ?? 0))
     this.#sizes.delete(id)
+    this.#onApplied({ kind: this.kind, id, revision: 0, value: null })
     this.#tell(id, undefined)
   }
 

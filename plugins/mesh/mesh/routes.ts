@@ -2,6 +2,7 @@
 import { defineValidator, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { meshErrorFormat, meshErrors } from './errors.ts'
 import {
+  AcceptEngine,
   LeaveMesh,
   ReadConfigKey,
   ReadGlobalRate,
@@ -14,6 +15,7 @@ import {
   WriteConfigKey,
 } from './mesh-commands.ts'
 import {
+  AcceptedSchema,
   ConfigEntrySchema,
   ConfigUpdatedSchema,
   ConfigValueSchema,
@@ -235,6 +237,22 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       async () => {
         const { records, blobs } = await host.command(RestoreMesh, null)
         return { status: 'restored', records, modules: blobs }
+      },
+    ),
+    route(
+      'POST',
+      '/ha/accept',
+      {
+        summary:
+          'Take the records of a mesh engine that has lost data, and discard what only this gateway has',
+        responses: {
+          ...ok('Accepted.', AcceptedSchema),
+          503: { description: 'The mesh engine is unreachable; nothing was changed.' },
+        },
+      },
+      async () => {
+        await host.command(AcceptEngine, null)
+        return { status: 'accepted' }
       },
     ),
   ]

@@ -107,6 +107,7 @@ export const RateLimitStatsSchema = Type.Object({
   remaining: integer('-1 for no limit.'),
 })
 export const ShutdownSchema = Type.Object({ status: Type.Literal('shutdown initiated') })
+export const AcceptedSchema = Type.Object({ status: Type.Literal('accepted') })
 export const RestoredSchema = Type.Object({
   status: Type.Literal('restored'),
   records: integer('Records.'),

@@ -11,7 +11,12 @@ export default definePlugin({
     provides: [MeshEngine],
     config: valkeyConfig,
   },
-  *check({ url, caFile }) {
+  *check({ url, caFile, sentinels, cluster }) {
+    if (cluster && sentinels.length > 0)
+      yield {
+        path: ['sentinels'],
+        text: 'must be empty with cluster: a cluster replaces its primaries without them',
+      }
     if (caFile !== null && !/^(rediss|valkeys):/.test(url))
       yield { path: ['caFile'], text: 'requires TLS: url must begin with rediss: or valkeys:' }
   },

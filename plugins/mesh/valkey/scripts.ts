@@ -3,12 +3,12 @@
  *
  * ```
  * revision        counter of changes
- * data-set        id of the data, and the ids of those that it was restored from, separated by spaces
+ * epochs          history of the data: ids of epochs with their last revisions, as in `a:50 b:99 c`; the last one goes on
  * incarnations    hash: name → count
  * nodes           hash: name → incarnation, last renewal (ms) and JSON, separated by spaces
  * records:<kind>  hash: id → revision and JSON, separated by a space
  * kinds           set of the kinds
- * log             stream of kind, id and revision of each change; without a kind: all records were replaced
+ * log             stream of kind, id, revision and epoch of each change; without a kind: all records were replaced
  * channel:<name>  stream of messages
  * limit:<bucket>  hash: number of the window, and tokens granted in it
  * count:<counter> number
@@ -17,7 +17,15 @@
  * ```
  */
 import { createHash } from 'node:crypto'
-import type { Redis } from 'ioredis'
+import type { ChainableCommander } from 'ioredis'
+import type { Connection } from './connections.ts'
+
+/** Sends the commands together, in a cluster to the server of their keys. @throws Error of the first that failed */
+export async function repliesOf(pipeline: ChainableCommander): Promise<readonly unknown[]> {
+  const replies = (await pipeline.exec()) ?? []
+  for (const [error] of replies) if (error !== null) throw error
+  return replies.map(([, reply]) => reply)
+}
 
 /** A Lua script that the server caches. */
 export class Script {
@@ -29,13 +37,23 @@ export class Script {
     this.#digest = createHash('sha1').update(lua).digest('hex')
   }
 
-  async run(connection: Redis, prefix: string, args: readonly (string | number)[]): Promise<unknown> {
+  /** @param more adds commands that run on the same connection behind the script. @returns replies of all */
+  async run(
+    connection: Connection,
+    prefix: string,
+    args: readonly (string | number)[],
+    more: (pipeline: ChainableCommander) => unknown = () => undefined,
+  ): Promise<readonly unknown[]> {
+    const cached = connection.pipeline().evalsha(this.#digest, 1, prefix, ...args)
+    more(cached)
     try {
-      return await connection.evalsha(this.#digest, 1, prefix, ...args)
+      return await repliesOf(cached)
     } catch (error) {
       // A server that was restarted has an empty cache.
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-      return connection.eval(this.#lua, 1, prefix, ...args)
+      const whole = connection.pipeline().eval(this.#lua, 1, prefix, ...args)
+      more(whole)
+      return repliesOf(whole)
     }
   }
 }
@@ -55,27 +73,50 @@ end
 
 const STATE = `
 local function state()
-  return { tonumber(redis.call('GET', P .. 'revision') or '0'), redis.call('GET', P .. 'data-set') or '' }
+  return { tonumber(redis.call('GET', P .. 'revision') or '0'), redis.call('GET', P .. 'epochs') or '' }
 end
 `
 
-/** ARGV: name, about, goneMs, new data set. Returns incarnation (0: held by another), revision, data set. */
+/** Epochs that are kept; a gateway that has been away for longer finds its own missing. */
+const MAX_EPOCHS = 64
+/** As a last revision: after all that was written in the epoch. */
+const ANY_REVISION = Number.MAX_SAFE_INTEGER
+
+/**
+ * Id of the running epoch. Begins a new one if this primary is not the one that wrote last: a restarted or promoted server has
+ * another replication id.
+ */
+const EPOCH = `
+local function epoch(fresh)
+  local all = redis.call('GET', P .. 'epochs') or ''
+  local server = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  local last = string.match(all, '%S+$')
+  if last and string.sub(last, 1, #server) == server then return last end
+  local id = server .. '.' .. fresh
+  if last then all = all .. ':' .. (redis.call('GET', P .. 'revision') or '0') .. ' ' end
+  while select(2, string.gsub(all, ' ', '')) >= ${MAX_EPOCHS} do all = string.match(all, '^%S+ (.*)$') end
+  redis.call('SET', P .. 'epochs', all .. id)
+  return id
+end
+`
+
+/** ARGV: name, about, goneMs, new epoch. Returns incarnation (0: held by another), revision, epochs. */
 export const TAKE_NAME = new Script(`
 local P, name, about, gone, fresh = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-${NOW}${READ_NODE}${STATE}
+${NOW}${READ_NODE}${STATE}${EPOCH}
 local row = redis.call('HGET', P .. 'nodes', name)
 if row then
   local _, seen = node(row)
   if now - seen < gone then return { 0, 0, '' } end
 end
-redis.call('SETNX', P .. 'data-set', fresh)
+if not redis.call('GET', P .. 'epochs') then epoch(fresh) end
 local incarnation = redis.call('HINCRBY', P .. 'incarnations', name, 1)
 redis.call('HSET', P .. 'nodes', name, incarnation .. ' ' .. string.format('%d', now) .. ' ' .. about)
 local s = state()
 return { incarnation, s[1], s[2] }
 `)
 
-/** ARGV: name, incarnation, about, goneMs, forgetMs. Returns is held, revision, data set, then name, incarnation, age, about of each node. */
+/** ARGV: name, incarnation, about, goneMs, forgetMs. Returns is held, revision, epochs, then name, incarnation, age, about of each node. */
 export const RENEW = new Script(`
 local P, name, mine, about, gone, forget = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 ${NOW}${READ_NODE}${STATE}
@@ -115,7 +156,7 @@ return 1
 `)
 
 /**
- * ARGV: most records, most bytes, then channels. Returns revision, data set, last id of the log and of each channel, then kind
+ * ARGV: most records, most bytes, then channels. Returns revision, epochs, last id of the log and of each channel, then kind
  * and the flat hash of each kind; 0 alone if there is more.
  */
 export const READ_ALL = new Script(`
@@ -152,13 +193,15 @@ end
 return out
 `)
 
-/** ARGV: kind, id, expected revision, '1' to write or '0' to remove, JSON, length of the log. Returns revision, or 0 and the present row. */
+/** ARGV: kind, id, expected revision, '1' to write or '0' to remove, JSON, length of the log, new epoch. Returns revision and epoch, or 0 and the present row. */
 export const WRITE = new Script(`
 local P, kind, id, expected, puts, value, keep = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
+${EPOCH}
 local key = P .. 'records:' .. kind
 local row = redis.call('HGET', key, id)
 local present = row and tonumber(string.match(row, '^(%d+)')) or 0
 if present ~= expected then return { 0, row or '' } end
+local now = epoch(ARGV[7])
 local revision = redis.call('INCR', P .. 'revision')
 if puts == '1' then
   redis.call('HSET', key, id, revision .. ' ' .. value)
@@ -166,24 +209,32 @@ if puts == '1' then
 else
   redis.call('HDEL', key, id)
 end
-redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', kind, 'id', id, 'revision', revision)
-return { revision, '' }
+redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', kind, 'id', id, 'revision', revision, 'epoch', now)
+return { revision, now }
 `)
 
-/** ARGV: data sets separated by spaces, revision, length of the log, then kind, id and row of each record. */
+/** ARGV: epochs of the gateway separated by spaces, revision, length of the log, new epoch, then kind, id and row of each record. */
 export const RESTORE = new Script(`
-local P, sets, revision, keep = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local P, theirs, revision, keep, fresh = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+${EPOCH}
 for _, kind in ipairs(redis.call('SMEMBERS', P .. 'kinds')) do redis.call('DEL', P .. 'records:' .. kind) end
 redis.call('DEL', P .. 'kinds')
-for i = 4, #ARGV, 3 do
+for i = 5, #ARGV, 3 do
   redis.call('HSET', P .. 'records:' .. ARGV[i], ARGV[i + 1], ARGV[i + 2])
   redis.call('SADD', P .. 'kinds', ARGV[i])
 end
 local present = tonumber(redis.call('GET', P .. 'revision') or '0')
 local next = string.format('%d', math.max(present, revision) + 1)
 redis.call('SET', P .. 'revision', next)
-redis.call('SET', P .. 'data-set', sets)
-redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', '', 'id', '', 'revision', next)
+local all, seen = '', {}
+for known in string.gmatch((redis.call('GET', P .. 'epochs') or '') .. ' ' .. theirs, '%S+') do
+  local id = string.match(known, '^[^:]+')
+  if not seen[id] then all = all .. id .. ':${ANY_REVISION} ' end
+  seen[id] = true
+end
+redis.call('SET', P .. 'epochs', all .. 'restored')
+local now = epoch(fresh)
+redis.call('XADD', P .. 'log', 'MAXLEN', '~', keep, '*', 'kind', '', 'id', '', 'revision', next, 'epoch', now)
 return 1
 `)
 

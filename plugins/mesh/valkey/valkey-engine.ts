@@ -1,10 +1,14 @@
 /** The mesh engine on Valkey or Redis. */
 import { randomUUID } from 'node:crypto'
+import type { ChainableCommander } from 'ioredis'
 import {
+  type Acknowledge,
   type CounterChange,
   type EngineNode,
+  type EnginePosition,
   type EngineRecord,
   type EngineState,
+  EngineUnreachable,
   type Followed,
   type Grant,
   type GrantRequest,
@@ -15,7 +19,7 @@ import {
   type Renewal,
 } from '#kernel'
 import type { ValkeyConfig } from './config.ts'
-import { Connections } from './connections.ts'
+import { BROKEN, Connections } from './connections.ts'
 import * as scripts from './scripts.ts'
 
 /** Entries that the streams keep, about. Messages have up to 64 KiB, and are of use for a few seconds. */
@@ -34,6 +38,7 @@ export class ValkeyEngine implements MeshEngine {
   readonly #connections: Connections
   readonly #config: ValkeyConfig
   readonly #prefix: string
+  #acknowledge: Acknowledge = 'memory'
 
   /** @param prefix of all keys of the mesh, with a hash tag */
   constructor(config: ValkeyConfig, prefix: string, onError: (error: Error) => void) {
@@ -42,12 +47,14 @@ export class ValkeyEngine implements MeshEngine {
     this.#connections = new Connections(config, MAX_WAIT_MS, onError)
   }
 
-  async connect(isDurable: boolean): Promise<void> {
+  async connect(acknowledge: Acknowledge): Promise<void> {
+    this.#acknowledge = acknowledge
     await this.#connections.open()
-    if (!isDurable) return
+    if (acknowledge !== 'disk') return
     try {
-      await this.#onDisk()
+      await this.#acknowledged((pipeline) => pipeline.get(`${this.#prefix}revision`))
     } catch (cause) {
+      if (cause instanceof EngineUnreachable) throw cause
       const advice =
         'use Valkey or Redis from 7.2 with `appendonly yes`, or set plugins.mesh.acknowledge to memory'
       throw new Error(`changes cannot be confirmed on its disk (${messageOf(cause)}): ${advice}`, { cause })
@@ -60,8 +67,8 @@ export class ValkeyEngine implements MeshEngine {
 
   async takeName(name: string, about: string, goneMs: number): ReturnType<MeshEngine['takeName']> {
     const reply = await this.#run(scripts.TAKE_NAME, [name, about, goneMs, randomUUID()])
-    const [incarnation, revision, dataSets] = reply as [number, number, string]
-    return incarnation === 0 ? null : { incarnation, ...toState(revision, dataSets) }
+    const [incarnation, revision, epochs] = reply as [number, number, string]
+    return incarnation === 0 ? null : { incarnation, ...toState(revision, epochs) }
   }
 
   async renew(
@@ -72,7 +79,7 @@ export class ValkeyEngine implements MeshEngine {
     forgetMs: number,
   ): Promise<Renewal> {
     const reply = await this.#run(scripts.RENEW, [name, incarnation, about, goneMs, forgetMs])
-    const [isHeld, revision, dataSets, ...rows] = reply as [number, number, string, ...(string | number)[]]
+    const [isHeld, revision, epochs, ...rows] = reply as [number, number, string, ...(string | number)[]]
     const nodes: EngineNode[] = []
     for (let at = 0; at < rows.length; at += 4)
       nodes.push({
@@ -81,7 +88,7 @@ export class ValkeyEngine implements MeshEngine {
         ageMs: Number(rows[at + 2]),
         about: String(rows[at + 3]),
       })
-    return { isHeld: isHeld === 1, nodes, ...toState(revision, dataSets) }
+    return { isHeld: isHeld === 1, nodes, ...toState(revision, epochs) }
   }
 
   async leave(name: string, incarnation: number): Promise<void> {
@@ -95,7 +102,7 @@ export class ValkeyEngine implements MeshEngine {
       throw new Error(
         `the mesh has more than ${allRecords} records or ${allBytes} bytes of records, which a gateway does not read; remove some`,
       )
-    const [revision, dataSets, log] = reply as [number, string, string]
+    const [revision, epochs, log] = reply as [number, string, string]
     const kindsAt = 3 + channels.length
     const records: EngineRecord[] = []
     for (let at = kindsAt; at < reply.length; at += 2) {
@@ -103,34 +110,34 @@ export class ValkeyEngine implements MeshEngine {
       for (let row = 0; row < rows.length; row += 2) records.push(toRecord(kind, rows[row], rows[row + 1]))
     }
     const ids = channels.map((channel, index): [string, string] => [channel, String(reply[3 + index])])
-    const positions: Positions = { log, revision, channels: new Map(ids) }
-    return { records, positions, ...toState(revision, dataSets) }
+    const state = toState(revision, epochs)
+    const last = state.epochs.at(-1) ?? { epoch: '', revision }
+    return { records, positions: { log, last, channels: new Map(ids) }, ...state }
   }
 
-  async write(
-    { kind, id, expected, value }: Parameters<MeshEngine['write']>[0],
-    isDurable: boolean,
-  ): ReturnType<MeshEngine['write']> {
-    const { writes } = this.#connections
+  async write({
+    kind,
+    id,
+    expected,
+    value,
+  }: Parameters<MeshEngine['write']>[0]): ReturnType<MeshEngine['write']> {
     const puts = value === null ? '0' : '1'
-    const args = [kind, id, expected, puts, value ?? '', LOG_ENTRIES]
-    const [revision, row] = (await this.#run(scripts.WRITE, args, writes)) as [number, string]
-    if (revision === 0) return { conflict: toRecord(kind, id, row) }
-    if (isDurable) await this.#onDisk()
-    return { revision }
+    const args = [kind, id, expected, puts, value ?? '', LOG_ENTRIES, randomUUID()]
+    const [revision, text] = (await this.#runAcknowledged(scripts.WRITE, args)) as [number, string]
+    return revision === 0 ? { conflict: toRecord(kind, id, text) } : { revision, epoch: text }
   }
 
   async restore(
     records: readonly EngineRecord[],
-    dataSets: readonly string[],
+    epochs: readonly string[],
     revision: number,
   ): Promise<void> {
     const rows = records.flatMap(({ kind, id, revision: own, value }) => [kind, id, `${own} ${value}`])
-    const sets = [randomUUID(), ...dataSets].join(' ')
-    await this.#run(scripts.RESTORE, [sets, revision, LOG_ENTRIES, ...rows])
+    const args = [epochs.join(' '), revision, LOG_ENTRIES, randomUUID(), ...rows]
+    await this.#runAcknowledged(scripts.RESTORE, args)
   }
 
-  async follow({ log, revision, channels }: Positions, waitMs: number): Promise<Followed> {
+  async follow({ log, last, channels }: Positions, waitMs: number): Promise<Followed> {
     const names = [...channels.keys()]
     const keys = ['log', ...names.map((name) => `channel:${name}`)].map((key) => this.#prefix + key)
     const ids = [log, ...channels.values()]
@@ -157,18 +164,19 @@ export class ValkeyEngine implements MeshEngine {
       (found.get(`channel:${channel}`) ?? []).map(([, fields]) => ({ channel, ...toMessage(fields) })),
     )
     const after = names.map((name, at): [string, string] => {
-      const last = found.get(`channel:${name}`)?.at(-1)
-      return [name, last === undefined ? ids[at + 1] : String(last[0])]
+      const newest = found.get(`channel:${name}`)?.at(-1)
+      return [name, newest === undefined ? ids[at + 1] : String(newest[0])]
     })
-    // Each change has the revision after that of the one before.
+    // Each change has the revision after that of the one before, and is of the same epoch.
     const hasGap = entries.some(
-      ({ change }, at) => change.kind === '' || change.revision !== revision + at + 1,
+      ({ change: { kind, revision, epoch } }, at) =>
+        kind === '' || epoch !== last.epoch || revision !== last.revision + at + 1,
     )
     const changes = hasGap ? null : await this.#readChanged(entries.map(({ change }) => change))
     return {
       positions: {
         log: entries.at(-1)?.id ?? log,
-        revision: entries.at(-1)?.change.revision ?? revision,
+        last: entries.at(-1)?.change ?? last,
         channels: new Map(after),
       },
       changes: changes ?? [],
@@ -221,8 +229,7 @@ export class ValkeyEngine implements MeshEngine {
   }
 
   async putBlob(sha256: string, bytes: Buffer): Promise<void> {
-    await this.#measured(this.#connections.writes.set(`${this.#prefix}blob:${sha256}`, bytes))
-    await this.#onDisk()
+    await this.#acknowledged((pipeline) => pipeline.set(`${this.#prefix}blob:${sha256}`, bytes))
   }
 
   async readBlob(sha256: string): Promise<Buffer | null> {
@@ -237,13 +244,45 @@ export class ValkeyEngine implements MeshEngine {
     await this.#measured(this.#connections.commands.unlink(`${this.#prefix}blob:${sha256}`))
   }
 
-  /** Waits until what this connection wrote is on the server's disk. */
-  async #onDisk(): Promise<void> {
+  async #runAcknowledged(script: scripts.Script, args: readonly (string | number)[]): Promise<unknown> {
+    const run = script.run(this.#connections.writes, this.#prefix, args, (pipeline) =>
+      this.#addWait(pipeline),
+    )
+    return this.#confirmed(await this.#measured(run))
+  }
+
+  async #acknowledged(add: (pipeline: ChainableCommander) => unknown): Promise<unknown> {
+    const pipeline = this.#connections.writes.pipeline()
+    add(pipeline)
+    this.#addWait(pipeline)
+    return this.#confirmed(await this.#measured(scripts.repliesOf(pipeline)))
+  }
+
+  /** Waits until what this connection wrote is acknowledged. */
+  #addWait(pipeline: ChainableCommander): void {
+    const waitMs = this.#config.timeoutMs - 50
+    if (this.#acknowledge === 'disk') pipeline.call('WAITAOF', 1, 0, waitMs)
+    else if (this.#acknowledge !== 'memory') pipeline.wait(this.#acknowledge.replicas, waitMs)
+  }
+
+  /** @returns the first reply. @throws EngineUnreachable if the change may be lost */
+  #confirmed([reply, wait]: readonly unknown[]): unknown {
+    const acknowledge = this.#acknowledge
+    if (acknowledge === 'memory') return reply
     const { timeoutMs } = this.#config
-    const reply = await this.#measured(this.#connections.writes.call('WAITAOF', 1, 0, timeoutMs - 50))
-    const [local] = reply as [number]
-    if (local !== 1)
-      throw new Error(`the server did not confirm within ${timeoutMs} ms that the change is on its disk`)
+    const [count] = (Array.isArray(wait) ? wait : [wait]) as [number]
+    if (acknowledge === 'disk') {
+      if (count >= 1) return reply
+      throw new EngineUnreachable(
+        `the server did not confirm within ${timeoutMs} ms that the change is on its disk`,
+      )
+    }
+    if (count >= acknowledge.replicas) return reply
+    // This server may be a primary that another one has replaced.
+    this.#connections.reconnect()
+    throw new EngineUnreachable(
+      `within ${timeoutMs} ms, ${count} of ${acknowledge.replicas} replicas confirmed the change`,
+    )
   }
 
   /** @returns null if the records have more bytes than a gateway takes at once */
@@ -267,12 +306,9 @@ export class ValkeyEngine implements MeshEngine {
     })
   }
 
-  #run(
-    script: scripts.Script,
-    args: readonly (string | number)[],
-    connection = this.#connections.commands,
-  ): Promise<unknown> {
-    return this.#measured(script.run(connection, this.#prefix, args))
+  async #run(script: scripts.Script, args: readonly (string | number)[]): Promise<unknown> {
+    const [reply] = await this.#measured(script.run(this.#connections.commands, this.#prefix, args))
+    return reply
   }
 
   async #measured<T>(command: Promise<T>): Promise<T> {
@@ -293,17 +329,18 @@ export class ValkeyEngine implements MeshEngine {
     try {
       return await command
     } catch (error) {
-      const message = messageOf(error)
-      const isBroken = /closed|writeable|max retries|timeout/i.test(message)
-      const problem = this.#connections.problem ?? 'the server does not answer'
-      throw new Error(isBroken ? problem : message, { cause: error })
+      throw this.#connections.explain(error, BROKEN.test(messageOf(error)))
     }
   }
 }
 
-function toState(revision: number, dataSets: string): EngineState {
-  const [dataSet, ...earlierDataSets] = dataSets.split(' ')
-  return { revision, dataSet, earlierDataSets }
+/** @param text epochs with their last revisions, such as `a:50 b:99 c`; the last one goes on */
+function toState(revision: number, text: string): EngineState {
+  const epochs = text.split(' ').map((entry): EnginePosition => {
+    const [epoch, last] = entry.split(':')
+    return { epoch, revision: last === undefined ? revision : Number(last) }
+  })
+  return { revision, epochs }
 }
 
 /** @param row revision and JSON; empty for a removed record */
@@ -313,8 +350,9 @@ function toRecord(kind: string, id: string, row: string): EngineRecord {
   return { kind, id, revision: Number(row.slice(0, space)), value: row.slice(space + 1) }
 }
 
-function toChange(fields: readonly Buffer[]): { kind: string; id: string; revision: number } {
-  return { kind: String(fields[1]), id: String(fields[3]), revision: Number(String(fields[5])) }
+function toChange(fields: readonly Buffer[]): { kind: string; id: string } & EnginePosition {
+  const [, kind, , id, , revision, , epoch] = fields.map(String)
+  return { kind, id, revision: Number(revision), epoch }
 }
 
 function toMessage(fields: readonly Buffer[]): { from: string; message: Buffer } {

@@ -1,6 +1,10 @@
 /** A mesh whose engine stops, restarts, loses its data or is cut off: M11, M46, M47 and M49 of the mesh specification. */
-import { readFileSync } from 'node:fs'
-import { afterEach, describe, expect, it } from 'vitest'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { ValkeyEngine } from '../../../plugins/mesh/valkey/valkey-engine.ts'
+import { engineConfig } from '../../support/engine-config.ts'
 import { jsonAnswer, startScriptedWorker } from '../../support/scripted-worker.ts'
 import { startValkey, type ValkeyServer, valkeySkipReason } from '../../support/valkey-server.ts'
 import {
@@ -27,6 +31,14 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
     const server = await startValkey(...options)
     servers.push(server)
     return server
+  }
+  const folders: string[] = []
+  afterAll(() => {
+    for (const dir of folders) rmSync(dir, { recursive: true, force: true })
+  })
+  function folder(): string {
+    folders.push(mkdtempSync(join(tmpdir(), 'weir-mesh-')))
+    return folders[folders.length - 1]
   }
   const healthOf = async (one: MeshGateway): Promise<string> =>
     (await one.call('GET', '/ha/health')).body.status
@@ -166,10 +178,110 @@ describe.skipIf(valkeySkipReason !== null)('engine faults', () => {
     )
   })
 
-  it('M49 Without an engine at the address the gateway does not start', async () => {
+  it('M49 Without an engine the gateway starts with what it has stored last, says so, and joins later', async () => {
+    const server = await startServer()
+    const worker = await startScriptedWorker({ models: ['llama'] })
+    worker.script('POST /v1/chat/completions', jsonAnswer({ id: 'x', choices: [] }))
+    const options = { mesh: newMesh(), plugins: { storage: { dir: folder() } } }
+    const first = await openGateway('gw-1', server, options)
+    const second = await openGateway('gw-2', server, { mesh: options.mesh })
+    const added = { url: worker.url, runtime_type: 'sglang', models: [{ id: 'llama' }], api_key: 'sk-w' }
+    await second.call('POST', '/workers', added)
+    await write(second, 'a', '01')
+    await write(second, 'gone', '02')
+    await eventually(2_000, async () => (await readKey(first, 'gone')) === '02')
+    await write(first, 'a', '03')
+    await first.stop()
+    await server.stop()
+    const startedAtMs = performance.now()
+    const again = await openGateway('gw-1', server, options)
+    expect(performance.now() - startedAtMs).toBeLessThan(3_000)
+    expect(await readKey(again, 'a')).toBe('03')
+    expect((await again.status()).engine.state).toBe('degraded')
+    expect((await again.call('GET', '/ha/health')).body.problem).toMatch(/mesh engine unreachable/)
+    expect((await write(again, 'a', '04')).status).toBe(503)
+    await eventually(
+      5_000,
+      async () => (await again.call('POST', '/v1/chat/completions', CHAT, API)).status === 200,
+    )
+    await server.start()
+    await eventually(10_000, async () => (await healthOf(again)) === 'healthy')
+    await eventually(10_000, async () => (await healthOf(second)) === 'healthy')
+    expect((await write(second, 'b', '05')).status).toBe(200)
+    await eventually(2_000, async () => (await readKey(again, 'b')) === '05')
+    await eventually(3_000, async () => (await statusOf(second, 'gw-1')) === 'Alive')
+    await worker.close()
+  })
+
+  it('with requireAtStart a gateway does not start without the engine', async () => {
     const server = await startServer()
     await server.stop()
-    await expect(openGateway('gw-1', server, { mesh: newMesh() })).rejects.toThrow(/mesh engine valkey/)
+    const settings = { requireAtStart: true }
+    await expect(openGateway('gw-1', server, { mesh: newMesh(), settings })).rejects.toThrow(
+      /mesh engine valkey/,
+    )
+  })
+
+  describe('an engine that came back older', () => {
+    /** Two gateways with 20 records, of which the engine has 10. */
+    async function openOlder() {
+      const server = await startServer()
+      const mesh = newMesh()
+      const one = await openGateway('gw-1', server, { mesh })
+      const two = await openGateway('gw-2', server, { mesh })
+      for (let n = 0; n < 10; n += 1) await write(one, `key-${n}`, '01')
+      await server.stop()
+      const putBack = server.backUp()
+      await server.start()
+      for (const gateway of [one, two])
+        await eventually(10_000, async () => (await healthOf(gateway)) === 'healthy')
+      await eventually(10_000, async () => (await write(one, 'key-10', '01')).status === 200)
+      for (let n = 11; n < 20; n += 1) expect((await write(one, `key-${n}`, '01')).status).toBe(200)
+      await eventually(8_000, async () => (await readKey(two, 'key-19')) === '01')
+      await server.stop()
+      putBack()
+      return { server, mesh, one, two }
+    }
+    const stateOf = async (gateway: MeshGateway) => (await gateway.status()).engine.state
+
+    it('is not written to by a gateway that has joined anew, and stays diverged until restore', async () => {
+      const { server, mesh, one, two } = await openOlder()
+      await two.stop()
+      await server.start()
+      await eventually(10_000, async () => (await stateOf(one)) === 'diverged')
+      const late = await openGateway('gw-2', server, { mesh })
+      expect(await stateOf(late)).toBe('diverged')
+      expect((await write(late, 'new', '02')).status).toBe(503)
+      await one.call('POST', '/ha/restore')
+      for (const gateway of [one, late])
+        await eventually(5_000, async () => (await stateOf(gateway)) === 'connected')
+      await eventually(2_000, async () => (await readKey(late, 'key-19')) === '01')
+    })
+
+    it('is recognised by its history, also when its revision has passed the old one', async () => {
+      const { server, mesh, one, two } = await openOlder()
+      for (const { proxy } of [one, two]) proxy?.cut()
+      await server.start()
+      const other = new ValkeyEngine(engineConfig(server.url, 1_000), `weir:{${mesh}}:`, () => undefined)
+      await other.connect('memory')
+      for (let n = 0; n < 30; n += 1)
+        await other.write({ kind: 'config-keys', id: `other-${n}`, expected: 0, value: '"07"' })
+      await other.close()
+      for (const { proxy } of [one, two]) proxy?.heal()
+      for (const gateway of [one, two])
+        await eventually(10_000, async () => (await stateOf(gateway)) === 'diverged')
+      expect(await readKey(one, 'key-19')).toBe('01')
+      expect((await one.call('POST', '/ha/accept')).body).toEqual({ status: 'accepted' })
+      expect(await readKey(one, 'key-19')).toBeUndefined()
+      expect(await readKey(one, 'other-29')).toBe('07')
+      // The other one still has what the engine lacks.
+      expect(await stateOf(two)).toBe('diverged')
+      await two.call('POST', '/ha/accept')
+      for (const gateway of [one, two])
+        await eventually(5_000, async () => (await stateOf(gateway)) === 'connected')
+      expect((await write(one, 'after', '01')).status).toBe(200)
+      await eventually(2_000, async () => (await readKey(two, 'after')) === '01')
+    })
   })
 
   it('M49 An engine without an append-only file is refused, unless changes are acknowledged in memory', async () => {

@@ -6,6 +6,7 @@ import type { Logger } from '#kernel'
 import { SharedMesh } from '../../../plugins/mesh/mesh/mesh-service.ts'
 import { ValkeyEngine } from '../../../plugins/mesh/valkey/valkey-engine.ts'
 import { openByteProxy } from '../../support/byte-proxy.ts'
+import { engineConfig } from '../../support/engine-config.ts'
 import { valkeySkipReason } from '../../support/valkey-server.ts'
 import { eventually, newMesh, SECRET, useValkey } from './mesh-fleet.ts'
 
@@ -34,6 +35,7 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
       address: null,
       secret: SECRET,
       acknowledge: 'memory',
+      requireAtStart: false,
       whenAlone: 'share',
       shares: { workers: true, limits: true, prefixes: true, sessions: true, wasm: true, tokenizers: true },
     } as const
@@ -45,14 +47,19 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
       status: 'Alive',
       inFlight: 0,
       config: {},
+      position: null,
     } as const
     const url = `redis://127.0.0.1:${port}`
-    const engine = new ValkeyEngine(
-      { url, caFile: null, timeoutMs: 2_000 },
-      `weir:{${mesh}}:`,
-      () => undefined,
-    )
-    const one = new SharedMesh({ engine, isShared: true, name, config, about: () => about, log: quiet })
+    const engine = new ValkeyEngine(engineConfig(url, 2_000), `weir:{${mesh}}:`, () => undefined)
+    const one = new SharedMesh({
+      engine,
+      store: null,
+      isShared: true,
+      name,
+      config,
+      about: () => about,
+      log: quiet,
+    })
     open.push(one)
     const records = one.records<number>('counts')
     const seen = new Map<string, number | undefined>()

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { MESH_INTAKE } from '#kernel'
-import type { valkeyConfig } from '../../../plugins/mesh/valkey/config.ts'
 import { ValkeyEngine } from '../../../plugins/mesh/valkey/valkey-engine.ts'
+import { engineConfig } from '../../support/engine-config.ts'
 import { startValkey, valkeySkipReason } from '../../support/valkey-server.ts'
 import {
   eventually,
@@ -37,13 +37,10 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
 
   /** What a gateway of another release does with the engine. */
   async function openOther(mesh: string, port = valkey.server.port): Promise<ValkeyEngine> {
-    const config = { url: `redis://127.0.0.1:${port}`, caFile: null, timeoutMs: 1_000 } satisfies Record<
-      keyof typeof valkeyConfig.properties,
-      unknown
-    >
+    const config = engineConfig(`redis://127.0.0.1:${port}`, 1_000)
     const engine = new ValkeyEngine(config, `weir:{${mesh}}:`, () => undefined)
     engines.push(engine)
-    await engine.connect(false)
+    await engine.connect('memory')
     return engine
   }
   const join = (engine: ValkeyEngine, name: string, about: unknown) =>
@@ -58,12 +55,12 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
     const other = await openOther(mesh, server.port)
     await join(other, 'newer', { software: '9.0.0', protocols: [1, 2], status: 'Alive', sparkle: { a: 1 } })
     const value = JSON.stringify({ future: ['field', { deep: null }], __proto__: 'x' })
-    const written = await other.write({ kind: 'future-kind', id: 'f-1', expected: 0, value }, false)
+    const written = await other.write({ kind: 'future-kind', id: 'f-1', expected: 0, value })
     expect(written).toMatchObject({ revision: expect.any(Number) })
     for (let n = 0; n < 30; n += 1) {
       expect((await one.call('POST', '/ha/config', { key: `own-${n}`, value: '01' })).status).toBe(200)
       const id = `theirs-${n}`
-      await other.write({ kind: 'config-keys', id, expected: 0, value: JSON.stringify('02') }, false)
+      await other.write({ kind: 'config-keys', id, expected: 0, value: JSON.stringify('02') })
     }
     for (const gateway of [one, two])
       await eventually(2_000, async () => (await readKey(gateway, 'theirs-29')) === '02')
@@ -111,8 +108,8 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
       const mesh = newMesh()
       const one = await openGateway('gw-1', valkey.server, { mesh })
       const other = await openOther(mesh)
-      await other.write({ kind: 'config-keys', id: 'odd', expected: 0, value }, false)
-      await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' }, false)
+      await other.write({ kind: 'config-keys', id: 'odd', expected: 0, value })
+      await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' })
       await eventually(2_000, async () => (await readKey(one, 'after')) === '03')
       const late = await openGateway('gw-2', valkey.server, { mesh })
       expect(await readKey(late, 'after')).toBe('03')
@@ -126,8 +123,8 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
     const one = await openGateway('gw-1', valkey.server, { mesh })
     const other = await openOther(mesh)
     for (let n = 0; n < 100; n += 1)
-      await other.write({ kind: `kind-${n}`, id: 'x', expected: 0, value: '1' }, false)
-    await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' }, false)
+      await other.write({ kind: `kind-${n}`, id: 'x', expected: 0, value: '1' })
+    await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' })
     await eventually(2_000, async () => (await readKey(one, 'after')) === '03')
   })
 

@@ -87,10 +87,17 @@ describe.skipIf(valkeySkipReason !== null)('TLS to the engine', () => {
   it('an engine without TLS is not used by rediss:, nor one with TLS by redis:', async () => {
     const plain = await openByteProxy(valkey.server.port)
     proxies.push(plain)
-    await expect(open('gw-1', plain, newMesh(), authority.caFile)).rejects.toThrow(/mesh engine valkey/)
+    const settings = { requireAtStart: true }
+    const secured = { url: `rediss://localhost:${plain.port}`, caFile: authority.caFile, timeoutMs: 1_000 }
+    await expect(
+      openGateway('gw-1', valkey.server, { settings, plugins: { 'mesh-valkey': secured } }),
+    ).rejects.toThrow(/mesh engine valkey/)
     const url = `redis://localhost:${(await openTls()).port}`
     const openPlain = (more: object) =>
-      openGateway('gw-1', valkey.server, { plugins: { 'mesh-valkey': { url, timeoutMs: 500, ...more } } })
+      openGateway('gw-1', valkey.server, {
+        settings,
+        plugins: { 'mesh-valkey': { url, timeoutMs: 500, ...more } },
+      })
     await expect(openPlain({})).rejects.toThrow(/mesh engine valkey/)
     await expect(openPlain({ caFile: authority.caFile })).rejects.toThrow(/caFile requires TLS.*rediss:/)
   })

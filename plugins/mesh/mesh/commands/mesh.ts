@@ -1,4 +1,4 @@
-/** `weir mesh`: shows the gateways of a mesh and what they share, makes one leave, and restores an engine's records. */
+/** `weir mesh`: shows the gateways of a mesh and what they share, makes one leave, and ends a loss of the engine's records. */
 import type { Command } from 'commander'
 import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
 import { printable, printResult, renderTable } from '../../../cli/output.ts'
@@ -41,6 +41,14 @@ export function defineMesh(command: Command): void {
         'Replace the records in the engine by those of the gateway. For an engine that has lost data; changes that were made since are discarded.',
       ),
   ).action((options: Options, self: Command) => restore(self, options))
+
+  withGateway(
+    command
+      .command('accept')
+      .description(
+        'Discard what the gateway has and the engine lacks. For an engine that has lost data which is not wanted back; once on each gateway that says diverged.',
+      ),
+  ).action((options: Options, self: Command) => accept(self, options))
 }
 
 async function showStatus(command: Command, { json }: Options): Promise<void> {
@@ -72,7 +80,9 @@ function problemsOf(
 ): string[] {
   const problems: string[] = []
   if (engine.state === 'diverged')
-    problems.push('the engine has lost data; on the gateway whose records are right: weir mesh restore')
+    problems.push(
+      'the engine has lost data; on the gateway whose records are right: weir mesh restore, or on each that says so, to go on without them: weir mesh accept',
+    )
   else if (problem !== null) problems.push(`${problem}\n  changes are rejected until it answers again`)
   for (const { name, status, address } of nodes)
     if (status === 'Suspected' || status === 'Down')
@@ -114,7 +124,7 @@ async function leave(command: Command, { json }: Options): Promise<void> {
 }
 
 async function restore(command: Command, { json }: Options): Promise<void> {
-  const restored = await callRestore(clientOf(command))
+  const restored = (await callEngine(clientOf(command), '/ha/restore')) as RestoredWire
   printResult(
     json,
     restored,
@@ -123,9 +133,14 @@ async function restore(command: Command, { json }: Options): Promise<void> {
   )
 }
 
-async function callRestore(client: GatewayClient): Promise<RestoredWire> {
+async function accept(command: Command, { json }: Options): Promise<void> {
+  const accepted = await callEngine(clientOf(command), '/ha/accept')
+  printResult(json, accepted, () => 'the gateway has the records of the engine')
+}
+
+async function callEngine(client: GatewayClient, path: string): Promise<unknown> {
   try {
-    return (await client.call('POST', '/ha/restore')) as RestoredWire
+    return await client.call('POST', path)
   } catch (error) {
     if (!(error instanceof GatewayRefusal) || error.status !== 503) throw error
     throw new GatewayRefusal(503, error.message.split('\n')[0], error.body)
