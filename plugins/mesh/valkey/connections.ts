@@ -75,11 +75,6 @@ export class Connections {
       : new Error(problem.text, { cause: error })
   }
 
-  /** Looks for the primary again: this server no longer is one, or has lost its replicas. */
-  reconnect(): void {
-    for (const connection of this.#all) connection.disconnect(true)
-  }
-
   close(): void {
     for (const connection of this.#all) connection.disconnect()
     this.#all = []

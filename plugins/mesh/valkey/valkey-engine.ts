@@ -278,8 +278,6 @@ export class ValkeyEngine implements MeshEngine {
       )
     }
     if (count >= acknowledge.replicas) return reply
-    // This server may be a primary that another one has replaced.
-    this.#connections.reconnect()
     throw new EngineUnreachable(
       `within ${timeoutMs} ms, ${count} of ${acknowledge.replicas} replicas confirmed the change`,
     )

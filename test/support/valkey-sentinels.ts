@@ -1,0 +1,112 @@
+/** Real Sentinel processes that watch a primary and its replica, for tests of failover. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis, type RedisOptions } from 'ioredis'
+import { freePort } from './free-port.ts'
+import { startValkey, type ValkeyServer, valkeyBinary } from './valkey-server.ts'
+
+/** Servers read by the name of the operator, which has all rights. */
+const LOGIN = ['--masteruser', 'operator', '--masterauth', 'any']
+const DOWN_AFTER_MS = 2_000
+
+export class ValkeySentinels {
+  readonly servers: readonly ValkeyServer[]
+  readonly #ports: readonly number[]
+  readonly #processes: readonly ChildProcess[]
+  readonly #dir: string
+
+  /** Use `startSentinels`. */
+  constructor(
+    servers: readonly ValkeyServer[],
+    ports: readonly number[],
+    processes: readonly ChildProcess[],
+    dir: string,
+  ) {
+    this.servers = servers
+    this.#ports = ports
+    this.#processes = processes
+    this.#dir = dir
+  }
+
+  get addresses(): string[] {
+    return this.#ports.map((port) => `127.0.0.1:${port}`)
+  }
+
+  /** The primary, as the first sentinel names it; null before it does. */
+  async primary(): Promise<ValkeyServer | null> {
+    const reply = await ask({ port: this.#ports[0] }, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'mymaster')
+    return this.servers.find(({ port }) => Array.isArray(reply) && reply[1] === String(port)) ?? null
+  }
+
+  /** Whether the primary has a replica that is up, and every sentinel knows it and both others. */
+  async isWhole(): Promise<boolean> {
+    const primary = await this.primary()
+    if (primary === null) return false
+    const { port } = primary
+    const info = await ask({ port, username: 'operator', password: 'any' }, 'INFO', 'replication')
+    if (!String(info).includes('state=online')) return false
+    const views = await Promise.all(this.#ports.map((own) => ask({ port: own }, 'INFO', 'sentinel')))
+    return views.every(
+      (view) => /status=ok,address=\S+:(\d+),slaves=1,sentinels=3/.exec(String(view))?.[1] === String(port),
+    )
+  }
+
+  /** Promotes the replica; the primary hands over its clients and follows it. */
+  async failOver(): Promise<unknown> {
+    return ask({ port: this.#ports[0] }, 'SENTINEL', 'FAILOVER', 'mymaster', 'COORDINATED')
+  }
+
+  async remove(): Promise<void> {
+    for (const sentinel of this.#processes) {
+      const ended = once(sentinel, 'exit')
+      if (sentinel.kill('SIGKILL')) await ended
+    }
+    for (const server of this.servers) await server.remove()
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+}
+
+/** A primary, a replica and three sentinels, which see each other. */
+export async function startSentinels(): Promise<ValkeySentinels> {
+  if (valkeyBinary === null) throw new Error('valkey-server is not on PATH')
+  const primary = await startValkey(...LOGIN)
+  const replica = await startValkey(...LOGIN, '--replicaof', `127.0.0.1 ${primary.port}`)
+  const dir = mkdtempSync(join(tmpdir(), 'weir-sentinel-'))
+  const ports: number[] = []
+  const processes: ChildProcess[] = []
+  for (let number = 0; number < 3; number += 1) {
+    const port = await freePort()
+    const file = join(dir, `${port}.conf`)
+    const lines = [
+      `port ${port}`,
+      'bind 127.0.0.1',
+      `dir ${dir}`,
+      `sentinel monitor mymaster 127.0.0.1 ${primary.port} 2`,
+      'sentinel auth-user mymaster operator',
+      'sentinel auth-pass mymaster any',
+      `sentinel down-after-milliseconds mymaster ${DOWN_AFTER_MS}`,
+      'sentinel failover-timeout mymaster 10000',
+    ]
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    ports.push(port)
+    processes.push(spawn(valkeyBinary, [file, '--sentinel'], { stdio: 'ignore' }))
+  }
+  return new ValkeySentinels([primary, replica], ports, processes, dir)
+}
+
+/** Runs a command. @returns its reply; null without a server */
+async function ask(to: RedisOptions, command: string, ...args: readonly string[]): Promise<unknown> {
+  const client = new Redis({ ...to, lazyConnect: true, retryStrategy: null })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return await client.call(command, ...args)
+  } catch {
+    return null
+  } finally {
+    client.disconnect()
+  }
+}
