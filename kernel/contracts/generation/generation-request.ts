@@ -39,6 +39,8 @@ export interface ChatToolCall {
   readonly type: 'function'
   /** `arguments` is the model's text, unchanged and not always JSON. */
   readonly function: { readonly name: string; readonly arguments: string }
+  /** Of a custom tool: `arguments` are those of the function that stands for it. Default false. */
+  readonly isCustom?: boolean
 }
 
 /** An object in the format of an engine adapter. */
@@ -88,6 +90,8 @@ export interface ChatTool {
   readonly type: 'function'
   /** Stands for a tool of `NativeRequest.tools`: the adapter of that format sends the tool itself. Default false. */
   readonly isStandIn?: boolean
+  /** Stands for a custom tool: its other members in the Responses format, for adapters of formats that have such tools. */
+  readonly custom?: NativeObject
   readonly function: {
     readonly name: string
     readonly description?: string

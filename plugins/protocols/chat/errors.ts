@@ -64,7 +64,9 @@ export const ruleErrors = defineErrors('chat rules', {
   tool_choice_tool_not_found: clientError(
     (name: string) => `'allowed_tools' names the tool '${name}', which is not in 'tools'`,
   ),
-  tool_choice_invalid_tool_type: rule("'allowed_tools' must hold references to functions only"),
+  tool_choice_invalid_tool_type: rule(
+    "'allowed_tools' must hold references to functions and custom tools only",
+  ),
   prompt_empty: rule("'prompt' must hold at least one string"),
   best_of_less_than_n: rule("'best_of' must be greater than 'n'"),
   best_of_not_supported_with_stream: rule("'best_of' cannot be combined with 'stream'"),

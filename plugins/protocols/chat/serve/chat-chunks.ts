@@ -1,6 +1,6 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, NativeObject, TokenLogprob } from '#kernel'
-import { imageOfItem } from '#shared'
+import { customInput, imageOfItem } from '#shared'
 import { type ChatResponseChoice, toChatAnnotation } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
 import type { StreamEncoder } from './serve-prompts.ts'
@@ -18,9 +18,17 @@ export class ChatChunks implements StreamEncoder {
   /** Choices whose role has been sent. */
   readonly #begun = new Set<number>()
 
-  /** @param requestId id of the response if the worker gives none */
-  constructor(requestId: string, includesUsage: boolean) {
+  /** Arguments so far of calls of custom tools, whose input is known once they are complete; by choice and index. */
+  readonly #inputs = new Map<string, string>()
+  readonly #customNames: ReadonlySet<string>
+
+  /**
+   * @param requestId id of the response if the worker gives none
+   * @param customNames of tools whose calls have a text as their input
+   */
+  constructor(requestId: string, customNames: ReadonlySet<string>, includesUsage: boolean) {
     this.#requestId = requestId
+    this.#customNames = customNames
     this.#includesUsage = includesUsage
   }
 
@@ -57,24 +65,56 @@ export class ChatChunks implements StreamEncoder {
         return this.#delta(event.choice, `"images":[${JSON.stringify(toWireImage(image, event.number))}]`)
       }
       case 'tool_call':
+        if (this.#customNames.has(event.name)) {
+          this.#inputs.set(callKey(event), '')
+          return this.#delta(
+            event.choice,
+            `"tool_calls":[{"index":${event.index},"id":${JSON.stringify(event.id)},"type":"custom","custom":{"name":${JSON.stringify(event.name)},"input":""}${extraContent(event)}}]`,
+          )
+        }
         return this.#delta(
           event.choice,
           `"tool_calls":[{"index":${event.index},"id":${JSON.stringify(event.id)},"type":"function","function":{"name":${JSON.stringify(event.name)},"arguments":""}${extraContent(event)}}]`,
         )
-      case 'tool_arguments':
+      case 'tool_arguments': {
+        const input = this.#inputs.size === 0 ? undefined : this.#inputs.get(callKey(event))
+        if (input !== undefined) {
+          this.#inputs.set(callKey(event), input + event.delta)
+          return ''
+        }
         return this.#delta(
           event.choice,
           `"tool_calls":[{"index":${event.index},"function":{"arguments":${JSON.stringify(event.delta)}}}]`,
           event,
         )
+      }
+      case 'tool_call_done':
+        return this.#input(event)
       case 'choice_done': {
         const stop = event.matchedStop === null ? '' : `,"matched_stop":${JSON.stringify(event.matchedStop)}`
         const { logprobs, ids } = tokenFields(event)
-        return `${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{${extraContent(event).slice(1)}},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
+        return `${this.#cutInputs(event.choice)}${this.#role(event.choice)}${this.#head}{"index":${event.choice},"delta":{${extraContent(event).slice(1)}},"logprobs":${logprobs},"finish_reason":"${event.reason}"${stop}${ids}}${this.#tail}`
       }
       default:
         return ''
     }
+  }
+
+  /** The input of a custom tool; nothing for other calls. */
+  #input(call: { readonly choice: number; readonly index: number }): string {
+    const args = this.#inputs.get(callKey(call))
+    if (args === undefined) return ''
+    this.#inputs.delete(callKey(call))
+    return this.#delta(
+      call.choice,
+      `"tool_calls":[{"index":${call.index},"custom":{"input":${JSON.stringify(customInput(args))}}}]`,
+    )
+  }
+
+  /** Of calls that were cut off. */
+  #cutInputs(choice: number): string {
+    const calls = [...this.#inputs.keys()].map((key) => key.split(' ').map(Number))
+    return calls.map(([of, index]) => (of === choice ? this.#input({ choice, index }) : '')).join('')
   }
 
   #delta(choice: number, delta: string, tokens: TokenFacts = {}): string {
@@ -93,6 +133,10 @@ export class ChatChunks implements StreamEncoder {
     if (!this.#includesUsage) return DONE
     return `${this.#head}],"usage":${JSON.stringify(usage && toWireUsage(usage))}}\n\n${DONE}`
   }
+}
+
+function callKey({ choice, index }: { readonly choice: number; readonly index: number }): string {
+  return `${choice} ${index}`
 }
 
 interface TokenFacts {

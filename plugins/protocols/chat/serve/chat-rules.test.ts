@@ -54,7 +54,7 @@ describe('ranges of single fields', () => {
     [{ repetition_penalty: 2.1 }, 'repetition_penalty'],
     [{ stop_token_ids: [-1] }, 'stop_token_ids.0'],
     [{ metadata: { a: 1 } }, 'metadata.a'],
-    [{ tools: [{ type: 'web', function: { name: 'f' } }] }, 'tools.0.type'],
+    [{ tools: [{ type: 'custom', function: { name: 'f' } }] }, 'tools.0.custom'],
     [{ tool_choice: 'sometimes' }, 'tool_choice'],
     [{ response_format: { type: 'xml' } }, 'response_format.type'],
   ])('%j', (fields, field) => {

@@ -2,12 +2,13 @@
 import type {
   ChatMessage,
   ChatTool,
+  ChatToolCall,
   ContentPart,
   GenerationRequest,
   OutputConstraint,
   ToolChoice,
 } from '#kernel'
-import { extraContentOf, imageNote } from '#shared'
+import { answerErrors, customArguments, customFunction, extraContentOf, imageNote } from '#shared'
 import type { ChatRequest } from '../wire/chat.ts'
 import { SETTING_NAMES, toSampling } from './settings.ts'
 
@@ -40,7 +41,10 @@ const READ: ReadonlySet<string> = new Set([
 export function fromChatBody(body: ChatRequest): GenerationRequest {
   return {
     model: body.model,
-    prompt: { kind: 'chat', messages: body.messages.map(toMessage) },
+    prompt: {
+      kind: 'chat',
+      messages: body.messages.map((one, index) => toMessage(one, `messages.${index}`)),
+    },
     tools: toTools(body),
     toolChoice: toToolChoice(body),
     constraint: toConstraint(body),
@@ -58,6 +62,7 @@ export function fromChatBody(body: ChatRequest): GenerationRequest {
   }
 }
 
+type FunctionDefinition = NonNullable<ChatRequest['functions']>[number]
 type WireMessage = ChatRequest['messages'][number]
 /** With the members of every role but `function`. */
 type AnyMessage = Omit<Extract<WireMessage, { role: 'assistant' }>, 'role' | 'content'> & {
@@ -65,7 +70,7 @@ type AnyMessage = Omit<Extract<WireMessage, { role: 'assistant' }>, 'role' | 'co
   readonly tool_call_id?: string
 }
 
-function toMessage(message: WireMessage): ChatMessage {
+function toMessage(message: WireMessage, path: string): ChatMessage {
   // The older form of a tool result names the function in place of the call.
   if (message.role === 'function')
     return { role: 'tool', content: message.content, tool_call_id: message.name }
@@ -73,8 +78,8 @@ function toMessage(message: WireMessage): ChatMessage {
   const { tool_call_id, reasoning_content, extra_content }: AnyMessage = message
   const content = message.content ?? refusal
   // The older form of a call has no id: its result names the function.
-  const calls =
-    tool_calls ?? (legacy == null ? null : [{ id: legacy.name, function: legacy, extra_content: null }])
+  const calls: AnyMessage['tool_calls'] =
+    tool_calls ?? (legacy == null ? null : [{ id: legacy.name, type: 'function', function: legacy }])
   return {
     role,
     content:
@@ -86,14 +91,32 @@ function toMessage(message: WireMessage): ChatMessage {
     ...(tool_call_id !== undefined && { tool_call_id }),
     ...extraContentOf(extra_content),
     ...(calls != null && {
-      tool_calls: calls.map(({ id, function: called, extra_content: ofCall }) => ({
-        id,
-        type: 'function',
-        function: { name: called.name, arguments: called.arguments ?? '' },
-        ...extraContentOf(ofCall),
-      })),
+      tool_calls: calls.map((call, index) => toCall(call, `${path}.tool_calls.${index}`)),
     }),
   }
+}
+
+function toCall(call: NonNullable<AnyMessage['tool_calls']>[number], path: string): ChatToolCall {
+  const { id, extra_content } = call
+  const extra = extraContentOf(extra_content)
+  if (call.type === 'function') {
+    const { name, arguments: text } = call.function
+    return { id, type: 'function', function: { name, arguments: text ?? '' }, ...extra }
+  }
+  if (call.type !== 'custom') throw unknownType(path, call)
+  const { name, input } = call.custom
+  return {
+    id,
+    type: 'function',
+    isCustom: true,
+    function: { name, arguments: customArguments(input) },
+    ...extra,
+  }
+}
+
+/** Types that the schema does not list reach only workers that take the body as it is. */
+function unknownType(path: string, { type }: { readonly type: string }) {
+  return answerErrors.unsupported_by_worker.with({ param: `${path}.type` }, `the type '${type.slice(0, 64)}'`)
 }
 
 const KNOWN_PARTS: ReadonlySet<string> = new Set(['text', 'image_url', 'input_audio', 'video_url', 'file'])
@@ -108,8 +131,25 @@ function toPart(part: { readonly type: string }, role: string): ContentPart {
 }
 
 function toTools({ tools, functions }: ChatRequest): readonly ChatTool[] {
-  const declared = (tools ?? []).map(({ function: declaration }) => declaration).concat(functions ?? [])
-  return declared.map(({ name, description, parameters, strict }) => ({
+  return [...(tools ?? []).map(toTool), ...(functions ?? []).map(toFunction)]
+}
+
+function toTool(tool: NonNullable<ChatRequest['tools']>[number], index: number): ChatTool {
+  if (tool.type === 'function') return toFunction(tool.function)
+  if (tool.type !== 'custom') throw unknownType(`tools.${index}`, tool)
+  const { name, ...members } = tool.custom
+  const custom = { ...members, ...(members.format != null && { format: toFlatFormat(members.format) }) }
+  return { type: 'function', custom, function: customFunction(name, custom) }
+}
+
+/** Of the Responses format, which does not nest the grammar. */
+function toFlatFormat(format: object): object {
+  const { grammar, ...members } = format as { readonly grammar?: object }
+  return { ...members, ...grammar }
+}
+
+function toFunction({ name, description, parameters, strict }: FunctionDefinition): ChatTool {
+  return {
     type: 'function',
     function: {
       name,
@@ -117,15 +157,17 @@ function toTools({ tools, functions }: ChatRequest): readonly ChatTool[] {
       ...(parameters != null && { parameters }),
       ...(strict != null && { strict }),
     },
-  }))
+  }
 }
 
 function toToolChoice({ tool_choice: choice, function_call: legacy }: ChatRequest): ToolChoice | null {
   if (choice == null) return fromFunctionCall(legacy)
   if (typeof choice === 'string') return { mode: choice }
   if (choice.type === 'function') return { mode: 'function', name: choice.function.name }
-  const names = choice.tools.flatMap((tool) => tool.function?.name ?? [])
-  return { mode: 'allowed', names, isRequired: choice.mode === 'required' }
+  if (choice.type === 'custom') return { mode: 'function', name: choice.custom.name }
+  const { mode, tools = [] } = choice.allowed_tools ?? choice
+  const names = tools.flatMap((tool) => (tool.function ?? tool.custom)?.name ?? [])
+  return { mode: 'allowed', names, isRequired: mode === 'required' }
 }
 
 function fromFunctionCall(legacy: unknown): ToolChoice | null {

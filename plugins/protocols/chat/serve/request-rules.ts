@@ -35,27 +35,36 @@ function checkConstraints({ regex, ebnf, response_format: format }: ChatRequest)
 function checkToolChoice({ tool_choice: choice, tools, functions }: ChatRequest): void {
   if (choice == null || choice === 'none') return
   const names = new Set([
-    ...(tools ?? []).map((tool) => tool.function.name),
+    ...(tools ?? []).flatMap((tool) => nameOf(tool) ?? []),
     ...(functions ?? []).map(({ name }) => name),
   ])
   const param = 'tool_choice'
   if (names.size === 0) throw ruleErrors.tool_choice_requires_tools.with({ param })
   if (typeof choice === 'string') return
-  if (choice.type === 'function') {
-    const { name } = choice.function
+  if (choice.type !== 'allowed_tools') {
+    const name = nameOf(choice) ?? ''
     if (!names.has(name)) throw ruleErrors.tool_choice_function_not_found.with({ param }, name)
     return
   }
-  if (choice.mode !== 'auto' && choice.mode !== 'required') {
-    throw ruleErrors.tool_choice_invalid_mode.with({ param: 'tool_choice.mode' })
+  const { mode, tools: allowed = [] } = choice.allowed_tools ?? choice
+  const path = choice.allowed_tools === undefined ? param : `${param}.allowed_tools`
+  if (mode !== 'auto' && mode !== 'required') {
+    throw ruleErrors.tool_choice_invalid_mode.with({ param: `${path}.mode` })
   }
-  for (const [index, tool] of choice.tools.entries()) {
-    const at = { param: `tool_choice.tools.${index}` }
-    const name = tool.function?.name
-    if (tool.type !== 'function' || name === undefined)
-      throw ruleErrors.tool_choice_invalid_tool_type.with(at)
+  for (const [index, tool] of allowed.entries()) {
+    const at = { param: `${path}.tools.${index}` }
+    const name = nameOf(tool)
+    if (name === undefined) throw ruleErrors.tool_choice_invalid_tool_type.with(at)
     if (!names.has(name)) throw ruleErrors.tool_choice_tool_not_found.with(at, name)
   }
+}
+
+/** Of a function or a custom tool. */
+function nameOf(tool: {
+  readonly function?: { readonly name: string }
+  readonly custom?: { readonly name: string }
+}): string | undefined {
+  return (tool.function ?? tool.custom)?.name
 }
 
 /** @throws a rule error (400) named after the broken rule. */

@@ -1,6 +1,6 @@
 /** Chat completions over workers that do not take them: a generation, written as chat chunks or as one response. */
 import type { GeneratedAnswer, GeneratedChoice, Generations, GenerationUsage, RequestContext } from '#kernel'
-import { keepSourceTexts } from '#shared'
+import { customInput, keepSourceTexts } from '#shared'
 import {
   type ChatRequest,
   type ChatResponse,
@@ -35,11 +35,15 @@ export function serveChat(
 ): void {
   const { requestId } = ctx
   const isStream = body.stream === true
+  const request = fromChatBody(body)
+  const customNames = new Set(request.tools.flatMap((tool) => (tool.custom ? [tool.function.name] : [])))
   keepSourceTexts(ctx.bodyBytes, body, ['tools', '*', 'function', 'parameters'])
   servePrompts(generations, ctx, {
-    requests: [fromChatBody(body)],
-    encoder: isStream ? new ChatChunks(requestId, body.stream_options?.include_usage === true) : null,
-    toBody: ([answer], usage) => toChatResponse(answer, usage, requestId),
+    requests: [request],
+    encoder: isStream
+      ? new ChatChunks(requestId, customNames, body.stream_options?.include_usage === true)
+      : null,
+    toBody: ([answer], usage) => toChatResponse(answer, usage, requestId, customNames),
     opensAfterMs,
     ...(mayRelay && { passThrough: PASS_THROUGH }),
   })
@@ -49,6 +53,7 @@ function toChatResponse(
   { started, choices }: GeneratedAnswer,
   usage: GenerationUsage | null,
   requestId: string,
+  customNames: ReadonlySet<string>,
 ): ChatResponse {
   return {
     id: started.id ?? requestId,
@@ -56,12 +61,12 @@ function toChatResponse(
     created: started.createdAtSec,
     model: started.model,
     ...(started.systemFingerprint !== null && { system_fingerprint: started.systemFingerprint }),
-    choices: choices.map(toWireChoice),
+    choices: choices.map((choice) => toWireChoice(choice, customNames)),
     ...(usage !== null && { usage: toWireUsage(usage) }),
   }
 }
 
-function toWireChoice(choice: GeneratedChoice): ChatResponseChoice {
+function toWireChoice(choice: GeneratedChoice, customNames: ReadonlySet<string>): ChatResponseChoice {
   const { text, reasoning, refusal, annotations, images, toolCalls, logprobs, matchedStop, tokenIds } = choice
   // White space around tool calls and reasoning is no answer.
   const hasText = text.trim() !== '' || (toolCalls.length === 0 && reasoning === '' && refusal === '')
@@ -78,8 +83,9 @@ function toWireChoice(choice: GeneratedChoice): ChatResponseChoice {
       ...(toolCalls.length > 0 && {
         tool_calls: toolCalls.map(({ id, name, arguments: text, extraContent }) => ({
           id,
-          type: 'function',
-          function: { name, arguments: text },
+          ...(customNames.has(name)
+            ? { type: 'custom', custom: { name, input: customInput(text) } }
+            : { type: 'function', function: { name, arguments: text } }),
           ...(extraContent !== undefined && { extra_content: extraContent }),
         })),
       }),

@@ -1,6 +1,6 @@
 /** Bodies of chat completions, for the routes and for the engine adapter. Unknown fields are allowed: the worker may know them. */
 import { isObject, type Static, Type } from '#kernel'
-import { nullable, nullableStringOrList, stringOrList, type Unchecked, unionBy } from '#shared'
+import { nullable, nullableStringOrList, openUnionBy, stringOrList, type Unchecked, unionBy } from '#shared'
 import { commonFields, list, Range, U32, Usage } from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
@@ -43,12 +43,23 @@ const ExtraContent = nullable(
   'Opaque data of the vendor, such as a thought signature; send it back with the call or message.',
 )
 
-const ToolCall = Type.Object({
+const FunctionCall = Type.Object({
   id: Type.String(),
   type: Type.Literal('function'),
   function: Type.Object({ name: Type.String(), arguments: nullable(Type.String()) }),
   extra_content: ExtraContent,
 })
+
+const ToolCall = openUnionBy(
+  'type',
+  FunctionCall,
+  Type.Object({
+    id: Type.String(),
+    type: Type.Literal('custom'),
+    custom: Type.Object({ name: Type.String(), input: Type.String() }),
+    extra_content: ExtraContent,
+  }),
+)
 
 export const ChatMessage = unionBy(
   'role',
@@ -83,10 +94,21 @@ const FunctionDefinition = Type.Object({
   strict: nullable(Type.Boolean()),
 })
 
+const CustomTool = Type.Object({
+  name: Type.String(),
+  description: nullable(Type.String()),
+  format: nullable(Type.Object({})),
+})
+
+const Named = Type.Object({ name: Type.String() })
+
 const ToolReference = Type.Object({
   type: Type.String(),
-  function: Type.Optional(Type.Object({ name: Type.String() })),
+  function: Type.Optional(Named),
+  custom: Type.Optional(Named),
 })
+
+const AllowedTools = Type.Object({ mode: Type.String(), tools: Type.Array(ToolReference) })
 
 /** Modes and references beyond these are left to the semantic rules, which have names for them. */
 const ToolChoice = Type.Unsafe<
@@ -94,21 +116,21 @@ const ToolChoice = Type.Unsafe<
   | 'none'
   | 'required'
   | { type: 'function'; function: { name: string } }
-  | { type: 'allowed_tools'; mode: string; tools: Static<typeof ToolReference>[] }
+  | { type: 'custom'; custom: { name: string } }
+  | { type: 'allowed_tools'; allowed_tools: Static<typeof AllowedTools> }
+  | ({ type: 'allowed_tools'; allowed_tools?: undefined } & Static<typeof AllowedTools>)
   | null
 >({
   if: { type: 'object' },
   // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
   then: unionBy(
     'type',
-    Type.Object({
-      type: Type.Literal('function'),
-      function: Type.Object({ name: Type.String() }),
-    }),
+    Type.Object({ type: Type.Literal('function'), function: Named }),
+    Type.Object({ type: Type.Literal('custom'), custom: Named }),
     Type.Object({
       type: Type.Literal('allowed_tools'),
-      mode: Type.String(),
-      tools: Type.Array(ToolReference),
+      allowed_tools: Type.Optional(AllowedTools),
+      ...Type.Partial(AllowedTools).properties,
     }),
   ),
   else: { enum: ['auto', 'none', 'required', null] },
@@ -136,7 +158,15 @@ export const ChatRequest = Type.Object({
   n: nullable(Type.Integer({ minimum: 1, maximum: 10 })),
   logprobs: nullable(Type.Boolean(), 'Null means false.'),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 }), 'Only with logprobs.'),
-  tools: nullable(Type.Array(Type.Object({ type: Type.Literal('function'), function: FunctionDefinition }))),
+  tools: nullable(
+    Type.Array(
+      openUnionBy(
+        'type',
+        Type.Object({ type: Type.Literal('function'), function: FunctionDefinition }),
+        Type.Object({ type: Type.Literal('custom'), custom: CustomTool }),
+      ),
+    ),
+  ),
   tool_choice: Type.Optional(ToolChoice),
   functions: nullable(Type.Array(FunctionDefinition), 'Older form of tools.'),
   function_call: Type.Optional(Type.Unknown({ description: 'Older form of tool_choice.' })),
@@ -212,9 +242,9 @@ export type ChatResponse = Static<typeof ChatResponse>
 export type ChatResponseChoice = Static<typeof ResponseChoice>
 
 /** A tool call of a worker's answer, whole or a part of it. */
-export interface UncheckedToolCall extends Omit<Unchecked<Static<typeof ToolCall>>, 'function'> {
+export interface UncheckedToolCall extends Omit<Unchecked<Static<typeof FunctionCall>>, 'function'> {
   readonly index?: unknown
-  readonly function?: Unchecked<Static<typeof ToolCall>['function']> | null
+  readonly function?: Unchecked<Static<typeof FunctionCall>['function']> | null
 }
 /** The delta of a chunk, or the message of a whole answer. */
 export type UncheckedDelta = Unchecked<Static<typeof ResponseMessage>> & {

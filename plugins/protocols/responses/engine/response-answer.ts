@@ -9,7 +9,7 @@ import {
   type NativeObject,
   workerMessage,
 } from '#kernel'
-import { memberName, readLogprobs, StopSearch } from '#shared'
+import { customArguments, memberName, readLogprobs, StopSearch } from '#shared'
 import { isText, membersBeside, readUsage, textsOf, toAnswerError } from './answer-values.ts'
 import { refusesEngineMembers } from './dialects.ts'
 
@@ -23,6 +23,8 @@ export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
   ['reasoning', 'reasoning'],
   ['function_call', 'call'],
 ])
+/** A call too, if a client of another format declared such a tool. */
+export const CUSTOM_CALL = 'custom_tool_call'
 /** An item that has not ended. */
 interface OpenItem {
   readonly kind: 'message' | 'reasoning' | 'call' | 'native' | 'hidden'
@@ -45,6 +47,7 @@ export class ResponseAnswer {
   readonly #sink: EngineSink
   /** The client speaks the format, so that it gets what other formats lack. */
   readonly #isNative: boolean
+  readonly #hasCustomTools: boolean
   /** Names of the declared functions, from the first call in a namespace on. */
   #declared: ReadonlySet<string> | null = null
   /** By the worker's index; null once it has ended. */
@@ -65,6 +68,7 @@ export class ResponseAnswer {
     this.#attempt = attempt
     this.#sink = sink
     this.#isNative = attempt.request.native?.engine === ENGINE
+    this.#hasCustomTools = attempt.request.tools?.some(({ custom }) => custom !== undefined)
     const { stop } = attempt.request.sampling
     this.#search =
       stop !== undefined && refusesEngineMembers(attempt.worker) ? new StopSearch(stop, false) : null
@@ -94,8 +98,7 @@ export class ResponseAnswer {
 
   openItem(index: unknown, item: unknown): void {
     if (!isObject(item) || this.#items.has(index)) return
-    const isHidden = typeof item.type !== 'string' || item.type.startsWith('_')
-    const kind = isHidden ? 'hidden' : (KINDS.get(item.type) ?? 'native')
+    const kind = this.#kindOf(item.type)
     const number = kind === 'call' ? this.#callCount++ : kind === 'native' ? this.#nativeCount++ : -1
     this.#items.set(index, {
       kind,
@@ -119,6 +122,12 @@ export class ResponseAnswer {
         item: kind,
         members: membersBeside(kind, item),
       })
+  }
+
+  #kindOf(type: unknown): OpenItem['kind'] {
+    if (typeof type !== 'string' || type.startsWith('_')) return 'hidden'
+    if (type === CUSTOM_CALL && !this.#isNative && this.#hasCustomTools) return 'call'
+    return KINDS.get(type) ?? 'native'
   }
 
   /** Of the declared function that stands for a member of a namespace, from which the client's format is written. */
@@ -270,7 +279,8 @@ export class ResponseAnswer {
     if (open.kind === 'message') this.#endMessage(index, open, item)
     else if (open.kind === 'reasoning') this.#endReasoning(index, open, item)
     else if (open.kind === 'call') {
-      if (!open.hasDelta) this.arguments(index, item.arguments)
+      if (!open.hasDelta)
+        this.arguments(index, item.type === CUSTOM_CALL ? customArguments(item.input) : item.arguments)
       this.#emit({ type: 'tool_call_done', choice: CHOICE, index: open.number, ...this.#ofCall(item) })
     } else if (open.kind === 'native') this.#endNative(open, item)
     this.#items.set(index, null)

@@ -10,9 +10,9 @@ import type {
   NativeRequest,
   ToolChoice,
 } from '#kernel'
-import { answerErrors } from '#shared'
+import { answerErrors, customInput } from '#shared'
 import { ENGINE_SAMPLING, refusesEngineMembers } from './dialects.ts'
-import { ENGINE, KINDS } from './response-answer.ts'
+import { CUSTOM_CALL, ENGINE, KINDS } from './response-answer.ts'
 
 type Body = Record<string, unknown>
 
@@ -117,15 +117,16 @@ function addTools(
   body.tools = all
   // A choice of a tool that a function stands for is sent as the client wrote it.
   const choice =
-    toForeignChoice(native, others) ?? (toolChoice === null ? undefined : toToolChoice(toolChoice))
+    toForeignChoice(native, others) ?? (toolChoice === null ? undefined : toToolChoice(toolChoice, tools))
   if (choice !== undefined) body.tool_choice = choice
 }
 
 /** If the client does not set strictness, the worker decides in its own format; other formats are not strict. */
 function toTool(
-  { function: { name, description, parameters, strict } }: ChatTool,
+  { custom, function: { name, description, parameters, strict } }: ChatTool,
   isNative: boolean,
 ): JsonObject {
+  if (custom !== undefined) return { type: 'custom', name, ...custom }
   return {
     type: 'function',
     name,
@@ -135,10 +136,14 @@ function toTool(
   }
 }
 
-function toToolChoice(choice: ToolChoice): unknown {
-  if (choice.mode === 'function') return { type: 'function', name: choice.name }
+function toToolChoice(choice: ToolChoice, declared: readonly ChatTool[]): unknown {
+  const refer = (name: string) => {
+    const tool = declared.find((one) => one.function.name === name)
+    return { type: tool?.custom === undefined ? 'function' : 'custom', name }
+  }
+  if (choice.mode === 'function') return refer(choice.name)
   if (choice.mode !== 'allowed') return choice.mode
-  const tools = choice.names.map((name) => ({ type: 'function', name }))
+  const tools = choice.names.map(refer)
   return { type: 'allowed_tools', mode: choice.isRequired ? 'required' : 'auto', tools }
 }
 
@@ -155,8 +160,10 @@ function unsupported(what: string, param: string) {
 
 function toWireItems(messages: readonly ChatMessage[]): JsonObject[] {
   const items: JsonObject[] = []
+  const customIds = new Set<string | undefined>()
   for (const message of messages) {
-    if (message.role === 'tool') items.push(toOutput(message))
+    for (const { id, isCustom } of message.tool_calls ?? []) if (isCustom === true) customIds.add(id)
+    if (message.role === 'tool') items.push(toOutput(message, customIds.has(message.tool_call_id)))
     else if (message.role === 'assistant') {
       const own = nativeItems(message)
       if (own === null) addTurn(items, message)
@@ -166,10 +173,11 @@ function toWireItems(messages: readonly ChatMessage[]): JsonObject[] {
   return items
 }
 
-function toOutput({ tool_call_id, content, is_error }: ChatMessage): JsonObject {
+function toOutput({ tool_call_id, content, is_error }: ChatMessage, isCustom: boolean): JsonObject {
   const output = typeof content === 'string' ? content : toContent(content)
   const said = is_error === true && typeof output === 'string' ? `Error: ${output}` : output
-  return { type: 'function_call_output', call_id: tool_call_id, output: said }
+  const type = isCustom ? 'custom_tool_call_output' : 'function_call_output'
+  return { type, call_id: tool_call_id, output: said }
 }
 
 /** The turn as the worker wrote it, with the call ids that the results use; null if it came from another format. */
@@ -200,12 +208,11 @@ function addTurn(items: JsonObject[], message: ChatMessage): void {
   if (refusal !== undefined) parts.push({ type: 'refusal', refusal })
   if (parts.length > 0 || extra_content !== undefined)
     items.push({ type: 'message', role: 'assistant', content: parts, ...extra })
-  for (const { id, function: called, extra_content: ofCall } of tool_calls ?? [])
+  for (const { id, function: called, isCustom, extra_content: ofCall } of tool_calls ?? [])
     items.push({
-      type: 'function_call',
-      call_id: id,
-      name: called.name,
-      arguments: called.arguments,
+      ...(isCustom === true
+        ? { type: CUSTOM_CALL, call_id: id, name: called.name, input: customInput(called.arguments) }
+        : { type: 'function_call', call_id: id, name: called.name, arguments: called.arguments }),
       ...(ofCall !== undefined && { extra_content: ofCall }),
     })
 }

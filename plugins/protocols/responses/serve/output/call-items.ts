@@ -1,7 +1,7 @@
 /** Output items of the model: calls of what the client declared, which is a function or a tool that a function stands for. */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
-import { parseCallArguments } from '#shared'
-import { type StandIn, toInput } from '../read/stand-ins.ts'
+import { customInput, parseCallArguments } from '#shared'
+import type { StandIn } from '../read/stand-ins.ts'
 import type { EventEncoder } from './event-encoder.ts'
 import { CUSTOM_CALL, type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
 
@@ -73,7 +73,7 @@ export class CallItem extends OpenItem {
       call_id: this.#callId,
       ...(call.namespace !== null && { namespace: call.namespace }),
       name: call.name,
-      ...(this.#isFunction ? { arguments: args } : { input: toInput(args) }),
+      ...(this.#isFunction ? { arguments: args } : { input: customInput(args) }),
     }
   }
 }

@@ -2,9 +2,9 @@
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  */
 import type { CalledTool, ChatMessage, ContentPart, HistoryItem } from '#kernel'
-import { imageNote, memberName, textOfFile } from '#shared'
+import { customArguments, imageNote, memberName, textOfFile } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
+import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL } from '../read/stand-ins.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import { findSummary, isForeignSummary, summaryMessage } from './compaction.ts'
 import { isTranslated } from './foreign-items.ts'
@@ -78,7 +78,7 @@ class MessageBuilder {
         )
         return
       case 'custom_tool_call':
-        this.#assistant().addCall(String(item.call_id), functionName(item), toArguments(item.input))
+        this.#assistant().addCall(String(item.call_id), functionName(item), customArguments(item.input))
         return
       case 'custom_tool_call_output':
       case 'function_call_output':

@@ -4,7 +4,7 @@
  * tools is a function too.
  */
 import { type ChatTool, type GatewayTool, type HistoryItem, isObject, type JsonObject } from '#kernel'
-import { memberName, parseCallArguments } from '#shared'
+import { customFunction, memberName } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
 
 /** What a call of the function is in the format. */
@@ -32,7 +32,6 @@ export interface DeclaredTools {
 
 /** Type of the declaration, and name of its function. */
 export const SEARCH_TOOL = 'tool_search'
-const INPUT = 'input'
 
 /** @returns none for a tool of another type. @throws 400 naming the member */
 export function standInsOf(tool: JsonObject, path: string): readonly StandInFunction[] {
@@ -84,43 +83,11 @@ function nameOf({ name }: JsonObject, path: string): string {
 
 function ofCustom(tool: JsonObject, path: string, namespace: string | null): StandInFunction {
   const name = nameOf(tool, path)
+  const functionName = namespace === null ? name : memberName(namespace, name)
   return {
-    tool: {
-      type: 'function',
-      isStandIn: true,
-      function: {
-        name: namespace === null ? name : memberName(namespace, name),
-        description: customDescription(tool),
-        parameters: {
-          type: 'object',
-          properties: { [INPUT]: { type: 'string', description: 'The whole input, as plain text.' } },
-          required: [INPUT],
-          additionalProperties: false,
-        },
-      },
-    },
+    tool: { type: 'function', isStandIn: true, function: customFunction(functionName, tool) },
     standsFor: { kind: 'custom', namespace, name },
   }
-}
-
-/** The grammar is part of it: it is all that a model learns about the input. */
-function customDescription({ description, format }: JsonObject): string {
-  const about = typeof description === 'string' ? description : ''
-  if (!isObject(format) || typeof format.definition !== 'string') return about
-  const syntax = typeof format.syntax === 'string' ? `${format.syntax} ` : ''
-  const grammar = `The input follows this ${syntax}grammar:\n${format.definition}`
-  return about === '' ? grammar : `${about}\n\n${grammar}`
-}
-
-/** Arguments of the function of a custom tool. */
-export function toArguments(input: unknown): string {
-  return JSON.stringify({ [INPUT]: String(input ?? '') })
-}
-
-/** Input of a custom tool. Arguments without such a member are the input themselves: models make mistakes. */
-export function toInput(args: string): string {
-  const { [INPUT]: input } = parseCallArguments(args)
-  return typeof input === 'string' ? input : args
 }
 
 // Tools that a search of the client found in earlier turns: the model may call them from then on.
