@@ -154,7 +154,6 @@ test('parameters that change the output and have no Messages equivalent are reje
   const { post, workers } = await open()
   for (const [body, param] of [
     [{ n: 2 }, 'n'],
-    [{ logprobs: true }, 'logprobs'],
     [{ response_format: { type: 'json_object' } }, 'response_format'],
     [{ regex: 'a+' }, 'response_format'],
     [

@@ -388,7 +388,8 @@ test('ignored members and tools are listed in a header, streamed and non-streame
   workers[0].script(CHAT, completion({ role: 'assistant', content: 'Hi' }))
   const vendor = { type: 'web_search_20250305', name: 'web_search' }
   const more = { context_management: {}, service_tier: 'auto', tools: [WEATHER, vendor] }
-  const warning = 'members_ignored; count=3; names="context_management service_tier tools.1"'
+  const warning =
+    'members_ignored; count=3; names="context_management service_tier tools.web_search_20250305"'
   for (const stream of [false, true]) {
     const reply = await create({ ...more, stream })
     expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, warning])

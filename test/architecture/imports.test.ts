@@ -85,6 +85,8 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
     'test/api',
     'test/usage',
   ],
+  // The interface of the compiler, which is not stable yet.
+  'typescript/unstable/sync': ['test/support/formats'],
   'weir-gateway': ['examples', 'plugins/cli/plugin-template'],
   'weir-gateway/testing': ['bench', 'examples', 'plugins/cli/plugin-template'],
 }

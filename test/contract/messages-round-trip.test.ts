@@ -280,10 +280,10 @@ const INEXPRESSIBLE: readonly (readonly [
   becomes: Json | 'unsupported_by_worker',
 ])[] = [
   ['several answers', { n: 2 }, 'unsupported_by_worker'],
-  ['log probabilities', { logprobs: true }, 'unsupported_by_worker'],
   ['any JSON object', { response_format: { type: 'json_object' } }, 'unsupported_by_worker'],
   ['a regular expression', { regex: 'a' }, 'unsupported_by_worker'],
   ['a grammar', { ebnf: 'a' }, 'unsupported_by_worker'],
+  ['log probabilities', { logprobs: true }, {}],
   ['a seed', { seed: 1 }, {}],
   ['penalties', { frequency_penalty: 1, presence_penalty: 1, repetition_penalty: 2 }, {}],
   ['a bias', { logit_bias: { 5: 1 } }, {}],

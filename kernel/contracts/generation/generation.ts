@@ -306,6 +306,11 @@ export interface EngineAdapter {
   requestFor(
     attempt: EngineAttempt,
   ): Pick<UpstreamRequest, 'method' | 'path' | 'body'> & { readonly headers?: HeaderList }
+  /**
+   * Names of members that the request has and `requestFor` leaves out, in the chat format; clients see them in a response
+   * header. Default: none.
+   */
+  ignored?(request: GenerationRequest, worker: WorkerEntry): readonly string[]
   read(attempt: EngineAttempt, sink: EngineSink): EngineReader
   /**
    * Converts a response with a status of 400 or more; the body is cut at 64 KiB. Default: the worker's message and status.

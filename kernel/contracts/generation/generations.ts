@@ -91,6 +91,8 @@ export interface Generations {
    * @param ctx of a request for text, since hooks of its route may require a generation
    */
   modelToGenerate(model: string | null, api: string, ctx?: RequestContext): string | null
+  /** Names of members, in the chat format, that a worker of the model would not get. */
+  ignored(request: GenerationRequest): readonly string[]
   /** Editors of the route's `onText` hooks, for texts that no generation has, such as the output of tools; null without hooks. */
   textEditors(ctx: RequestContext): TextEditors | null
   /** True if a hook of the route must see every answer, so that no bytes pass through. */

@@ -71,6 +71,16 @@ export class ThreadGenerations implements Generations {
     return model ?? passThrough.anyModel()
   }
 
+  ignored(request: GenerationRequest): readonly string[] {
+    const { engines } = this.#parts
+    const names = new Set<string>()
+    for (const worker of engines.candidates(request.model)) {
+      const adapter = engines.of(worker, request.native?.engine)
+      for (const name of adapter?.ignored?.(request, worker) ?? []) names.add(name)
+    }
+    return [...names]
+  }
+
   textEditors(ctx: RelayContext): TextEditors | null {
     const { onText } = ctx.hooks
     return onText === null ? null : (stream) => onText(ctx, stream)

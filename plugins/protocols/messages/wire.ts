@@ -143,10 +143,13 @@ const Tool = Type.Unsafe<{
       }),
     ),
   }),
-  else: Type.Object({
-    name: nonEmpty,
-    input_schema: nullable(Type.Object({})),
-  }),
+  else: {
+    properties: { name: nonEmpty, input_schema: nullable(Type.Object({})) },
+    // A toolset of the vendor has no name.
+    if: { properties: { type: { enum: [null, 'custom'] } } },
+    // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+    then: { required: ['name'] },
+  },
 })
 
 export type WireTool = Static<typeof Tool>

@@ -3,7 +3,7 @@
  * @source OpenAI API reference, Responses
  */
 import { defineValidator, type FieldProblem, type GatewayError, type Static, Type } from '#kernel'
-import { bracketPath, InputItem, isInclude, nullable, unionBy } from '#shared'
+import { bracketPath, InputItem, nullable, unionBy } from '#shared'
 import { responsesErrors } from './errors.ts'
 
 const Anything = Type.Object({}, { additionalProperties: true })
@@ -174,13 +174,6 @@ const open = {
 
 export const CreateBody = Type.Object(CreateMembers, open)
 export type CreateBody = Static<typeof CreateBody>
-/** Paths of what only workers of the format may know: members that the schema does not have, and names to include. */
-export function unknownMembers(body: CreateBody): string[] {
-  const members = Object.keys(body).filter((name) => !Object.hasOwn(CreateMembers, name))
-  const included = (body.include ?? []).filter((name) => !isInclude(name))
-  return [...members, ...included.map((name) => `include.${name}`)]
-}
-
 export const createBody = defineValidator(CreateBody, toBodyError)
 
 /** Input may be missing where there is a past to compact. */

@@ -24,7 +24,7 @@ import {
 import type { UncheckedChoice, UncheckedResponse } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
-import { toChatBody, toCompletionBody, unsentStops } from './to-chat-body.ts'
+import { ignoredByChat, toChatBody, toCompletionBody, unsentStops } from './to-chat-body.ts'
 
 const chatEngineErrors = defineErrors('chat-engine', {
   worker_stream_unfinished: {
@@ -53,6 +53,7 @@ export function chatEngine({ maxAnswerBytes, systemMessages }: ChatEngineSetting
           }
         : { method: 'POST', path: '/v1/completions', body: toCompletionBody(attempt) }
     },
+    ignored: ignoredByChat,
     read: (attempt, sink) => jsonAnswerReader(new ChatAnswer(attempt, sink), sink, maxAnswerBytes),
   }
 }

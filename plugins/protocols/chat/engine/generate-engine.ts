@@ -20,13 +20,14 @@ import {
 } from '#kernel'
 import {
   type AnswerLimits,
+  ENGINE_SETTINGS,
   errorOfEvent,
   type JsonAnswer,
   jsonAnswerReader,
+  SHARED_SETTINGS,
   streamFailure,
   tokenCount,
 } from '#shared'
-import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
 
 export function generateEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
   return {

@@ -7,13 +7,19 @@ import type {
   EngineAttempt,
   GenerationRequest,
   OutputConstraint,
-  ReasoningOptions,
   Sampling,
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
-import { answerErrors, engineEffort, withStrictRoles } from '#shared'
-import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
+import {
+  answerErrors,
+  ENGINE_SETTINGS,
+  effortOfBudget,
+  engineEffort,
+  namesBeyond,
+  SHARED_SETTINGS,
+  withStrictRoles,
+} from '#shared'
 import { type ChatDialect, dialectOf } from './dialects.ts'
 
 type Json = Record<string, unknown>
@@ -170,14 +176,6 @@ function addReasoning(
   if (template !== undefined) body.chat_template_kwargs = template
 }
 
-/** Thinking budgets of the vendor's format as efforts. */
-function effortOfBudget({ isEnabled, budgetTokens }: ReasoningOptions): string | undefined {
-  if (isEnabled === false) return 'none'
-  if (budgetTokens === undefined) return undefined
-  if (budgetTokens < 4_096) return 'low'
-  return budgetTokens < 16_384 ? 'medium' : 'high'
-}
-
 /** Members that engines take and OpenAI refuses. */
 const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
   'add_generation_prompt',
@@ -199,6 +197,20 @@ function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEn
   }
   if (dataParallel !== null) body.data_parallel_rank = dataParallel.rank
 }
+
+/** Members that the worker's body lacks. */
+export function ignoredByChat(request: GenerationRequest, worker: WorkerEntry): readonly string[] {
+  if (!dialectOf(worker).isStrict) return NONE
+  return [
+    ...namesBeyond(request.sampling, STRICT_SETTINGS),
+    ...(request.templateArguments === undefined ? NONE : ['chat_template_kwargs']),
+    ...(request.continuesLastMessage === true ? ['continue_final_message'] : NONE),
+    ...(request.wantsTokenIds === true ? ['return_token_ids'] : NONE),
+    ...[...(request.carried?.keys() ?? NONE)].filter((name) => ENGINE_MEMBERS.has(name)),
+  ]
+}
+
+const STRICT_SETTINGS: ReadonlySet<string> = new Set(SHARED_NAMES.keys())
 
 /** @throws unsupported_by_worker (400) */
 export function toCompletionBody(attempt: EngineAttempt): Buffer {

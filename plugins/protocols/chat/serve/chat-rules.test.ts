@@ -85,7 +85,7 @@ describe('messages', () => {
     [{ role: 'user', content: '' }, 'messages.0.content'],
     [{ role: 'user', content: [] }, 'messages.0.content'],
     [{ role: 'user' }, 'messages.0.content'],
-    [{ role: 'user', content: [{ type: 'smell' }] }, 'messages.0.content.0.type'],
+    [{ role: 'user', content: [{ type: 'text' }] }, 'messages.0.content.0.text'],
     [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }, 'messages.0.content.0.image_url.url'],
     [{ role: 'tool', content: 'x' }, 'messages.0.tool_call_id'],
     [{ role: 'function', content: 'x' }, 'messages.0.name'],

@@ -119,10 +119,19 @@ function unknownType(path: string, { type }: { readonly type: string }) {
   return answerErrors.unsupported_by_worker.with({ param: `${path}.type` }, `the type '${type.slice(0, 64)}'`)
 }
 
-const KNOWN_PARTS: ReadonlySet<string> = new Set(['text', 'image_url', 'input_audio', 'video_url', 'file'])
+const KNOWN_PARTS: ReadonlySet<string> = new Set([
+  'text',
+  'refusal',
+  'image_url',
+  'input_audio',
+  'video_url',
+  'file',
+])
 
 function toPart(part: { readonly type: string }, role: string): ContentPart {
   if (!KNOWN_PARTS.has(part.type)) return { type: `x-${part.type}`, value: part }
+  if (part.type === 'refusal')
+    return { type: 'text', text: (part as { readonly type: string; readonly refusal: string }).refusal }
   const known = part as ContentPart
   if (known.type !== 'image_url') return known
   // Set by the gateway alone.
@@ -181,6 +190,12 @@ function toConstraint({ response_format: format, regex, ebnf }: ChatRequest): Ou
   if (ebnf != null) return { kind: 'ebnf', grammar: ebnf }
   if (format == null || format.type === 'text') return null
   if (format.type === 'json_object') return { kind: 'json_object' }
-  const { name, schema, strict } = format.json_schema
-  return { kind: 'json_schema', name, schema, ...(strict != null && { strict }) }
+  const { name, description, schema, strict } = format.json_schema
+  return {
+    kind: 'json_schema',
+    name,
+    schema: schema ?? {},
+    ...(description != null && { description }),
+    ...(strict != null && { strict }),
+  }
 }

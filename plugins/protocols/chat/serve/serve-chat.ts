@@ -1,6 +1,6 @@
 /** Chat completions over workers that do not take them: a generation, written as chat chunks or as one response. */
 import type { GeneratedAnswer, GeneratedChoice, Generations, GenerationUsage, RequestContext } from '#kernel'
-import { customInput, keepSourceTexts } from '#shared'
+import { customInput, ignoredMembers, keepSourceTexts, warningHeader } from '#shared'
 import {
   type ChatRequest,
   type ChatResponse,
@@ -11,6 +11,7 @@ import { ChatChunks, toWireImage, toWireLogprobs, toWireUsage } from './chat-chu
 import { fromChatBody } from './from-chat-body.ts'
 import { relayedAnswer } from './relayed-answer.ts'
 import { servePrompts } from './serve-prompts.ts'
+import { untranslatedMembers } from './translated.ts'
 
 const PASS_THROUGH = {
   api: 'chat',
@@ -45,6 +46,7 @@ export function serveChat(
       : null,
     toBody: ([answer], usage) => toChatResponse(answer, usage, requestId, customNames),
     opensAfterMs,
+    headers: warningHeader(ignoredMembers([...untranslatedMembers(body), ...generations.ignored(request)])),
     ...(mayRelay && { passThrough: PASS_THROUGH }),
   })
 }

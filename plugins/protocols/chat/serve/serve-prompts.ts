@@ -3,6 +3,7 @@
  * failure aborts all.
  */
 import type {
+  ExtraHeaders,
   GatheredAnswer,
   GeneratedAnswer,
   GenerateOptions,
@@ -38,6 +39,8 @@ export interface PromptsOptions extends Pick<GenerateOptions, 'passThrough'> {
   toBody(answers: readonly GeneratedAnswer[], usage: GenerationUsage | null): object
   /** As `streamOpensAfterMs` of the configuration. */
   readonly opensAfterMs: number
+  /** Of the response. Default: none. */
+  readonly headers?: ExtraHeaders
 }
 
 /** Never throws: failures become the client's response. */
@@ -68,14 +71,14 @@ class ServedPrompts {
   }
 
   start(): void {
-    const { encoder, opensAfterMs } = this.#options
+    const { encoder, opensAfterMs, headers } = this.#options
     // The head waits for the first event, so that a failure before it has a status; not for long, since clients give up.
-    if (encoder !== null) this.#ctx.openAfter(opensAfterMs)
+    if (encoder !== null) this.#ctx.openAfter(opensAfterMs, headers)
     this.#generate(0, null)
   }
 
   #open(): StreamWriter {
-    const writer = this.#ctx.sse()
+    const writer = this.#ctx.sse(200, this.#options.headers)
     this.#writer = writer
     writer.onDrain(() => {
       for (const generation of this.#running) generation.resume()
@@ -131,12 +134,12 @@ class ServedPrompts {
   }
 
   #end(): void {
-    const { encoder, toBody } = this.#options
+    const { encoder, toBody, headers } = this.#options
     if (this.#hasAborted) this.#ctx.fail(answerErrors.worker_aborted())
     else if (encoder !== null) (this.#writer ?? this.#open()).end(encoder.end(this.#usage))
     else {
       const answers = this.#answers.map((answer) => answer.answer())
-      this.#ctx.json(200, toBody(answers, this.#usage))
+      this.#ctx.json(200, toBody(answers, this.#usage), headers)
     }
     this.#isOver = true
   }

@@ -1,7 +1,7 @@
 /** Settings that the bodies of chats, completions and native generation share. */
 import { type OutputConstraint, parseBoundedText, type Sampling } from '#kernel'
+import { ENGINE_SETTINGS, SHARED_SETTINGS } from '#shared'
 import { chatErrors } from '../errors.ts'
-import { ENGINE_SETTINGS, SHARED_SETTINGS } from '../wire/fields.ts'
 
 /** Of two names of one setting the first counts. */
 const SETTINGS = [

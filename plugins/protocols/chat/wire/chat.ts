@@ -5,13 +5,14 @@ import { commonFields, list, Range, U32, Usage } from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
 
-const UserPart = unionBy(
+const Part = openUnionBy(
   'type',
   Type.Object(text),
   Type.Object({
     type: Type.Literal('image_url'),
     image_url: Type.Object({ url: Type.String(), detail: nullable(Type.String()) }),
   }),
+  Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),
   Type.Object({
     type: Type.Literal('audio_url'),
     audio_url: Type.Object({ url: Type.String() }),
@@ -34,9 +35,9 @@ const UserPart = unionBy(
   }),
 )
 
-const Content = stringOrList({ items: UserPart })
-const UserContent = stringOrList({ items: UserPart, minItems: 1, minLength: 1 })
-const OptionalContent = nullableStringOrList({ items: UserPart })
+const Content = stringOrList({ items: Part })
+const UserContent = stringOrList({ items: Part, minItems: 1, minLength: 1 })
+const OptionalContent = nullableStringOrList({ items: Part })
 
 const ExtraContent = nullable(
   Type.Object({}),
@@ -144,7 +145,8 @@ const ResponseFormat = unionBy(
     type: Type.Literal('json_schema'),
     json_schema: Type.Object({
       name: Type.String(),
-      schema: Type.Record(Type.String(), Type.Unknown()),
+      description: nullable(Type.String()),
+      schema: nullable(Type.Record(Type.String(), Type.Unknown())),
       strict: nullable(Type.Boolean()),
     }),
   }),

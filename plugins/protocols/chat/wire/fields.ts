@@ -1,5 +1,5 @@
 /** Building blocks of the schemas, and the fields that several formats share. In requests null counts as absent. */
-import { type Sampling, type Static, type TSchema, Type } from '#kernel'
+import { type Static, type TSchema, Type } from '#kernel'
 import { nullable, nullableStringOrList } from '#shared'
 
 /** A list that is only written. */
@@ -63,31 +63,6 @@ export const commonFields = {
   session_params: nullable(Type.Record(Type.String(), Type.Unknown())),
   chat_template_kwargs: nullable(Type.Record(Type.String(), Type.Unknown())),
 }
-
-type SettingNames = readonly (readonly [name: keyof Sampling, wireName: string])[]
-
-/** Settings of the internal request that every service takes. */
-export const SHARED_SETTINGS: SettingNames = [
-  ['temperature', 'temperature'],
-  ['topP', 'top_p'],
-  ['frequencyPenalty', 'frequency_penalty'],
-  ['presencePenalty', 'presence_penalty'],
-  ['seed', 'seed'],
-  ['logitBias', 'logit_bias'],
-  ['stop', 'stop'],
-  ['maxTokens', 'max_tokens'],
-]
-/** Those that engines added to the format. */
-export const ENGINE_SETTINGS: SettingNames = [
-  ['topK', 'top_k'],
-  ['minP', 'min_p'],
-  ['repetitionPenalty', 'repetition_penalty'],
-  ['minTokens', 'min_tokens'],
-  ['stopTokenIds', 'stop_token_ids'],
-  ['ignoreEos', 'ignore_eos'],
-  ['skipSpecialTokens', 'skip_special_tokens'],
-  ['includesStop', 'no_stop_trim'],
-]
 
 /** Token counts of a response. */
 export const Usage = Type.Object({

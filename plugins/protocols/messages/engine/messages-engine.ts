@@ -9,7 +9,7 @@ import {
   readAnswerObject,
 } from '#shared'
 import { ENGINE, MessageAnswer, toStreamError } from './message-answer.ts'
-import { toMessagesBody } from './to-messages-body.ts'
+import { ignoredByMessages, toMessagesBody } from './to-messages-body.ts'
 
 /** Below the other formats: a worker that speaks several gets the one that can express the most. */
 const RANK = -1
@@ -30,6 +30,7 @@ export function messagesEngine({ maxAnswerBytes, defaultMaxTokens }: MessagesEng
       headers: messagesHeaders(attempt.ctx),
       body: toMessagesBody(attempt, defaultMaxTokens),
     }),
+    ignored: ignoredByMessages,
     read: (attempt, sink) => jsonAnswerReader(new MessageJson(attempt, sink), sink, maxAnswerBytes),
   }
 }

@@ -1,13 +1,14 @@
 /** The internal request as a messages body for one worker. @source Anthropic API reference, Messages */
 import type {
   ChatTool,
+  ContentPart,
   EngineAttempt,
   GenerationRequest,
   NativeRequest,
   ReasoningOptions,
   Sampling,
 } from '#kernel'
-import { answerErrors } from '#shared'
+import { answerErrors, namesBeyond } from '#shared'
 import type { MessagesRequest, WireMessage, WireTool } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
 import { isUnsigned, toWireMessages, withoutExtraContent } from './to-wire-messages.ts'
@@ -71,13 +72,37 @@ function forVendor(messages: readonly WireMessage[]): readonly WireMessage[] {
   })
 }
 
-function refuseUnsupported({ prompt, choices, topLogprobs, constraint }: GenerationRequest): void {
+const TAKEN: ReadonlySet<string> = new Set(['maxTokens', 'temperature', 'topP', 'topK', 'stop'])
+
+/** Members of a request in another format that the worker's body lacks. */
+export function ignoredByMessages(request: GenerationRequest): readonly string[] {
+  const { native, prompt, sampling, carried, constraint } = request
+  const schema = constraint?.kind === 'json_schema' ? constraint : undefined
+  if (native?.engine === ENGINE) return []
+  const messages = prompt.kind === 'chat' ? prompt.messages : []
+  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as ContentPart[]) : []))
+  return [
+    ...namesBeyond(sampling, TAKEN),
+    ...(carried?.keys() ?? []),
+    ...(messages.some(({ name }) => name !== undefined) ? ['messages.name'] : []),
+    ...(parts.some((part) => part.type === 'image_url' && part.image_url.detail != null)
+      ? ['image_url.detail']
+      : []),
+    ...(request.topLogprobs === null ? [] : ['logprobs', 'top_logprobs']),
+    ...(schema?.description === undefined ? [] : ['json_schema.description']),
+    // The format is strict.
+    ...(schema?.strict === false ? ['json_schema.strict'] : []),
+    ...(request.cacheKey === undefined ? [] : ['prompt_cache_key']),
+    ...(request.wantsTokenIds === true ? ['return_token_ids'] : []),
+  ]
+}
+
+function refuseUnsupported({ prompt, choices, constraint }: GenerationRequest): void {
   const refuse = (what: string, param: string) => {
     throw answerErrors.unsupported_by_worker.with({ param }, what)
   }
   if (prompt.kind !== 'chat') refuse('the completion of a text', 'prompt')
   if (choices !== 1) refuse('several answers at once', 'n')
-  if (topLogprobs !== null) refuse('log probabilities', 'logprobs')
   if (constraint !== null && constraint.kind !== 'json_schema')
     refuse('text of this shape', 'response_format')
 }

@@ -17,7 +17,8 @@ import { checkRequest } from './check-request.ts'
 import { asksForTools, callOrigins, runsToolsFor, toLoopChoice, toServerTools } from './gateway-tools.ts'
 import { API, checkHead, passThroughOf, readModel } from './native-relay.ts'
 import { nativeRequest } from './native-request.ts'
-import { toGenerationRequest, untranslatedMembers } from './to-generation-request.ts'
+import { toGenerationRequest } from './to-generation-request.ts'
+import { untranslatedMembers } from './translated.ts'
 import { withoutUnsignedThinking } from './unsigned-thinking.ts'
 
 const MAX_CALLS = 1_024
@@ -53,13 +54,14 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   try {
     const request = checkRequest(wire, true)
     const isForLoop = toServerTools(request).length > 0 && (!isNative || runsTools(parts, ctx, model))
+    const generation = mustGenerate ? toTurnRequest(parts, request) : toGenerationRequest(request, config)
     options = isForLoop
       ? null
       : {
           model,
-          request: mustGenerate ? toTurnRequest(parts, request) : toGenerationRequest(request, config),
+          request: generation,
           blocks: blockOptions(request),
-          headers: warningsOf(request),
+          headers: warningsOf(parts, request, generation),
           open: !mustGenerate && hasSpeaker(parts, model) ? { passThrough } : {},
         }
   } catch (error) {
@@ -98,7 +100,7 @@ function answerByLoop(parts: CreateParts, ctx: RequestContext, request: Messages
   const isNativeChoice = generation.native != null && generation.native.toolChoice !== null
   answerWithTools(parts, parts.toolLoop, ctx, {
     model: request.model,
-    headers: generation.native == null ? warningsOf(request) : [],
+    headers: warningsOf(parts, request, generation),
     blocks: blockOptions(request),
     turn: {
       request: generation,
@@ -166,8 +168,14 @@ function unreadOptions(
   }
 }
 
-function warningsOf(request: MessagesRequest): ExtraHeaders {
-  return warningHeader(ignoredMembers(untranslatedMembers(request)))
+function warningsOf(
+  { host }: CreateParts,
+  request: MessagesRequest,
+  generation: GenerationRequest,
+): ExtraHeaders {
+  if (generation.native !== undefined) return []
+  const ignored = host.use(Generations).ignored(generation)
+  return warningHeader(ignoredMembers([...untranslatedMembers(request), ...ignored]))
 }
 
 function blockOptions({ thinking, tool_choice: choice }: MessagesRequest): BlockOptions {

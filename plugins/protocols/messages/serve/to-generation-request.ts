@@ -10,7 +10,7 @@ import {
   type ToolChoice,
 } from '#kernel'
 import { invalidField } from '../errors.ts'
-import { CountBody, type MessagesRequest, type WireTool } from '../wire.ts'
+import type { MessagesRequest, WireTool } from '../wire.ts'
 import { isCustom } from './check-request.ts'
 import { toChatMessages } from './to-chat-messages.ts'
 import type { MediaOptions } from './user-content.ts'
@@ -36,15 +36,6 @@ export function toGenerationRequest(request: MessagesRequest, options: MediaOpti
     ...(continues && { continuesLastMessage: true }),
     ...(typeof metadata?.user_id === 'string' && { user: metadata.user_id }),
   }
-}
-
-/** Paths of what is not in the internal form: members that the schema does not have, and the vendor's tools. */
-export function untranslatedMembers(request: MessagesRequest): string[] {
-  const members = Object.keys(request).filter((name) => !Object.hasOwn(CountBody.properties, name))
-  const tools = (request.tools ?? []).flatMap((tool, index) =>
-    isCustom(tool) || tool.type === 'mcp_toolset' ? [] : `tools.${index}`,
-  )
-  return [...members, ...tools]
 }
 
 /** True if the model is to continue a text that the client has begun. */

@@ -10,7 +10,7 @@ import {
 import { type AnswerLimits, type JsonAnswer, jsonAnswerReader, readAnswerObject } from '#shared'
 import { toAnswerError } from './answer-values.ts'
 import { ENGINE, ResponseAnswer } from './response-answer.ts'
-import { toResponsesBody } from './to-responses-body.ts'
+import { ignoredByResponses, toResponsesBody } from './to-responses-body.ts'
 
 /** Lower than engines of other formats; Responses requests select this engine by name. */
 const RANK = -2
@@ -31,6 +31,7 @@ export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSe
       path: '/v1/responses',
       body: toResponsesBody(attempt, sentTypes),
     }),
+    ignored: ignoredByResponses,
     read: (attempt, sink) => jsonAnswerReader(new ResponseJson(attempt, sink), sink, maxAnswerBytes),
   }
 }

@@ -9,8 +9,9 @@ import type {
   JsonObject,
   NativeRequest,
   ToolChoice,
+  WorkerEntry,
 } from '#kernel'
-import { answerErrors, customInput } from '#shared'
+import { answerErrors, customInput, effortOfBudget, namesBeyond } from '#shared'
 import { ENGINE_SAMPLING, refusesEngineMembers } from './dialects.ts'
 import { CUSTOM_CALL, ENGINE, KINDS } from './response-answer.ts'
 
@@ -70,7 +71,7 @@ function ownMembers(request: GenerationRequest): Body {
   const { choices, constraint, sampling, reasoning, topLogprobs, continuesLastMessage } = request
   if (choices !== 1) throw unsupported('more than one answer', 'n')
   if (continuesLastMessage === true) throw unsupported('the rest of a message', 'messages')
-  const effort = reasoning?.isEnabled === false ? 'none' : reasoning?.effort
+  const effort = effortOf(reasoning)
   const body: Body = {
     max_output_tokens: sampling.maxTokens,
     temperature: sampling.temperature,
@@ -82,17 +83,72 @@ function ownMembers(request: GenerationRequest): Body {
     min_p: sampling.minP,
     repetition_penalty: sampling.repetitionPenalty,
     user: request.user,
+    ...carriedMembers(request),
     prompt_cache_key: request.cacheKey,
     parallel_tool_calls: request.tools.length > 0 ? request.parallelToolCalls : undefined,
     reasoning: effort === undefined ? undefined : { effort },
   }
-  if (constraint !== null) body.text = { format: toFormat(constraint) }
+  const verbosity = request.carried?.get(VERBOSITY)
+  if (constraint !== null || verbosity !== undefined)
+    body.text = { format: constraint === null ? undefined : toFormat(constraint), verbosity }
   if (topLogprobs !== null) {
     body.include = [LOGPROBS]
     body.top_logprobs = topLogprobs
   }
   return body
 }
+
+function effortOf(reasoning: GenerationRequest['reasoning']): string | undefined {
+  if (reasoning?.isEnabled === false) return 'none'
+  return reasoning?.effort ?? (reasoning === null ? undefined : effortOfBudget(reasoning))
+}
+
+/** Members that chat bodies and this format have in common, by their names in a chat body. */
+const COMMON: ReadonlySet<string> = new Set([
+  'metadata',
+  'moderation',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'safety_identifier',
+  'service_tier',
+])
+
+function carriedMembers({ carried }: GenerationRequest): Body {
+  return Object.fromEntries([...(carried ?? [])].filter(([name]) => COMMON.has(name)))
+}
+
+const TAKEN: ReadonlySet<string> = new Set([
+  'maxTokens',
+  'temperature',
+  'topP',
+  'frequencyPenalty',
+  'presencePenalty',
+  'stop',
+  'topK',
+  'minP',
+  'repetitionPenalty',
+])
+/** For the service that refuses the settings of engines; it gets stop strings by the gateway's search. */
+const TAKEN_BY_SERVICE: ReadonlySet<string> = new Set(
+  [...TAKEN].filter((name) => !['topK', 'minP', 'repetitionPenalty'].includes(name)),
+)
+
+/** Members of a request in another format that the worker's body lacks. */
+export function ignoredByResponses(request: GenerationRequest, worker: WorkerEntry): readonly string[] {
+  const { native, prompt, sampling, carried, reasoning } = request
+  if (native?.engine === ENGINE) return []
+  const messages = prompt.kind === 'chat' ? prompt.messages : []
+  return [
+    ...namesBeyond(sampling, refusesEngineMembers(worker) ? TAKEN_BY_SERVICE : TAKEN),
+    ...[...(carried?.keys() ?? [])].filter((name) => !COMMON.has(name) && name !== VERBOSITY),
+    ...(messages.some(({ name }) => name !== undefined) ? ['messages.name'] : []),
+    ...(request.templateArguments === undefined ? [] : ['chat_template_kwargs']),
+    ...(request.wantsTokenIds === true ? ['return_token_ids'] : []),
+    ...(reasoning !== null && effortOf(reasoning) === undefined ? ['thinking'] : []),
+  ]
+}
+
+const VERBOSITY = 'verbosity'
 
 function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): JsonObject {
   if (constraint.kind === 'json_object') return { type: 'json_object' }
@@ -227,7 +283,7 @@ function toContent(content: ChatMessage['content']): JsonObject[] {
 }
 
 function toPart(part: ContentPart): JsonObject {
-  if ('value' in part) return part.value as JsonObject
+  if ('value' in part) throw unsupported(`a part of type '${part.type.slice(2, 66)}'`, 'messages')
   switch (part.type) {
     case 'text':
       return { type: 'input_text', text: part.text }

@@ -36,7 +36,7 @@ export const SEARCH_TOOL = 'tool_search'
 /** @returns none for a tool of another type. @throws 400 naming the member */
 export function standInsOf(tool: JsonObject, path: string): readonly StandInFunction[] {
   if (tool.type === 'custom') return [ofCustom(tool, path, null)]
-  if (tool.type === SEARCH_TOOL) return tool.execution === 'client' ? [ofSearch(tool)] : []
+  if (tool.type === SEARCH_TOOL) return isClientSearch(tool) ? [ofSearch(tool)] : []
   if (tool.type !== 'namespace') return []
   const namespace = nameOf(tool, path)
   const { tools } = tool
@@ -52,6 +52,11 @@ export function standInsOf(tool: JsonObject, path: string): readonly StandInFunc
       standsFor: { kind: 'member', namespace, name },
     }
   })
+}
+
+/** True for a search that the client runs; others are run by a service. */
+export function isClientSearch({ type, execution }: JsonObject): boolean {
+  return type === SEARCH_TOOL && execution === 'client'
 }
 
 /** The function that stands for a tool with parameters. */

@@ -1,5 +1,12 @@
 /** Builds the generation request of a turn from the client request and its items. */
-import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
+import {
+  type BuiltInType,
+  type ChatMessage,
+  type GenerationRequest,
+  Generations,
+  type HistoryItem,
+  type WorkerEntry,
+} from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import type { Parts } from '../parts.ts'
 import { foreignItemError } from '../prompt/foreign-items.ts'
@@ -7,12 +14,15 @@ import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { Unsealer } from '../prompt/sealed-text.ts'
 import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
+import { untranslatedMembers } from '../prompt/translated.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/read-tools.ts'
 
 /** The generation request of a turn. */
 export interface ModelTurn extends Omit<PromptMessages, 'messages'> {
   readonly generation: GenerationRequest
+  /** Members of the request that its worker does not get. */
+  readonly ignored: readonly string[]
 }
 
 /** Builds the generation request from the items. @throws as `toMessages` */
@@ -26,15 +36,19 @@ export function toTurn(
   const isNative = canServeNatively(parts, request)
   const { messages, ...about } = toMessages(request.body.instructions ?? null, items, unsealer, isNative)
   const generation = toGeneration(request, messages)
-  if (!isNative) return { ...about, generation }
+  const runs = (type: BuiltInType) => parts.toolLoop?.hasBuiltIn(type, tenant) === true
+  if (!isNative) {
+    const ignored = parts.host.use(Generations).ignored(generation)
+    return { ...about, generation, ignored: [...untranslatedMembers(request.body, runs), ...ignored] }
+  }
   const native = nativeRequest({
     body: request.body,
     functions: request.tools.declarations,
     messageCount: messages.length,
     items: () => toNativeItems(items, unsealer),
-    runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
+    runs,
   })
-  return { ...about, generation: { ...generation, native } }
+  return { ...about, generation: { ...generation, native }, ignored: [] }
 }
 
 /** Whether a worker of the model speaks the format. */
@@ -120,5 +134,6 @@ function carriedMembers({ body }: CreateRequest): ReadonlyMap<string, unknown> {
   const carried = new Map<string, unknown>()
   if (body.text?.verbosity != null) carried.set('verbosity', body.text.verbosity)
   if (body.safety_identifier != null) carried.set('safety_identifier', body.safety_identifier)
+  if (body.service_tier != null) carried.set('service_tier', body.service_tier)
   return carried
 }

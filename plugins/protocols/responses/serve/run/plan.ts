@@ -12,7 +12,6 @@ import type {
 } from '#kernel'
 import { ignoredMembers, warningHeader } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { unknownMembers } from '../../wire.ts'
 import type { Parts } from '../parts.ts'
 import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
@@ -225,8 +224,7 @@ const TRIGGER = 'compaction_trigger'
  * `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened, and `members_ignored` for
  * members that only workers of the format may know, where there are none.
  */
-export function warningHeaders({ droppedReasoning, generation, request }: Plan): ExtraHeaders {
+export function warningHeaders({ droppedReasoning, ignored }: Plan): ExtraHeaders {
   const dropped = droppedReasoning === 0 ? [] : [`encrypted_reasoning_dropped; items=${droppedReasoning}`]
-  const ignored = generation.native === undefined ? unknownMembers(request.body) : []
   return warningHeader([...dropped, ...ignoredMembers(ignored)])
 }

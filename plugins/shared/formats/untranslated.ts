@@ -1,0 +1,55 @@
+/** Finds what a translation leaves out: members and kinds of a body that it does not read, whatever they are. */
+import { isObject } from '#kernel'
+
+/** What of a value is read: all of it, the named members, or those of its kind. */
+export type Translation = true | TranslatedMembers | TranslatedKinds
+
+interface TranslatedMembers {
+  readonly [member: string]: Translation
+}
+
+/** Objects that are distinguished by their `type`. */
+export class TranslatedKinds {
+  readonly #kinds: ReadonlyMap<unknown, Translation>
+  readonly #others: true | null
+
+  /** @param others null if objects of other kinds are left out; true if they are read or rejected */
+  constructor(kinds: Readonly<Record<string, Translation>>, others: true | null) {
+    this.#kinds = new Map(Object.entries(kinds))
+    this.#others = others
+  }
+
+  /** Null for a kind that is left out. */
+  of({ type }: Readonly<Record<string, unknown>>): Translation | null {
+    return this.#kinds.get(type) ?? this.#others
+  }
+}
+
+/** @returns paths without indexes, each once; a null member counts as absent */
+export function untranslatedPaths(value: unknown, translation: Translation): string[] {
+  const found = new Set<string>()
+  collect(value, translation, '', found)
+  return [...found]
+}
+
+function collect(value: unknown, translation: Translation, path: string, found: Set<string>): void {
+  if (translation === true || typeof value !== 'object' || value === null) return
+  if (Array.isArray(value)) {
+    for (const one of value) collect(one, translation, path, found)
+    return
+  }
+  if (!isObject(value)) return
+  if (translation instanceof TranslatedKinds) {
+    const kind = translation.of(value)
+    if (kind === null) found.add(`${path}.${String(value.type)}`)
+    else collect(value, kind, path, found)
+    return
+  }
+  for (const name in value) {
+    const member = value[name]
+    if (member === null || member === undefined) continue
+    const at = path === '' ? name : `${path}.${name}`
+    if (Object.hasOwn(translation, name)) collect(member, translation[name], at, found)
+    else found.add(at)
+  }
+}
