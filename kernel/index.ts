@@ -106,5 +106,5 @@ export {
 } from './wire/json-bytes.ts'
 export { JsonScan } from './wire/json-scan.ts'
 export { StreamTail } from './wire/stream-tail.ts'
-export { topLevelMembers } from './wire/top-level-members.ts'
+export { eachMember, type Member } from './wire/top-level-members.ts'
 export { isContextOverflow, readRefusal, type WorkerMessage, workerMessage } from './wire/worker-message.ts'

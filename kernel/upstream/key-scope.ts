@@ -1,7 +1,7 @@
 /** Restrictions of keys: which routes a caller may use, and which models. */
 import type { Identity } from '../contracts/auth.ts'
 import { defineErrors } from '../errors/define-errors.ts'
-import { topLevelMembers } from '../wire/top-level-members.ts'
+import { eachMember } from '../wire/top-level-members.ts'
 
 const MAX_SHOWN_MODEL = 200
 /** Members by which engines and vendors serve something else than `model`: adapters, fallbacks, lists of models. */
@@ -48,7 +48,7 @@ export function checkModel(identity: Identity | null, model: string | null): voi
 
 /** For keys that may use some models only. @throws model_change_not_allowed (403) */
 export function checkModelChanges(body: Buffer): void {
-  for (const { name, start, end } of topLevelMembers(body)) {
+  for (const { name, valueStart: start, valueEnd: end } of eachMember(body)) {
     if (!MODEL_CHANGE.test(name) || UNSET.test(body.toString('latin1', start, end))) continue
     const member = name.slice(0, MAX_SHOWN_MODEL)
     throw scopeErrors.model_change_not_allowed.with({ param: member }, member)

@@ -15,7 +15,7 @@ import {
   skipValue,
   skipWord,
 } from '../wire/json-bytes.ts'
-import { topLevelMembers } from '../wire/top-level-members.ts'
+import { eachMember } from '../wire/top-level-members.ts'
 import { breakdownOf, sumOfBreakdowns, withTier } from './usage-breakdown.ts'
 
 const USAGE = Buffer.from('"usage"')
@@ -119,7 +119,7 @@ function closesBody(body: Buffer, from: number): boolean {
 /** The service tier in the top-level object; those of inner objects are content that a client or a model may choose. */
 function tierOf(body: Buffer): string | null {
   if (!body.includes(TIER)) return null
-  for (const { name, start, end } of topLevelMembers(body))
+  for (const { name, valueStart: start, valueEnd: end } of eachMember(body))
     if (name === 'service_tier' && body[start] === QUOTE) return body.toString('latin1', start + 1, end - 1)
   return null
 }

@@ -1,29 +1,31 @@
 /** The members of the top-level object of a JSON text, found on its bytes without parsing their values. */
 import { COLON, COMMA, OPEN_BRACE, QUOTE, skipSpace, skipString, skipValue } from './json-bytes.ts'
 
-export interface TopLevelMember {
+/** One member: byte offsets, ends exclusive. */
+export interface Member {
   readonly name: string
-  /** Byte range of the value. */
+  /** Offset of the opening quote of the name. */
   readonly start: number
-  readonly end: number
+  readonly valueStart: number
+  readonly valueEnd: number
 }
 
-/** Ends at the first fault of the text; yields nothing if it is no object. */
-export function* topLevelMembers(json: Buffer): Generator<TopLevelMember> {
+/** Ends at the first fault of the text; yields nothing if it is no object. Duplicates are yielded too. */
+export function* eachMember(json: Buffer): Generator<Member> {
   const first = skipSpace(json, 0)
   let at = first
   while (json[at] === (at === first ? OPEN_BRACE : COMMA)) {
-    const name = skipSpace(json, at + 1)
-    const nameEnd = json[name] === QUOTE ? skipString(json, name) : -1
+    const start = skipSpace(json, at + 1)
+    const nameEnd = json[start] === QUOTE ? skipString(json, start) : -1
     const colon = nameEnd < 0 ? -1 : skipSpace(json, nameEnd)
     if (colon < 0 || json[colon] !== COLON) return
-    const start = skipSpace(json, colon + 1)
-    const end = skipValue(json, start)
-    if (end < 0) return
-    const decoded = nameOf(json.toString('utf8', name, nameEnd))
-    if (decoded === null) return
-    yield { name: decoded, start, end }
-    at = skipSpace(json, end)
+    const valueStart = skipSpace(json, colon + 1)
+    const valueEnd = skipValue(json, valueStart)
+    if (valueEnd < 0) return
+    const name = nameOf(json.toString('utf8', start, nameEnd))
+    if (name === null) return
+    yield { name, start, valueStart, valueEnd }
+    at = skipSpace(json, valueEnd)
   }
 }
 

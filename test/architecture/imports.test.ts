@@ -29,6 +29,7 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/generation/generation.ts': 'kernel/errors/gateway-error.ts', // a generation fails with the error class
   'kernel/contracts/generation/tool-loop-events.ts': 'kernel/errors/gateway-error.ts', // a tool call fails with the error class
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // a pair fails with the error class
+  'kernel/contracts/relay-options.ts': 'kernel/errors/gateway-error.ts', // a check of a body returns the error class
   'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // attempts fail with the error class
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // transports may return the error class
 }
@@ -46,7 +47,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   pino: ['kernel/observe'],
   'prom-client': ['plugins/operations/metrics'],
   yaml: ['plugins/cli', 'test/usage'],
-  ioredis: ['plugins/mesh/valkey'],
+  ioredis: ['plugins/mesh/valkey', 'test/api/mesh', 'test/support/valkey-sentinels.ts'],
   level: ['plugins/state/storage', 'test/contract'],
   pg: ['plugins/state/postgres', 'test/contract'],
   piscina: ['plugins/shared'],

@@ -1,5 +1,5 @@
 /** What a request may use at most: its prompt, and the output that it allows. */
-import { topLevelMembers } from '#kernel'
+import { eachMember } from '#kernel'
 
 /** For the estimate of a prompt. */
 const BYTES_PER_TOKEN = 4
@@ -27,7 +27,7 @@ export function expectedTokens(body: Buffer, isGenerating: boolean): ExpectedTok
 }
 
 function readMembers(json: Buffer, found: { model: string; limit: number; answers: number }): void {
-  for (const { name, start, end } of topLevelMembers(json)) {
+  for (const { name, valueStart: start, valueEnd: end } of eachMember(json)) {
     if (name === 'model') found.model = json.toString('utf8', start + 1, end - 1)
     else if (name === 'sampling_params') readMembers(json.subarray(start, end), found)
     else if (LIMIT.test(name)) found.limit = Math.max(found.limit, numberIn(json, start, end, MAX_OUTPUT))

@@ -6,13 +6,12 @@
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
-  COLON,
   COMMA,
+  eachMember,
+  type Member,
   OPEN_BRACE,
   OPEN_BRACKET,
-  QUOTE,
   skipSpace,
-  skipString,
   skipValue,
 } from '#kernel'
 
@@ -20,42 +19,13 @@ const CLOSING = Buffer.from('}')
 const COMMA_BYTE = Buffer.from(',')
 const NOTHING = Buffer.alloc(0)
 
-/** One top-level member: byte offsets, ends exclusive. */
-export interface Member {
-  readonly name: string
-  /** Offset of the opening quote of the name. */
-  readonly start: number
-  readonly valueStart: number
-  readonly valueEnd: number
-}
-
 /** The top-level members in order, including duplicates; null if the bytes are not an object. */
 export function topLevelMembers(body: Buffer): Member[] | null {
-  const members: Member[] = []
-  let at = skipSpace(body, 0)
-  if (body[at] !== OPEN_BRACE) return null
-  at = skipSpace(body, at + 1)
-  if (body[at] === CLOSE_BRACE) return members
-  for (;;) {
-    const member = memberAt(body, at)
-    if (member === null) return null
-    members.push(member)
-    at = skipSpace(body, member.valueEnd)
-    if (body[at] === CLOSE_BRACE) return members
-    if (body[at] !== COMMA) return null
-    at = skipSpace(body, at + 1)
-  }
-}
-
-function memberAt(body: Buffer, start: number): Member | null {
-  if (body[start] !== QUOTE) return null
-  const nameEnd = skipString(body, start)
-  if (nameEnd < 0) return null
-  const colon = skipSpace(body, nameEnd)
-  if (body[colon] !== COLON) return null
-  const valueStart = skipSpace(body, colon + 1)
-  const valueEnd = skipValue(body, valueStart)
-  return valueEnd < 0 ? null : { name: toName(body, start, nameEnd), start, valueStart, valueEnd }
+  const open = skipSpace(body, 0)
+  if (body[open] !== OPEN_BRACE) return null
+  const members = [...eachMember(body)]
+  const end = members.at(-1)?.valueEnd ?? open + 1
+  return body[skipSpace(body, end)] === CLOSE_BRACE ? members : null
 }
 
 /**
@@ -99,16 +69,5 @@ export function arrayShape(body: Buffer, start: number): { length: number; first
     if (body[at] === CLOSE_BRACKET) return { length, firstByte }
     if (body[at] !== COMMA) return null
     at = skipSpace(body, at + 1)
-  }
-}
-
-/** Decodes escapes, so that every spelling of a name matches. */
-function toName(body: Buffer, start: number, end: number): string {
-  const raw = body.toString('utf8', start + 1, end - 1)
-  if (!raw.includes('\\')) return raw
-  try {
-    return JSON.parse(`"${raw}"`) as string
-  } catch {
-    return raw
   }
 }

@@ -3,7 +3,7 @@
  * so neither the time to the first token nor `cached_tokens` shows what another tenant has sent.
  */
 import { hash } from 'node:crypto'
-import { type OutgoingAttempt, type RequestContext, tenantOf, topLevelMembers } from '#kernel'
+import { eachMember, type OutgoingAttempt, type RequestContext, tenantOf } from '#kernel'
 
 /** Engines that take salts. @source vLLM and SGLang API references, `cache_salt`; SGLang `/generate`, `extra_key` */
 const SALTED: ReadonlySet<string> = new Set(['sglang', 'vllm'])
@@ -32,7 +32,7 @@ export function withSalt(body: Buffer, member: string, salt: string): Buffer {
   const parts: Buffer[] = []
   let from = 0
   let isEmpty = true
-  for (const { name, start, end } of topLevelMembers(body)) {
+  for (const { name, valueStart: start, valueEnd: end } of eachMember(body)) {
     isEmpty = false
     if (name !== member) continue
     const own = body[start] === QUOTE ? body.toString('utf8', start + 1, end - 1) : ''

@@ -5,13 +5,13 @@
 import {
   headerOf,
   type IncomingResponse,
+  type Member,
   type PassThrough,
   type RequestContext,
   type StreamEnd,
   skipSpace,
 } from '#kernel'
 import {
-  type Member,
   messagesHeaders,
   streamCompletionCheck,
   topLevelMembers,

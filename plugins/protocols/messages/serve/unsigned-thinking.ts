@@ -3,8 +3,9 @@
  * of the history on its bytes, and everything else stays as it was.
  */
 
+import type { Member } from '#kernel'
 import { type Host, type RequestContext, skipSpace, skipValue } from '#kernel'
-import { type Member, topLevelMembers } from '#shared'
+import { topLevelMembers } from '#shared'
 
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d

@@ -2,7 +2,7 @@
  * The session of a request: the first of the configured headers and members of the body that has a value.
  * @hot
  */
-import { type PickRequest, topLevelMembers } from '#kernel'
+import { eachMember, type PickRequest } from '#kernel'
 
 /** A longer value identifies no session. */
 const MAX_VALUE_BYTES = 1_024
@@ -56,7 +56,7 @@ export class SessionKeys {
   #membersIn(body: Buffer | null): ReadonlyMap<string, string> {
     const found = new Map<string, string>()
     if (body === null) return found
-    for (const { name, start, end } of topLevelMembers(body)) {
+    for (const { name, valueStart: start, valueEnd: end } of eachMember(body)) {
       const source = BODY + name
       if (!this.#sources.includes(source) || end - start > MAX_VALUE_BYTES) continue
       // A conversation may be an object with its id.
