@@ -1,8 +1,7 @@
 /** A tool server over HTTP: notes that a model may write and read, for as long as the process runs. */
 import { createServer } from 'node:http'
-import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
-import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import { toNodeHandler } from '@modelcontextprotocol/node'
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 
 const notes = []
 const text = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] }
@@ -24,23 +23,18 @@ const tools = {
 
 function makeServer() {
   const server = new Server({ name: 'notes', version: '1.0.0' }, { capabilities: { tools: {} } })
-  server.setRequestHandler(ListToolsRequestSchema, () => ({
+  server.setRequestHandler('tools/list', () => ({
     tools: Object.entries(tools).map(([name, { about }]) => ({ name, ...about })),
   }))
-  server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+  server.setRequestHandler('tools/call', ({ params }) => {
     const said = tools[params.name].run(params.arguments ?? {})
     return { content: [{ type: 'text', text: said }] }
   })
   return server
 }
 
-// Without sessions: each request gets a new server; the notes are shared.
-const http = createServer(async (request, response) => {
-  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
-  response.on('close', () => transport.close())
-  await makeServer().connect(transport)
-  await transport.handleRequest(request, response)
-})
+// Each request gets a new server; the notes are shared. Clients of older revisions are served too.
+const http = createServer(toNodeHandler(createMcpHandler(makeServer)))
 
 http.listen(Number(process.env.PORT ?? 9200), '127.0.0.1', () => {
   console.log(`notes on http://127.0.0.1:${http.address().port}/mcp`)
