@@ -1,8 +1,11 @@
 /** Output of `weir mcp check` for servers that work and servers that do not. */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { startStatelessServer } from '../../../../test/support/mcp/stateless-server.ts'
 import { startToolServer } from '../../../../test/support/mcp/tool-server.ts'
 import { checkServer } from './check.ts'
 
@@ -85,21 +88,109 @@ test('problems are printed with advice', async () => {
   expect(said).toContain("the server has no tool 'nope'")
 })
 
-test('a configured server is selected by its label', async () => {
-  const server = await serve({ now: { annotations: { readOnlyHint: true }, run: () => 'noon' } })
+/** @returns the path of a file with this section */
+function writeConfig(mcp: object): string {
   const folder = mkdtempSync(join(tmpdir(), 'weir-mcp-'))
   ends.push(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'weir.json')
-  writeFileSync(
-    file,
-    JSON.stringify({
-      kernel: { auth: 'off' },
-      plugins: { mcp: { servers: [{ label: 'clock', url: server.url }] } },
-    }),
-  )
+  writeFileSync(file, JSON.stringify({ kernel: { auth: 'off' }, plugins: { mcp } }))
+  return file
+}
+
+test('a configured server is selected by its label', async () => {
+  const server = await serve({ now: { annotations: { readOnlyHint: true }, run: () => 'noon' } })
+  const file = writeConfig({ servers: [{ label: 'clock', url: server.url }] })
   await check('Clock', { config: file })
   expect(said).toContain('result     noon')
   expect(said).not.toContain('requests cannot name')
   await expect(check('watch', { config: file })).rejects.toThrow('configured labels: clock')
   await expect(check('watch')).rejects.toThrow('--config')
+})
+
+test('the revision of the protocol, and all that a stateless server supports', async () => {
+  const server = await startStatelessServer({
+    now: { annotations: { readOnlyHint: true }, run: () => 'noon' },
+  })
+  ends.push(() => server.close())
+  await check(server.url)
+  expect(said).toContain('protocol   2026-07-28, stateless (server/discover)')
+  said = ''
+  await check(server.url, { json: true })
+  expect(JSON.parse(said).protocol).toEqual({
+    era: 'stateless',
+    version: '2026-07-28',
+    supported: expect.arrayContaining(['2026-07-28']),
+  })
+  said = ''
+  await check((await serve({ now: () => 'noon' })).url, { json: true })
+  expect(JSON.parse(said).protocol).toEqual({
+    era: 'sessions',
+    version: expect.stringMatching(/^2025-/),
+    supported: null,
+  })
+})
+
+test('tools that the gateway cannot use, and why', async () => {
+  const run = () => ''
+  const outside = { type: 'object', properties: { a: { $ref: 'https://a.example/\u001b[31ms.json' } } }
+  const either = {
+    type: 'object',
+    properties: { a: {}, b: {} },
+    anyOf: [{ required: ['a'] }, { required: ['b'] }],
+  }
+  const server = await serve({
+    ok: { inputSchema: either, run },
+    bad: { inputSchema: outside, run },
+    denied: run,
+    unnamed: run,
+  })
+  const section = {
+    servers: [
+      { label: 's', url: server.url, allowedTools: ['ok', 'bad', 'denied', 'gone'], deniedTools: ['denied'] },
+    ],
+  }
+  await check('s', { config: writeConfig(section) })
+  expect(said).toMatch(
+    /not usable bad: inputSchema refers to "https:\/\/a\.example\/.*", which is not in the schema/,
+  )
+  expect(said).not.toContain('\u001b')
+  expect(said).toContain('denied: deniedTools names it')
+  expect(said).toContain('unnamed: allowedTools does not name it')
+  expect(said).toContain("hint: the configuration names 'gone', which the server does not have")
+  expect(said).toContain('hint: ok: models get the alternatives of its schema as optional properties')
+  expect(said).toContain('the gateway can use this server')
+  said = ''
+  await check((await serve({ bad: { inputSchema: outside, run } })).url, { json: true })
+  expect(JSON.parse(said)).toMatchObject({
+    isOk: false,
+    tools: [],
+    unusable: [{ name: 'bad', reason: expect.stringContaining('not in the schema') }],
+    findings: [{ level: 'problem', message: 'the gateway can use none of the tools' }, {}],
+  })
+})
+
+test.each<[string, (response: ServerResponse) => void, string, string]>([
+  ['another path', (response) => response.writeHead(404).end(), 'the server answered 404', '/mcp'],
+  ['a redirect', (response) => response.writeHead(302, { location: '/' }).end(), '302', 'final URL'],
+  [
+    'a page',
+    (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>'),
+    'not a message',
+    'another path',
+  ],
+  [
+    'JSON that is no message',
+    (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'),
+    'not a message',
+    'another path',
+  ],
+])('an address that is no tool server: %s', async (_what, respond, message, next) => {
+  const intercept = (_: unknown, response: ServerResponse) => {
+    respond(response)
+    return true
+  }
+  await check((await serve({}, { intercept })).url, { json: true })
+  const [finding] = JSON.parse(said).findings
+  expect(finding).toMatchObject({ level: 'problem', message: expect.stringContaining(message) })
+  expect(finding.next).toContain(next)
 })

@@ -1,15 +1,14 @@
 /** `weir mcp check`: connects as the gateway does, lists and calls tools, and reports problems with the next step. */
 import type { ListedTool } from '#kernel'
 import { CliError, printable, printResult } from '../../../cli/output.ts'
-import type { McpConfig } from '../config.ts'
-import { isReadOnly } from '../connection/read-tools.ts'
+import type { ServerConfig } from '../config.ts'
+import { isReadOnly, type UnusableTool } from '../connection/read-tools.ts'
 import { ServerConnection } from '../connection/server-connection.ts'
-import type { ServerTarget } from '../connection/server-target.ts'
-import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
+import { NOT_MCP, type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { parseArguments } from '../loop/run-tool.ts'
-import { ANYWHERE, readServerUrl, type UnreachableByRule } from '../net/reach-rules.ts'
-import { readTarget } from '../tools/configured-servers.ts'
 import { safeName } from '../tools/exposed-names.ts'
+import { toModelSchema } from '../tools/tool-schema.ts'
+import { type CheckTarget, readCheckTarget, type TargetOptions } from './check-target.ts'
 
 interface CheckOptions extends TargetOptions {
   readonly call?: string
@@ -27,7 +26,16 @@ interface CheckReport {
   readonly isOk: boolean
   readonly transport: string | null
   readonly server: { readonly name: string; readonly version: string } | null
+  readonly protocol: {
+    /** `stateless`: protocol 2026-07-28 and later, without sessions. */
+    readonly era: 'stateless' | 'sessions'
+    readonly version: string
+    /** All that the server supports; null if it does not say. */
+    readonly supported: readonly string[] | null
+  } | null
+  /** Those that requests can use. */
   readonly tools: readonly ListedTool[]
+  readonly unusable: readonly UnusableTool[]
   readonly call: {
     readonly tool: string
     readonly isError: boolean
@@ -49,18 +57,22 @@ export async function checkServer(place: string, options: CheckOptions): Promise
 }
 
 async function check(
-  { target, config, refusal }: CheckTarget,
+  { target, config, server, refusal }: CheckTarget,
   name: string | undefined,
   input: Record<string, unknown>,
 ): Promise<CheckReport> {
   const findings: Finding[] = []
   let connection: ServerConnection | null = null
   let tools: readonly ListedTool[] = []
+  let unusable: readonly UnusableTool[] = []
   let call: CheckReport['call'] = null
   try {
     connection = await ServerConnection.open(target, config.limits, quiet)
-    tools = await connection.tools()
-    findings.push(...checkTools(tools))
+    const listed = await connection.tools()
+    const excluded = excludedTools(listed, server)
+    unusable = [...(await connection.unusableTools()), ...excluded]
+    tools = listed.filter(({ name: tool }) => excluded.every((one) => one.name !== tool))
+    findings.push(...checkTools(tools, unusable), ...checkNames(listed, server))
     const tool = chooseTool(tools, name, findings)
     if (tool !== null) call = await callOnce(connection, tool, input, config.limits.callMs, findings)
   } catch (error) {
@@ -79,10 +91,37 @@ async function check(
     isOk,
     transport: connection?.transport ?? null,
     server: connection?.server ?? null,
+    protocol: connection === null ? null : protocolOf(connection),
     tools,
+    unusable,
     call,
     findings,
   }
+}
+
+function protocolOf({ protocolVersion, supportedVersions }: ServerConnection): CheckReport['protocol'] {
+  const era = supportedVersions === null ? 'sessions' : 'stateless'
+  return { era, version: protocolVersion, supported: supportedVersions }
+}
+
+/** Tools that the configuration excludes. */
+function excludedTools(listed: readonly ListedTool[], server: ServerConfig | null): UnusableTool[] {
+  return listed.flatMap(({ name }) => {
+    if (server?.deniedTools.includes(name)) return [{ name, reason: 'deniedTools names it' }]
+    const isAllowed = server?.allowedTools?.includes(name) ?? true
+    return isAllowed ? [] : [{ name, reason: 'allowedTools does not name it' }]
+  })
+}
+
+/** Names in the configuration that the server does not have. */
+function checkNames(listed: readonly ListedTool[], server: ServerConfig | null): Finding[] {
+  const known = new Set(listed.map(({ name }) => name))
+  const missing = [...(server?.allowedTools ?? []), ...(server?.deniedTools ?? [])].filter(
+    (name) => !known.has(name),
+  )
+  return missing.map((name) =>
+    hint(`the configuration names '${name}', which the server does not have`, 'names are case-sensitive'),
+  )
 }
 
 function chooseTool(
@@ -126,12 +165,21 @@ async function callOnce(
   return { tool: tool.name, isError, text: text.slice(0, SHOWN_OUTPUT), durationMs }
 }
 
-function checkTools(tools: readonly ListedTool[]): Finding[] {
-  if (tools.length === 0) return [problem('the server has no tools', 'it may need other credentials')]
+function checkTools(tools: readonly ListedTool[], unusable: readonly UnusableTool[]): Finding[] {
+  if (tools.length === 0)
+    return unusable.length === 0
+      ? [problem('the server has no tools', 'it may need other credentials')]
+      : [problem('the gateway can use none of the tools', 'see the reasons above')]
+  const rewritten = tools.filter(({ inputSchema }) => toModelSchema(inputSchema).parameters !== inputSchema)
   const renamed = tools.filter(({ name }) => safeName(name) !== name)
   const silent = tools.filter(({ description }) => description === null || description === '')
   return [
     ...hintAbout(renamed, 'renamed for models', 'names of up to 64 letters, digits, - and _ are kept'),
+    ...hintAbout(
+      rewritten,
+      'models get the alternatives of its schema as optional properties',
+      'vendors reject anyOf, oneOf, allOf, not, enum and $ref at the top of a schema',
+    ),
     ...hintAbout(silent, 'no description', 'models choose tools by their description'),
   ]
 }
@@ -149,26 +197,42 @@ function problem(message: string, next: string): Finding {
   return { level: 'problem', message, next }
 }
 
-function explain({ code, message }: ToolServerError): Finding {
-  return problem(message, NEXT_STEPS.get(code) ?? 'check the address, and that the server runs')
+function explain({ type, code, message }: ToolServerError): Finding {
+  if (/CERT|SIGNATURE/.test(message)) return problem(message, 'set caFile of the server in the configuration')
+  if (message === NOT_MCP) return problem(message, OTHER_PATH)
+  const next =
+    type === 'http_error' ? 'check the address, and that the server runs' : 'see the log of the server'
+  return problem(message, NEXT_STEPS.get(code) ?? next)
 }
 
+const OTHER_PATH = 'try another path, such as /mcp or /sse'
+
 const NEXT_STEPS: ReadonlyMap<number, string> = new Map([
-  [401, 'pass a token: --token-env VARIABLE, or headers in the configuration'],
-  [403, 'the credentials have no access'],
-  [404, 'try another path, such as /mcp or /sse'],
-  [405, 'try another path, such as /mcp or /sse'],
+  [401, 'pass a token: --token-env VARIABLE, or headers, tokenFile or oauth in the configuration'],
+  [403, 'the credentials have no access, or lack a scope'],
+  [404, OTHER_PATH],
+  [405, OTHER_PATH],
+  [301, 'the server redirects: use the final URL'],
+  [302, 'the server redirects: use the final URL'],
   [307, 'the server redirects: use the final URL'],
   [308, 'the server redirects: use the final URL'],
 ])
 
-function render(place: string, { isOk, transport, server, tools, call, findings }: CheckReport): string {
+function render(place: string, report: CheckReport): string {
+  const { isOk, transport, server, protocol, tools, unusable, call, findings } = report
   const lines = [place]
   if (server !== null) lines.push(`  server     ${server.name} ${server.version}, over ${transport}`)
+  if (protocol !== null) {
+    const others = protocol.supported?.filter((version) => version !== protocol.version) ?? []
+    const also = others.length === 0 ? '' : `; it supports ${others.join(', ')} too`
+    lines.push(`  protocol   ${protocol.version}, ${ERAS[protocol.era]}${also}`)
+  }
   for (const [i, { name, description }] of tools.entries()) {
     const about = (description ?? '').split('\n')[0].slice(0, 80)
     lines.push(`  ${i === 0 ? 'tools     ' : '          '} ${name}${about === '' ? '' : `: ${about}`}`)
   }
+  for (const [i, { name, reason }] of unusable.entries())
+    lines.push(`  ${i === 0 ? 'not usable' : '          '} ${name}: ${reason}`)
   if (call !== null)
     lines.push(`  called     ${call.tool} in ${call.durationMs} ms`, `  result     ${call.text}`)
   for (const { level, message, next } of findings) lines.push(`${level}: ${message}`, `  ${next}`)
@@ -177,81 +241,4 @@ function render(place: string, { isOk, transport, server, tools, call, findings 
   return lines.map((line) => printable(line).replaceAll('\n', ' ')).join('\n')
 }
 
-interface TargetOptions {
-  readonly config?: string
-  readonly tokenEnv?: string
-  readonly headerEnv?: readonly string[]
-}
-
-interface CheckTarget {
-  readonly target: ServerTarget
-  readonly config: McpConfig
-  /** Why requests cannot name this URL; null if they can, or for configured servers. */
-  readonly refusal: string | null
-}
-
-/**
- * Reads the target: a URL with credentials from the environment, or a configured server.
- * @throws ConfigError for an invalid file, CliError for other problems
- */
-async function readCheckTarget(place: string, options: TargetOptions): Promise<CheckTarget> {
-  const config = await readSection(options.config)
-  if (!/^https?:\/\//i.test(place)) {
-    const server = config.servers.find(({ label }) => label.toLowerCase() === place.toLowerCase())
-    if (server !== undefined) return { target: readTarget(server, place), config, refusal: null }
-    const known = config.servers.map(({ label }) => label).join(', ')
-    const next =
-      options.config === undefined
-        ? 'set its configuration file with --config'
-        : `configured labels: ${known || 'none'}`
-    throw new CliError(`'${place}' is neither a URL nor the label of a configured server\n  ${next}`)
-  }
-  if (!URL.canParse(place)) throw new CliError(`'${place}' is not a URL`)
-  const headers = readHeaders(options)
-  const target = { kind: 'http', url: new URL(place), protocol: 'auto', headers, rules: ANYWHERE } as const
-  return { target, config, refusal: refusalOf(place, config) }
-}
-
-function refusalOf(place: string, { clientServers }: McpConfig): string | null {
-  try {
-    readServerUrl(place, clientServers)
-    return null
-  } catch (error) {
-    return (error as UnreachableByRule).message
-  }
-}
-
-/** @returns names in lower case */
-function readHeaders({ tokenEnv, headerEnv = [] }: TargetOptions): ReadonlyMap<string, string> {
-  const headers = new Map<string, string>()
-  for (const pair of headerEnv) {
-    const at = pair.indexOf('=')
-    if (at < 1) throw new CliError(`--header-env must be name=VARIABLE (got '${pair}')`)
-    headers.set(pair.slice(0, at).toLowerCase(), readVariable('--header-env', pair.slice(at + 1)))
-  }
-  if (tokenEnv !== undefined) headers.set('authorization', `Bearer ${readVariable('--token-env', tokenEnv)}`)
-  return headers
-}
-
-function readVariable(flag: string, name: string): string {
-  const value = process.env[name]
-  if (value === undefined || value === '') throw new CliError(`${flag}: the variable ${name} is not set`)
-  return value
-}
-
-async function readSection(file: string | undefined): Promise<McpConfig> {
-  const [{ loadConfig }, { pluginSchemas }] = await Promise.all([
-    import('../../../cli/configuration/load.ts'),
-    import('../../../cli/plugin-schemas.ts'),
-  ])
-  const { plugins } =
-    file === undefined
-      ? await loadConfig({ text: DEFAULTS, env: {}, pluginSchemas })
-      : await loadConfig({ file, env: process.env, pluginSchemas })
-  const section = plugins.mcp as McpConfig | undefined
-  if (section === undefined)
-    throw new CliError(`${file} does not enable the mcp plugin\n  add to it: plugins: { mcp: {} }`)
-  return section
-}
-
-const DEFAULTS = JSON.stringify({ kernel: { auth: 'off' }, plugins: { mcp: {} } })
+const ERAS = { stateless: 'stateless (server/discover)', sessions: 'with sessions (initialize)' }

@@ -13,7 +13,7 @@ export function defineMcp(command: Command): void {
   command
     .command('check <url-or-label>')
     .description(
-      'Connect to a tool server, list its tools, call one, and report problems; exit code 1 if there are any.',
+      'Connect to a tool server, report its protocol and tools, which of them cannot be used and why, call one; exit code 1 if there are problems.',
     )
     .option('--config <file>', 'configuration with the server of that label, rules and limits')
     .option('--call <tool>', 'tool to call (default: a read-only one without required arguments)')

@@ -37,6 +37,8 @@ export class ServerConnection {
   server: { readonly name: string; readonly version: string } | null = null
   /** Revision of the protocol. */
   protocolVersion = ''
+  /** All revisions that the server supports; null before protocol 2026-07-28, where servers name only one. */
+  supportedVersions: readonly string[] | null = null
   #isOpen = true
   /** Reason if the gateway closed the connection. */
   #closeReason: Error | null = null
@@ -83,6 +85,7 @@ export class ServerConnection {
       const server = client.getServerVersion()
       if (server !== undefined) connection.server = { name: server.name, version: server.version }
       connection.protocolVersion = client.getNegotiatedProtocolVersion() as string
+      connection.supportedVersions = discover?.supportedVersions ?? null
       facts.handshake ??= discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover }
       connection.#opened = opened
       connection.#list = new ToolList({ client, requests, limits, credentials, log, shared: facts })

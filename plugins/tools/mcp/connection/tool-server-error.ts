@@ -35,10 +35,15 @@ export class ToolServerError extends Error {
   }
 }
 
+/** The address may be that of another service. */
+export const NOT_MCP = 'the response is not a message of the protocol'
+/** Errors of a parser. */
+const PARSE_ERRORS = new Set(['SyntaxError', 'ZodError', '$ZodError'])
 /** Messages by error codes of the protocol library. */
 const LIBRARY_MESSAGES: ReadonlyMap<unknown, string> = new Map([
   ['REQUEST_TIMEOUT', 'no response in time'],
   ['CONNECTION_CLOSED', SERVER_CLOSED],
+  ['CLIENT_HTTP_UNEXPECTED_CONTENT', NOT_MCP],
 ])
 /** Messages by errors of the library's authorization. */
 const OAUTH_MESSAGES: ReadonlyMap<string, string> = new Map([
@@ -69,6 +74,7 @@ export function toToolServerError(error: unknown): ToolServerError {
   if (name === 'SseError' && Number(code) >= 100) return fromStatus(Number(code), message, error)
   const known = LIBRARY_MESSAGES.get(code)
   if (known !== undefined) return failed(known)
+  if (PARSE_ERRORS.has(name)) return failed(NOT_MCP)
   const flow = OAUTH_MESSAGES.get(name)
   if (flow !== undefined) return failed(flow, name === 'InsufficientScopeError' ? 403 : 401)
   if (name === 'OAuthError')
