@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { freePort } from '../../../test/support/free-port.ts'
-import { mcpTool, only, TestLoop } from '../../../test/support/mcp/run-turn.ts'
+import { addedMessages, mcpTool, only, TestLoop } from '../../../test/support/mcp/run-turn.ts'
 import { scriptedModel } from '../../../test/support/mcp/scripted-model.ts'
 
 const PARTS = join(import.meta.dirname, '../../../test/parts/node_modules/@modelcontextprotocol')
@@ -109,6 +109,32 @@ realTest(
     const [inside, outside] = only(events, 'call_done').map(({ result }) => result)
     expect(inside).toMatchObject({ status: 'completed', output: 'inside' })
     expect(outside).toMatchObject({ status: 'failed', error: { type: 'mcp_tool_execution_error' } })
+  },
+  180_000,
+)
+
+realTest(
+  'results of server-everything: text of a base64 resource as text, images as images, links by name',
+  async () => {
+    const server = { label: 'everything', command: process.execPath, args: [EVERYTHING, 'stdio'] }
+    const reads = [
+      ['get-resource-reference', { resourceType: 'Blob', resourceId: 1 }],
+      ['get-tiny-image', {}],
+      ['get-resource-links', { count: 1 }],
+      ['get-sum', { a: '1', b: 2 }],
+    ] as const
+    const model = scriptedModel({ calls: reads }, { text: 'done' })
+    const events = await openLoop({ servers: [server] }).run(model, { tools: [mcpTool('everything', null)] })
+    const texts = only(events, 'call_done').map(({ result }) => result.modelText)
+    expect(texts[0]).toMatch(
+      /\[resource demo:\/\/resource\/dynamic\/blob\/1\]\nResource 1: This is a base64 blob/,
+    )
+    expect(texts[1]).toMatch(/\[image: image\/png, \d+ bytes\]/)
+    expect(texts[2]).toContain(
+      '[link to resource demo://resource/dynamic/blob/1, Blob Resource 1, text/plain]',
+    )
+    expect(texts[3]).toBe("The arguments do not match the schema of the tool: 'a' must be a number.")
+    expect(JSON.stringify(addedMessages(model, 1).at(-1))).toContain('data:image/png;base64,iVBOR')
   },
   180_000,
 )

@@ -1,6 +1,6 @@
 /** Output of `weir mcp check` for servers that work and servers that do not. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -194,3 +194,22 @@ test.each<[string, (response: ServerResponse) => void, string, string]>([
   expect(finding).toMatchObject({ level: 'problem', message: expect.stringContaining(message) })
   expect(finding.next).toContain(next)
 })
+
+const PARTS = join(import.meta.dirname, '../../../../test/parts/node_modules/@modelcontextprotocol')
+const EVERYTHING = join(PARTS, 'server-everything/dist/index.js')
+
+test.skipIf(!existsSync(EVERYTHING) && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1')(
+  'the reference server',
+  async () => {
+    const server = { label: 'everything', command: process.execPath, args: [EVERYTHING, 'stdio'] }
+    const call = { call: 'echo', arguments: '{"message":"hi"}' }
+    await check('everything', { config: writeConfig({ servers: [server] }), ...call, json: true })
+    expect(JSON.parse(said)).toMatchObject({
+      isOk: true,
+      transport: 'stdio',
+      protocol: { era: 'sessions', version: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) },
+      unusable: [],
+      call: { tool: 'echo', isError: false, text: 'Echo: hi' },
+    })
+  },
+)
