@@ -25,6 +25,8 @@ const POLL_MS = 1_000
 const MIN_POLL_MS = 100
 const MAX_POLL_MS = 60_000
 const CANCEL_MS = 5_000
+/** States of a task that has ended. */
+const ENDS: ReadonlySet<unknown> = new Set(['completed', 'failed', 'cancelled'])
 
 /** @throws errors that `toToolServerError` converts */
 export async function callTool(
@@ -106,28 +108,27 @@ class ToolCall {
   async #toTaskResult(created: JsonObject): Promise<unknown> {
     const { taskId } = created
     if (typeof taskId !== 'string') throw new ToolServerError('mcp_protocol_error', 0, 'the task has no id')
-    try {
-      return await this.#poll(taskId, created)
-    } catch (error) {
+    const { status, result, error } = await this.#toEnd(taskId, created).catch((error: unknown) => {
       this.#cancel(taskId)
       throw error
-    }
+    })
+    if (status === 'completed') return result
+    if (status === 'failed') throw fromRpcError(error)
+    throw new ToolServerError('mcp_protocol_error', 0, 'the server cancelled the task')
   }
 
-  async #poll(taskId: string, created: JsonObject): Promise<unknown> {
+  /** Polls a task until it ends. */
+  async #toEnd(taskId: string, created: JsonObject): Promise<JsonObject> {
     const answered = new Set<string>()
     let task = created
-    for (;;) {
-      if (task.status === 'completed') return task.result
-      if (task.status === 'failed') throw fromRpcError(task.error)
-      if (task.status === 'cancelled')
-        throw new ToolServerError('mcp_protocol_error', 0, 'the server cancelled the task')
+    while (!ENDS.has(task.status)) {
       if (task.status === 'input_required') await this.#declineInTask(taskId, task, answered)
       await this.#wait(pollMsOf(task))
       const next = await this.send({ method: 'tasks/get', params: { taskId } })
       if (!isObject(next)) throw new ToolServerError('mcp_protocol_error', 0, 'the task is not an object')
       task = next
     }
+    return task
   }
 
   /** @param answered keys of questions that were declined; the server may repeat them until it has the response */

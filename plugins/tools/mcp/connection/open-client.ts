@@ -59,19 +59,28 @@ const OWN_HEADERS = new Set([
 ])
 const CLIENT_INFO = { name: 'weir', version: '0.1.0' }
 
-const LEGACY: PriorDiscovery = { kind: 'legacy' }
+export const LEGACY: PriorDiscovery = { kind: 'legacy' }
 
 /** @throws errors that `toToolServerError` converts */
 export async function openClient(target: ServerTarget, parts: OpenParts): Promise<OpenClient> {
-  const { connectMs } = parts.limits
-  const prior = target.handshake === 'initialize' ? LEGACY : parts.prior
-  if (prior !== undefined || target.handshake === 'discover')
-    return openTransport(target, { ...parts, prior })
+  if (target.handshake === 'initialize') return openTransport(target, { ...parts, prior: LEGACY })
+  if (target.handshake === 'discover') return openTransport(target, parts)
+  if (parts.prior === undefined) return negotiate(target, parts)
+  try {
+    return await openTransport(target, parts)
+  } catch (error) {
+    // The server responded, but may have been replaced by one of another revision.
+    if (toToolServerError(error).code === 0) throw error
+    return negotiate(target, { ...parts, prior: undefined })
+  }
+}
+
+async function negotiate(target: ServerTarget, parts: OpenParts): Promise<OpenClient> {
   const startedMs = performance.now()
   try {
     return await openTransport(target, parts)
   } catch (error) {
-    const leftMs = connectMs - (performance.now() - startedMs)
+    const leftMs = parts.limits.connectMs - (performance.now() - startedMs)
     if (leftMs <= 0 || !isUnclear(target, error)) throw error
     const limits = { ...parts.limits, connectMs: Math.ceil(leftMs) }
     return openTransport(target, { ...parts, limits, prior: LEGACY })

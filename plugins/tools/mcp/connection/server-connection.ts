@@ -2,7 +2,7 @@
 import type { ListedTool, Logger, OutgoingHttp } from '#kernel'
 import { callTool } from './call-tool.ts'
 import { Credentials } from './credentials.ts'
-import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
+import { LEGACY, type OpenClient, type OpenListeners, openClient } from './open-client.ts'
 import type { UnusableTool } from './read-tools.ts'
 import { ServerFacts } from './server-facts.ts'
 import { type ConnectionLimits, redact, redactJson, type ServerTarget } from './server-target.ts'
@@ -65,7 +65,7 @@ export class ServerConnection {
     const listeners: OpenListeners = {
       onClosed: (reason) => {
         // A server that closes the connection may be replaced by one of another revision.
-        if (connection.#isOpen) facts.handshake = undefined
+        if (connection.#isOpen) facts.forget()
         connection.#isOpen = false
         connection.#closeReason = reason
       },
@@ -86,11 +86,11 @@ export class ServerConnection {
       if (server !== undefined) connection.server = { name: server.name, version: server.version }
       connection.protocolVersion = client.getNegotiatedProtocolVersion() as string
       connection.supportedVersions = discover?.supportedVersions ?? null
-      facts.handshake ??= discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover }
+      facts.learn(facts.handshake ?? (discover === undefined ? LEGACY : { kind: 'modern', discover }))
       connection.#opened = opened
       connection.#list = new ToolList({ client, requests, limits, credentials, log, shared: facts })
     } catch (error) {
-      facts.handshake = undefined
+      facts.forget()
       throw withoutSecrets(credentials.explain(toToolServerError(error)), credentials.secrets)
     }
     return connection
@@ -178,7 +178,7 @@ export class ServerConnection {
     const failure = isClosedByGateway ? toToolServerError(this.#closeReason) : original
     if (failure.isSessionLost) {
       this.#isOpen = false
-      this.#facts.handshake = undefined
+      this.#facts.forget()
     }
     return withoutSecrets(this.#credentials.explain(failure), this.#credentials.secrets)
   }

@@ -17,13 +17,16 @@ export class ServerFacts implements SharedList {
     return known === null || Date.now() >= known.untilMs ? undefined : known.prior
   }
 
-  set handshake(prior: PriorDiscovery | undefined) {
-    if (prior === undefined) this.#handshake = null
-    else if (prior !== this.#handshake?.prior)
-      this.#handshake = {
-        prior,
-        untilMs: prior.kind === 'legacy' ? Date.now() + LEGACY_MS : Number.POSITIVE_INFINITY,
-      }
+  learn(prior: PriorDiscovery): void {
+    if (prior === this.#handshake?.prior) return
+    const untilMs = prior.kind === 'legacy' ? Date.now() + LEGACY_MS : Number.POSITIVE_INFINITY
+    this.#handshake = { prior, untilMs }
+  }
+
+  /** The server may have been replaced by another one. */
+  forget(): void {
+    this.#handshake = null
+    this.list = null
   }
 }
 

@@ -156,7 +156,7 @@ class OpenRequest implements PostListener {
     }
     signal.addEventListener('abort', this.#abort)
     this.#untilMs = performance.now() + (maxMs ?? timeoutMs)
-    this.#timer = setTimeout(() => this.#cancel('no response in time'), timeoutMs)
+    this.extend()
     if (posts === null) {
       this.#sendByLibrary()
       return
@@ -166,9 +166,9 @@ class OpenRequest implements PostListener {
     this.#post = posts.post(list, Buffer.from(JSON.stringify(this.#message)), this)
   }
 
-  /** Restarts the timeout after a progress notification. */
+  /** Restarts the timeout, at first and after each progress notification. */
   extend(): void {
-    if (this.#isOver || this.#options.maxMs === null) return
+    if (this.#isOver) return
     this.#stopTimer()
     const leftMs = Math.min(this.#options.timeoutMs, this.#untilMs - performance.now())
     this.#timer = setTimeout(() => this.#cancel('no response in time'), leftMs)

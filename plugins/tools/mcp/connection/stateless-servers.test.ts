@@ -14,6 +14,7 @@ import {
 import { startToolServer } from '../../../../test/support/mcp/tool-server.ts'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
 import { ANYWHERE } from '../net/reach-rules.ts'
+import { readTarget } from '../tools/configured-servers.ts'
 import { ServerConnection } from './server-connection.ts'
 import { ServerFacts } from './server-facts.ts'
 import type { ConnectionLimits, ServerTarget } from './server-target.ts'
@@ -175,6 +176,28 @@ test('the handshake of a server is remembered for its next connection', async ()
   expect(modern.count('server/discover')).toBe(1)
 })
 
+test('a remembered handshake or public list is not used for a server of another revision', async () => {
+  const facts = new ServerFacts()
+  const names = async (url: string) => (await (await connect(url, { facts })).tools()).map(({ name }) => name)
+  const first = await startToolServer({ first: () => 'x' })
+  expect(await names(first.url)).toEqual(['first'])
+  await first.close()
+  const port = Number(new URL(first.url).port)
+  const second = await startStatelessServer(
+    { second: () => 'x' },
+    { port, ttlMs: 60_000, cacheScope: 'public' },
+  )
+  expect(await names(first.url)).toEqual(['second'])
+  const connection = await connect(first.url, { facts })
+  await second.close()
+  const third = await startToolServer({ third: () => 'x' }, { port })
+  ends.push(() => third.close())
+  await expect
+    .poll(() => connection.call('second', {}, limit()).catch(({ isSessionLost }) => isSessionLost))
+    .toBe(true)
+  expect(await names(first.url)).toEqual(['third'])
+})
+
 test.each(['discover', 'initialize'] as const)(
   'a server that speaks both is used with the configured %s',
   async (handshake) => {
@@ -185,6 +208,12 @@ test.each(['discover', 'initialize'] as const)(
     expect(connection.protocolVersion === '2026-07-28').toBe(handshake === 'discover')
   },
 )
+
+test('discover cannot be configured for the older transport', () => {
+  const server = { label: 'a', url: 'http://127.0.0.1/sse', protocol: 'sse', handshake: 'discover' }
+  const [config] = testConfig({ servers: [server] }).servers
+  expect(() => readTarget(config, 'servers.0')).toThrow(/servers\.0\.handshake/)
+})
 
 test('an older server is rejected where only discover is configured', async () => {
   const old = await startToolServer({})

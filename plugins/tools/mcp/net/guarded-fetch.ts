@@ -11,8 +11,6 @@ import {
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isObject } from '#kernel'
-import { tryParseJson } from '#shared'
 import { checkHost, lookupFor, type ReachRules } from './reach-rules.ts'
 import {
   ByteLimitExceeded,
@@ -172,10 +170,9 @@ function bodyOf({ body }: RequestInit): string | null {
   throw new TypeError('unsupported type of request body')
 }
 
-/** Method and id of a message; empty for other bodies. */
-function readMessage(body: string | null): Readonly<Record<string, unknown>> {
-  const message = body === null ? null : tryParseJson(body)
-  return isObject(message) ? message : {}
+/** Method and id of a message of the library; empty for other bodies. */
+function readMessage(body: string | null): { readonly method?: unknown; readonly id?: unknown } {
+  return body?.startsWith('{') ? (JSON.parse(body) as object) : {}
 }
 
 function acceptsOnlyEvents(init: RequestInit): boolean {

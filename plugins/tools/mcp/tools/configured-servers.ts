@@ -75,6 +75,8 @@ export function readTarget(server: ServerConfig, field: string): ServerTarget {
   if ((url === undefined) === (command === undefined)) throw invalid(field, 'needs either url or command')
   if (command !== undefined) return { kind: 'stdio', command, args, env, cwd, handshake }
   if (url === undefined || !URL.canParse(url)) throw invalid(`${field}.url`, 'is not a URL')
+  if (protocol === 'sse' && handshake === 'discover')
+    throw invalid(`${field}.handshake`, 'cannot be discover with protocol sse, which is older')
   const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   const given = [lower.get('authorization'), oauth, tokenFile].filter((one) => one !== undefined)
   if (given.length > 1)
