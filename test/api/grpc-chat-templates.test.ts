@@ -9,23 +9,42 @@ import type { EngineRequest } from './messages-grpc-fleet.ts'
 const folder = mkdtempSync(join(tmpdir(), 'weir-chat-templates-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** A gateway whose model has the template. `prompt` sends a chat and returns the prompt that the engine received. */
-async function openTemplate(source: string) {
+/** A gateway whose model has the template. `send` returns the response, and the prompt that the engine received. */
+async function openTemplate(source: string, parsers = {}) {
   const template = join(folder, 'chat_template.jinja')
   writeFileSync(template, source)
-  const { engine, post, ids } = await openGrpcFleet({ template, plugins: { parsers: {} } })
-  engine.answer([await ids('Yes.')])
-  return async (body: object) => {
-    const reply = await post('/v1/chat/completions', { model: 'test-model', ...body })
-    expect(await reply.json()).toMatchObject({ choices: [{ message: { content: 'Yes.' } }] })
+  const storage = { dir: mkdtempSync(join(folder, 'storage-')) }
+  const { engine, gateway, post, ids } = await openGrpcFleet({
+    template,
+    plugins: {
+      parsers,
+      generations: {},
+      messages: {},
+      responses: {},
+      conversations: {},
+      history: {},
+      storage,
+    },
+  })
+  const send = async (body: object | string, path = '/v1/chat/completions') => {
+    const reply = await fetch(gateway.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: typeof body === 'string' ? body : JSON.stringify({ model: 'test-model', ...body }),
+    })
+    const said = await reply.text()
+    expect(reply.status, said).toBe(200)
     const { tokenized } = engine.calls[engine.calls.length - 1].request as unknown as EngineRequest
     const text = await post('/v1/detokenize', {
       model: 'test-model',
       tokens: tokenized.inputIds,
       skip_special_tokens: false,
     })
-    return ((await text.json()) as { text: string }).text
+    return { said, prompt: ((await text.json()) as { text: string }).text }
   }
+  const engineAnswers = async (text: string) => engine.answer([await ids(text)])
+  await engineAnswers('Yes.')
+  return { send, engineAnswers }
 }
 
 const USER = { role: 'user', content: 'hi' }
@@ -77,8 +96,8 @@ test.each([
     '[A]hi',
   ],
 ])('%s', async (_what, template, body, expected) => {
-  const prompt = await openTemplate(template)
-  expect(await prompt(body)).toBe(expected)
+  const { send } = await openTemplate(template)
+  expect((await send(body)).prompt).toBe(expected)
 })
 
 test('a model whose own template is invalid does not get that of another model of the worker', async () => {
@@ -106,4 +125,66 @@ test('a model whose own template is invalid does not get that of another model o
     { error: expect.objectContaining({ code: 'tokenizer_missing' }) },
   ])
   expect((await ask('adapter')).status).toBe(200)
+})
+
+/** Numbers and names that JSON.parse changes, and the text of Python's JSON. */
+const SENT =
+  '{"type": "object", "z": 1.0, "10": 1e16, "2": -0.0, "n": 12345678901234567890, "deep": {"7": [1E-7, 0.10]}}'
+const SHOWN =
+  '{"type": "object", "z": 1.0, "10": 1e+16, "2": -0.0, "n": 12345678901234567890, "deep": {"7": [1e-07, 0.1]}}'
+const QUOTED = JSON.stringify(SENT)
+
+test.each([
+  [
+    '/v1/chat/completions',
+    `"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": ${QUOTED}}}]}, {"role": "tool", "tool_call_id": "c1", "content": "ok"}], "tools": [{"type": "function", "function": {"name": "f", "parameters": ${SENT}}}], "documents": [${SENT}]`,
+    `[${SHOWN}]`,
+  ],
+  [
+    '/v1/messages',
+    `"max_tokens": 9, "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": ${SENT}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}]}], "tools": [{"name": "f", "input_schema": ${SENT}}]`,
+    'null',
+  ],
+  [
+    '/v1/responses',
+    `"input": [{"role": "user", "content": "hi"}, {"type": "function_call", "call_id": "c1", "name": "f", "arguments": ${QUOTED}}, {"type": "function_call_output", "call_id": "c1", "output": "ok"}], "tools": [{"type": "function", "name": "f", "parameters": ${SENT}}]`,
+    'null',
+  ],
+])(
+  'numbers and the order of names reach the prompt as they were sent to %s',
+  async (path, members, documents) => {
+    const { send } = await openTemplate(
+      '{% for t in tools %}{{ t.function.parameters | tojson }}{% endfor %}{% for m in messages %}{% for c in m.tool_calls %}<{{ c.function.arguments | tojson }}>{% endfor %}{% endfor %}{{ documents | tojson }}',
+    )
+    expect((await send(`{"model": "test-model", ${members}}`, path)).prompt).toBe(
+      `${SHOWN}<${SHOWN}>${documents}`,
+    )
+  },
+)
+
+/** The start of an answer opens a thought; the text of assistant messages follows their role. */
+const THINKING = `{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}{% if not loop.last %}</>{% endif %}{% endfor %}{% if add_generation_prompt %}</><assistant><think>\n{% endif %}`
+
+test.each([
+  ['It is ', 'nine.', '<user>What is <think>?</><assistant>It is', { content: 'nine.' }],
+  [
+    '<think>Hm, ',
+    'three.</think>Nine.',
+    '<user>What is <think>?</><assistant><think>Hm,',
+    { content: 'Nine.', reasoning_content: 'three.' },
+  ],
+])('an answer that begins with %j is continued with %j', async (beginning, output, expected, message) => {
+  const { send, engineAnswers } = await openTemplate(THINKING, { reasoningParser: 'deepseek_r1' })
+  await engineAnswers(output)
+  const messages = [
+    { role: 'user', content: 'What is <think>?' },
+    { role: 'assistant', content: beginning },
+  ]
+  const sent = await send({ messages, continue_final_message: true })
+  expect([sent.prompt, JSON.parse(sent.said).choices[0].message]).toEqual([
+    expected,
+    { role: 'assistant', ...message },
+  ])
+  const begun = await send({ messages: messages.slice(0, 1) })
+  expect(begun.prompt).toBe('<user>What is <think>?</><assistant><think>\n')
 })

@@ -132,8 +132,8 @@ export interface ThinkingRequest {
   readonly reasoningEffort?: string | null
   /** The rendered prompt, whose end may open the reasoning; absent before it is rendered. */
   readonly prompt?: string
-  /** The prompt ends with text of the answer, which may be inside reasoning that the prompt opened earlier. */
-  readonly isContinued?: boolean
+  /** Text of the answer with which the prompt ends; null or absent if the answer has not begun. */
+  readonly continued?: string | null
 }
 
 export interface ThinkingState {

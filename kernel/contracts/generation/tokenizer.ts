@@ -34,6 +34,7 @@ export interface ChatPrompt {
   readonly messages: readonly unknown[]
   /** Only those that the tool choice allows; objects, or their JSON texts, of which numbers and the order of members are kept. */
   readonly tools?: readonly unknown[]
+  /** Objects or JSON texts, as tools. */
   readonly documents?: readonly unknown[]
   /** Default true. */
   readonly addGenerationPrompt?: boolean

@@ -48,12 +48,20 @@ test.each([
   expect(thinkingOf({ prompt: `user: x\n${start}${end}` }, null).isReasoningOpen).toBe(false)
 })
 
-test('a continued prompt is inside reasoning if its last mark opens it', () => {
-  const open = (prompt: string) => thinkingOf({ prompt, isContinued: true }, null).isReasoningOpen
-  expect(open('<think>a</think>b\n<|im_start|>assistant\n<think>\nThe user wants')).toBe(true)
-  expect(open('<|im_start|>assistant\n<think>\n\n</think>\n\nIt is')).toBe(false)
-  expect(open('[THINK]Hm')).toBe(true)
-  expect(open('<|im_start|>assistant\nIt is')).toBe(false)
+test.each([
+  ['<think>a</think>b\n<|im_start|>assistant\n<think>\nThe user wants', 'The user wants', true],
+  ['<|im_start|>assistant\n<think>\n\n</think>\n\nIt is', 'It is', false],
+  ['[THINK]Hm', 'Hm', true],
+  ['<|im_start|>assistant\nIt is', 'It is', false],
+  // The template trims the text.
+  ['<|im_start|>assistant\n<think>\nThe user', ' The user ', true],
+  // Marks of the text itself.
+  ['<|im_start|>assistant\n<think>Hm', '<think>Hm', true],
+  ['<|im_start|>assistant\n<think>Hm</think>It', '<think>Hm</think>It', false],
+  // Marks that another message mentions.
+  ['user\nWhat is <think>?<|im_start|>assistant\nIt is', 'It is', false],
+])('whether %j, which continues %j, is inside reasoning: %s', (prompt, continued, expected) => {
+  expect(thinkingOf({ prompt, continued }, null).isReasoningOpen).toBe(expected)
 })
 
 test('templates with thinking off by default, templates without a toggle, and unusual prompts', () => {

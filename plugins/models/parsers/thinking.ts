@@ -14,12 +14,11 @@ const OFF_EFFORTS = new Set(['none', 'minimal'])
 
 /** @param toolParser the format in use, for models without a chat template */
 export function thinkingOf(request: ThinkingRequest, toolParser: string | null): ThinkingState {
-  const { chatTemplate, prompt, isContinued = false } = request
+  const { chatTemplate, prompt, continued = null } = request
   const native = toolParser === null ? undefined : NATIVE.get(toolParser)
   const toggle = native === undefined ? toggleOf(chatTemplate ?? '') : { key: 'thinking', ...native }
   // The end of the prompt is known; the default of a template is a guess.
-  const left =
-    prompt === undefined ? null : isContinued ? isReasoningOpenIn(prompt) : isReasoningOpenAfter(prompt)
+  const left = prompt === undefined ? null : isReasoningLeftOpen(prompt, continued)
   if (toggle === null) return { key: null, requested: null, isOn: false, isReasoningOpen: left }
   const { key, isOnByDefault } = toggle
   const requested = requestedIn(request, key)
@@ -71,17 +70,27 @@ const marks = reasoningFormats
   .concat(OTHER_MARKS)
   .map(({ start, end }) => ({ start: start.trimEnd(), end: end.trimEnd() }))
 
-/** Whether the last mark of reasoning in the prompt opens it. */
-function isReasoningOpenIn(prompt: string): boolean {
+/**
+ * Marks in earlier messages do not count: only those of the continued text, else that which the template wrote before it.
+ * @param continued text with which the prompt ends, except for white space around it
+ */
+function isReasoningLeftOpen(prompt: string, continued: string | null): boolean | null {
+  if (continued === null) return isReasoningOpenAfter(prompt)
+  const at = prompt.lastIndexOf(continued.trim())
+  return isReasoningOpenIn(continued) ?? isReasoningOpenAfter(at < 0 ? prompt : prompt.slice(0, at)) ?? false
+}
+
+/** Whether the last mark of reasoning in the text opens it; null if there is none. */
+function isReasoningOpenIn(text: string): boolean | null {
   let [start, end] = [-1, -1]
-  for (const found of prompt.matchAll(/<(\/?)think(?::[\w-]{1,64})?>/g))
+  for (const found of text.matchAll(/<(\/?)think(?::[\w-]{1,64})?>/g))
     if (found[1] === '') start = found.index
     else end = found.index
   for (const mark of marks) {
-    start = Math.max(start, prompt.lastIndexOf(mark.start))
-    end = Math.max(end, prompt.lastIndexOf(mark.end))
+    start = Math.max(start, text.lastIndexOf(mark.start))
+    end = Math.max(end, text.lastIndexOf(mark.end))
   }
-  return start > end
+  return start === end ? null : start > end
 }
 
 /** Whether the prompt ends inside reasoning (true) or behind it (false); null if unknown. */

@@ -122,8 +122,8 @@ export class ChatTemplates {
     const beginning = continueFinalMessage ? markEnd(messages) : null
     const variables = new Map<string, Value>()
     // Missing tools and documents are none, not undefined, as in transformers.
-    variables.set('tools', hasTools ? tools.map(toTool) : null)
-    variables.set('documents', fromJson(documents ?? null))
+    variables.set('tools', hasTools ? tools.map(toDeclared) : null)
+    variables.set('documents', documents?.map(toDeclared) ?? null)
     variables.set('add_generation_prompt', !continueFinalMessage && (prompt.addGenerationPrompt ?? true))
     for (const [key, value] of Object.entries(templateKwargs ?? {}))
       if (!RESERVED.has(key)) variables.set(key, fromJson(value))
@@ -199,7 +199,8 @@ function cutAtEnd(prompt: string, beginning: string): string {
   return prompt[at + END_TAG.length] === ' ' ? text : text.trimEnd()
 }
 
-const toTool = (tool: unknown): Value => (typeof tool === 'string' ? parseJson(tool) : fromJson(tool))
+/** A tool or a document: an object, or its JSON text. */
+const toDeclared = (given: unknown): Value => (typeof given === 'string' ? parseJson(given) : fromJson(given))
 
 function refuse(message: Value | undefined): never {
   throw new TemplateError(isText(message) ? textOf(message) : 'no reason given')

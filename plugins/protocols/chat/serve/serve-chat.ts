@@ -39,6 +39,7 @@ export function serveChat(
   const request = fromChatBody(body)
   const customNames = new Set(request.tools.flatMap((tool) => (tool.custom ? [tool.function.name] : [])))
   keepSourceTexts(ctx.bodyBytes, body, ['tools', '*', 'function', 'parameters'])
+  keepSourceTexts(ctx.bodyBytes, body, ['documents', '*'])
   servePrompts(generations, ctx, {
     requests: [request],
     encoder: isStream

@@ -87,7 +87,7 @@ function toChatPrompt(
   return {
     messages: messages.map(toTemplateMessage),
     ...(tools.length > 0 && { tools: tools.map(toolText) }),
-    ...(Array.isArray(documents) && { documents }),
+    ...(Array.isArray(documents) && { documents: documents.map(sourceText) }),
     ...(request.carried?.get('add_generation_prompt') === false && { addGenerationPrompt: false }),
     ...(request.continuesLastMessage === true && { continueFinalMessage: true }),
     templateKwargs,

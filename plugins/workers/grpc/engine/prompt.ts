@@ -55,7 +55,7 @@ interface OutputPlan extends ChatPlan {
   readonly asked: OutputParserRequest
   readonly thinking: ThinkingRequest
   readonly constraint: OutputConstraint | null
-  readonly isContinued: boolean
+  readonly continued: string | null
 }
 
 type AnswerPlan = Pick<OutputPlan, 'parser' | 'constraint'> & { readonly thinks: boolean }
@@ -160,7 +160,7 @@ export class PromptBuilder {
         toolConstraint: parser.toolConstraint,
         constraint: request.constraint,
       }),
-      isContinued: request.continuesLastMessage === true,
+      continued: continuedText(request),
       effort: effortOf(reasoning, templateArguments),
       kwargs: {
         ...(reasoning?.effort !== undefined && { reasoning_effort: engineEffort(reasoning.effort) }),
@@ -172,16 +172,13 @@ export class PromptBuilder {
   }
 
   /** @param prompt the rendered prompt */
-  #answer(
-    { parser: first, asked, thinking, constraint, isContinued }: OutputPlan,
-    prompt: string,
-  ): AnswerPlan {
-    const { isOn, isReasoningOpen } = this.#parsers.thinkingOf(first, { ...thinking, prompt, isContinued })
+  #answer({ parser: first, asked, thinking, constraint, continued }: OutputPlan, prompt: string): AnswerPlan {
+    const { isOn, isReasoningOpen } = this.#parsers.thinkingOf(first, { ...thinking, prompt, continued })
     const parser = this.#parsers.parserFor({
       ...asked,
       prompt,
       isReasoningOpen,
-      continuesAnswer: isContinued,
+      continuesAnswer: continued !== null,
     })
     return { parser, constraint, thinks: isOn }
   }
@@ -208,6 +205,14 @@ async function oneTokenStops(stops: readonly string[], tokenizer: LoadedTokenize
 function earlierCalls({ prompt }: GenerationRequest): number {
   if (prompt.kind !== 'chat') return 0
   return prompt.messages.reduce((sum, { tool_calls: calls }) => sum + (calls?.length ?? 0), 0)
+}
+
+/** Text of the final message that the answer continues; of several parts, of the last text. Null if there is none to continue. */
+function continuedText({ prompt, continuesLastMessage }: GenerationRequest): string | null {
+  if (prompt.kind !== 'chat' || continuesLastMessage !== true) return null
+  const content = prompt.messages.at(-1)?.content ?? ''
+  if (typeof content === 'string') return content
+  return content.findLast((part) => part.type === 'text')?.text ?? ''
 }
 
 /** Null unless it is a non-empty string. */
