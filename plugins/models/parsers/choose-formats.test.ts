@@ -151,6 +151,24 @@ test('the class in the configuration takes precedence over the id', () => {
   expect(chooseFormats({ model: 'my-model', modelType: 'kimi_k3' }).tool).toBe('kimi_k3')
 })
 
+test.each([
+  ['DeepseekV41ForCausalLM', 'deepseek_v41', 'deepseek_v41'],
+  ['deepseek_v41', 'deepseek_v41', 'deepseek_v41'],
+  ['DeepseekV4ForCausalLM', 'deepseek_v4', 'deepseek_v4'],
+  ['DeepseekV32ForCausalLM', 'deepseek32', 'deepseek_v31'],
+  ['GlmMoeDsaForCausalLM', 'glm47_moe', 'glm45'],
+  ['MiniMaxM2ForCausalLM', 'minimax_m2', 'minimax'],
+  ['SeedOssForCausalLM', 'seed_oss', 'seed_oss'],
+  ['HYV4ForCausalLM', 'hy_v4', 'hy_v4'],
+  ['Gemma4ForConditionalGeneration', 'gemma4', 'gemma4'],
+  ['qwen3_5', 'qwen_xml', 'qwen3'],
+])('a model with any name uses the formats of its class or type %s', (name, tool, reasoning) => {
+  const own = /For/.test(name) ? { architectures: ['Unknown', name] } : { modelType: name }
+  expect(chooseFormats({ model: 'house-model', ...own })).toEqual({ tool, reasoning })
+  expect(findToolFormat(tool)?.name).toBe(tool)
+  expect(findReasoningFormat(reasoning)?.name).toBe(reasoning)
+})
+
 test('the chat template decides if the id is unknown', () => {
   const chatTemplate = '{% if tools %}<tool_call>\n{"name": ...}</tool_call>{% endif %}<think>'
   expect(chooseFormats({ model: 'house-model', chatTemplate })).toEqual({ tool: 'qwen', reasoning: 'base' })

@@ -28,17 +28,33 @@ export const HARMONY_NAMES: ReadonlySet<string> = new Set(['gpt-oss', 'gpt_oss',
 
 type Row = readonly [stems: readonly string[], tool: string | null, reasoning: string | null]
 
-/** Classes and types of model configurations. */
-const byClass: ReadonlyMap<string, ChosenFormats> = new Map([
-  ['GptOssForCausalLM', { tool: HARMONY, reasoning: HARMONY }],
-  ['gpt_oss', { tool: HARMONY, reasoning: HARMONY }],
-  ['DeepseekV32ForCausalLM', { tool: 'deepseek32', reasoning: 'deepseek_v31' }],
-  ['DeepseekV4ForCausalLM', { tool: 'deepseek_v4', reasoning: 'deepseek_v4' }],
-  ['KimiK25ForConditionalGeneration', { tool: 'kimik2', reasoning: 'kimi_k25' }],
-  ['kimi_k25', { tool: 'kimik2', reasoning: 'kimi_k25' }],
-  ['KimiK3ForConditionalGeneration', { tool: 'kimi_k3', reasoning: 'kimi_k3' }],
-  ['kimi_k3', { tool: 'kimi_k3', reasoning: 'kimi_k3' }],
-])
+/** Classes and types of model configurations, of families with one format. */
+const classRows: readonly Row[] = [
+  [['GptOssForCausalLM', 'gpt_oss'], HARMONY, HARMONY],
+  [['DeepseekV32ForCausalLM', 'deepseek_v32'], 'deepseek32', 'deepseek_v31'],
+  [['DeepseekV41ForCausalLM', 'deepseek_v41'], 'deepseek_v41', 'deepseek_v41'],
+  [
+    ['DeepseekV4ForCausalLM', 'DeepseekV4ForConditionalGeneration', 'deepseek_v4'],
+    'deepseek_v4',
+    'deepseek_v4',
+  ],
+  [['KimiK25ForConditionalGeneration', 'Kimi_K25ForConditionalGeneration', 'kimi_k25'], 'kimik2', 'kimi_k25'],
+  [['KimiK3ForConditionalGeneration', 'kimi_k3'], 'kimi_k3', 'kimi_k3'],
+  [['GlmMoeDsaForCausalLM', 'glm_moe_dsa'], 'glm47_moe', 'glm45'],
+  [['MiniMaxM2ForCausalLM', 'minimax_m2'], 'minimax_m2', 'minimax'],
+  [['MiniMaxM3SparseForConditionalGeneration', 'minimax_m3_vl'], 'minimax_m3', 'minimax_m3'],
+  [['SeedOssForCausalLM', 'seed_oss'], 'seed_oss', 'seed_oss'],
+  [['HYV4ForCausalLM', 'HYV4VLForConditionalGeneration', 'hy_v4', 'hy_v4_vl'], 'hy_v4', 'hy_v4'],
+  [['Gemma4ForCausalLM', 'Gemma4ForConditionalGeneration', 'gemma4', 'gemma4_text'], 'gemma4', 'gemma4'],
+  [
+    ['Qwen3_5ForConditionalGeneration', 'Qwen3_5MoeForConditionalGeneration', 'qwen3_5', 'qwen3_5_moe'],
+    'qwen_xml',
+    'qwen3',
+  ],
+]
+const byClass: ReadonlyMap<string, ChosenFormats> = new Map(
+  classRows.flatMap(([names, tool, reasoning]) => names.map((name) => [name, { tool, reasoning }] as const)),
+)
 
 /**
  * Parts of model ids, lower-case, the more special ones first: the first row of which one part is in the id decides.
