@@ -75,7 +75,7 @@ export const tokenizersConfig = Type.Object(
           DEFAULT_LIMITS.maxSteps,
           1,
           1_000_000_000,
-          'Maximum number of statements and expressions that a chat template evaluates for one chat; 64 characters read or written by its functions count as one. A chat that needs more is rejected with 400.',
+          'Maximum number of statements and expressions that a chat template evaluates for one chat, for which chats of other models wait: a million lasts for about 0.1 s. 64 characters read or written by its functions count as one. A chat that needs more is rejected with 400.',
         ),
         maxCharacters: count(
           DEFAULT_LIMITS.maxCharacters,
@@ -87,7 +87,7 @@ export const tokenizersConfig = Type.Object(
           DEFAULT_LIMITS.maxMs,
           1,
           600_000,
-          'Timeout for rendering one chat, for which chats of other models wait, and for checking the templates of a tokenizer when it is loaded, milliseconds.',
+          'Timeout for rendering one chat, and for checking the templates of a tokenizer when it is loaded, milliseconds. It is far above the time that maxSteps takes, because an overloaded machine is slower.',
         ),
       },
       { default: {}, additionalProperties: false },

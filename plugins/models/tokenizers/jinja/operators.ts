@@ -251,10 +251,13 @@ export function slice(value: Value, [from, to, by]: readonly (number | null)[]):
   const [low, high] = step > 0 ? [0, length] : [-1, length - 1]
   const start = from === null ? (step > 0 ? low : high) : clip(from, low, high)
   const stop = to === null ? (step > 0 ? high : low) : clip(to, low, high)
-  spendCharacters(Math.max(0, (stop - start) / step))
+  const count = Math.max(0, (stop - start) / step)
   let picked: string | readonly Value[]
-  if (step === 1) picked = items.slice(start, Math.max(start, stop))
-  else {
+  if (step === 1) {
+    spendCharacters(count)
+    picked = items.slice(start, start + count)
+  } else {
+    spendSteps(count)
     const list: Value[] = []
     for (let place = start; step > 0 ? place < stop : place > stop; place += step) list.push(items[place])
     picked = list
