@@ -277,7 +277,6 @@ describe('the resource', () => {
       writeFileSync(join(root, 'secret.env'), 'KEY=value')
       writeFileSync(join(root, 'large.jinja'), 'x'.repeat(17_000_000))
       writeFileSync(join(root, 'long.jinja'), 'x'.repeat(300_000))
-      writeFileSync(join(root, 'space.jinja'), ' '.repeat(250_000))
       writeFileSync(join(root, 'own.jinja'), 'own')
       const fleet = await open({ roots: [root] })
       for (const [name, reason] of [
@@ -290,7 +289,6 @@ describe('the resource', () => {
         [join(root, 'secret.env'), 'extension'],
         [join(root, 'large.jinja'), 'the limit is'],
         [join(root, 'long.jinja'), 'the limit is'],
-        [join(root, 'space.jinja'), 'more than 1024 white space characters'],
       ])
         expect(await fleet.settled(await fleet.add('x', inside, { chat_template_path: name }))).toMatchObject(
           failure(reason),
@@ -478,8 +476,7 @@ describe('the tokenizer service', () => {
     const tried = folder()
     cpSync(SAMPLE, tried, { recursive: true })
     writeFileSync(join(tried, 'chat_template.jinja'), body)
-    const rendering = { maxSteps: 1_000_000_000 }
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], rendering })
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     expect(await fleet.settled(await fleet.add('tried', tried))).toMatchObject({
       status: 'failed',
@@ -491,12 +488,11 @@ describe('the tokenizer service', () => {
     const first = render()
     first.catch(() => undefined)
     await setImmediate()
-    // Together they take longer than the timeout of this test.
-    for (let i = 0; i < 200; i++) render().catch(() => undefined)
+    let stopped = 0
+    for (let i = 0; i < 200; i++) render().catch(() => stopped++)
     // Once in the same turn of the event loop, and once through a route.
-    const sentAtMs = performance.now()
     await fleet.service.find('m')!.encode('text')
-    expect(performance.now() - sentAtMs).toBeLessThan(3_000)
+    expect(stopped).toBeLessThan(3)
     const reply = await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: 'text' })
     expect(reply.status).toBe(200)
     await expect(first).rejects.toMatchObject({

@@ -90,6 +90,7 @@ test.each([
     'False13abab[0, 0]',
   ],
   ['{% raw %}{{ x }}{% endraw %} y', '{{ x }} y'],
+  ['{{ "".__class__ }}{{ {}.__proto__ is defined }}{{ {"__a": 1}.__a }}', 'False1'],
   [
     `{{ {} is iterable }}{{ none is iterable }}{{ (1, 2) }}{{ [(1,)] }}{{ 'a\u2028\u00a0b' | list }}`,
     "TrueFalse(1, 2)[(1,)]['a', '\\u2028', '\\xa0', 'b']",

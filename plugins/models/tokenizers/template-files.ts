@@ -17,8 +17,6 @@ const NAMED_FOLDER = 'additional_chat_templates'
 /** Largest known templates have 40 kB, and there are three of them. */
 const MAX_TEMPLATE_CHARACTERS = 262_144
 const MAX_TEMPLATES = 32
-/** The template engine's reader takes quadratic time for a run of white space. */
-const LONG_SPACE = /\s{1025}/
 
 /** Template text by name; empty when there is none. @param explicitPath wins over all others @throws SourceError */
 export function readTemplates(...args: Parameters<typeof findTemplates>): Map<string, string> {
@@ -30,8 +28,6 @@ export function readTemplates(...args: Parameters<typeof findTemplates>): Map<st
       throw new SourceError(
         `the chat template '${name}' has ${text.length} characters, the limit is ${MAX_TEMPLATE_CHARACTERS}`,
       )
-    if (LONG_SPACE.test(text))
-      throw new SourceError(`the chat template '${name}' has more than 1024 white space characters in a row`)
   }
   return templates
 }

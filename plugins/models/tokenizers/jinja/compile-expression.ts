@@ -60,7 +60,6 @@ export function compileExpression(node: Expression): Evaluate {
       )
     case 'attribute': {
       const [object, { name }] = [compileExpression(node.object), node]
-      if (name.startsWith('__')) throw new SyntaxError(`access to attribute '${name}' is unsafe`)
       return (scope) => {
         spendSteps()
         return memberOf(object(scope), name)

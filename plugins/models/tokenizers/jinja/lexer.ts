@@ -42,7 +42,7 @@ export function tokenize(template: string): Token[] {
   /** Whether the text that follows begins a line. */
   let startsLine = true
   const moveTo = (end: number) => {
-    for (let i = source.indexOf('\n', at); i >= 0 && i < end; i = source.indexOf('\n', i + 1)) line++
+    for (let place = at; place < end; place++) if (source[place] === '\n') line++
     startsLine = source[end - 1] === '\n'
     at = end
   }
