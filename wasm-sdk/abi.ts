@@ -13,6 +13,8 @@ export const EXPORT_OF_ATTACH_POINT = Object.freeze({
   OnStreamEvent: 'on_stream_event',
   /** Extension: each piece of the text of an answer, in every format, streamed or not. */
   OnText: 'on_text',
+  /** Extension: before a request goes to a model, with every text in it, in every format. */
+  OnPromptText: 'on_prompt_text',
   /** Extension: before each tool call that the gateway runs. */
   OnToolCall: 'on_tool_call',
   /** Extension: each pick of a worker with the policy `wasm`. */
@@ -67,7 +69,15 @@ export type HostFunctionName = keyof typeof HOST_FUNCTIONS
 export const FRAME_HEAD_BYTES = 4
 
 export type HeaderPair = readonly [name: string, value: string]
-export type Phase = 'request' | 'response' | 'error' | 'stream_event' | 'text' | 'tool_call' | 'pick'
+export type Phase =
+  | 'request'
+  | 'response'
+  | 'error'
+  | 'stream_event'
+  | 'text'
+  | 'prompt_text'
+  | 'tool_call'
+  | 'pick'
 
 /** Phase of the input at each attach point. */
 export const PHASE_OF_ATTACH_POINT: Readonly<Record<AttachPoint, Phase>> = Object.freeze({
@@ -76,6 +86,7 @@ export const PHASE_OF_ATTACH_POINT: Readonly<Record<AttachPoint, Phase>> = Objec
   OnError: 'error',
   OnStreamEvent: 'stream_event',
   OnText: 'text',
+  OnPromptText: 'prompt_text',
   OnToolCall: 'tool_call',
   OnPick: 'pick',
 })
@@ -170,6 +181,14 @@ export interface GuestInput {
     /** Length of the held-back text at the beginning of the body. */
     readonly held_bytes: number
   }
+  /**
+   * Prompt phase; the body of the frame is a JSON list of `PromptTextEntry`. `request` is as in other phases; there is no response
+   * yet.
+   */
+  readonly prompt?: {
+    /** Length of the list. */
+    readonly texts: number
+  }
   /** Tool phase; the body of the frame is the arguments, a JSON object. `request` has only id and tenant. */
   readonly tool?: {
     readonly kind: 'mcp' | 'built_in'
@@ -196,6 +215,15 @@ export interface GuestInput {
   readonly state?: string
   /** Result of the fetch that the previous call requested. */
   readonly fetched?: FetchedHead
+}
+
+/** One text that a model gets. */
+export interface PromptTextEntry {
+  /** Such as `user`, `assistant`, `system` or `tool`; null without one, such as in descriptions of tools and inputs of embeddings. */
+  readonly role: string | null
+  /** Where it is in the request to the worker, such as `messages.2.content.0.text`. */
+  readonly place: string
+  readonly text: string
 }
 
 /** A worker that may take a request, or a target of a virtual model: `url` is empty then, and `load` null. */
@@ -250,7 +278,7 @@ export interface ContinueAction {
 
 /**
  * Responds with the body of the frame; later modules and the handler do not run. In the tool phase the body is the result
- * that the model receives, and there is no status.
+ * that the model receives, and there is no status. In the prompt phase it is the message of an error in the format of the route.
  */
 export interface RejectAction {
   readonly action: 'reject'
@@ -259,7 +287,10 @@ export interface RejectAction {
   readonly headers?: readonly HeaderPair[]
 }
 
-/** Changes the request or response; with `replaces_body` the body of the frame replaces the body. */
+/**
+ * Changes the request or response; with `replaces_body` the body of the frame replaces the body. In the prompt phase it is a
+ * JSON list of as many texts as there were, null for one that stays.
+ */
 export interface ModifyAction {
   readonly action: 'modify'
   /** Response and error phases; an invalid status is ignored. */

@@ -102,6 +102,21 @@ describe.each([
     expect(checkOutput(late.output, 'OnRequest').body?.toString()).toBe('timeout')
   })
 
+  echo('replaces the texts of a prompt, or refuses it', async (open) => {
+    const entries = (texts: readonly string[]) =>
+      texts.map((text, index) => ({ role: index === 1 ? null : 'user', place: `größe.${index}`, text }))
+    const run = async (texts: readonly string[]) => {
+      const prompt = entries(texts)
+      const asked = input('prompt_text', { prompt: { texts: prompt.length } })
+      const { output, problem } = await open.call('OnPromptText', asked, Buffer.from(JSON.stringify(prompt)))
+      expect(problem).toBeNull()
+      return checkOutput(output, 'OnPromptText', { prompt })
+    }
+    expect((await run([TEXT, TEXT, 'b'])).prompt).toEqual([`${TEXT} user größe.0`, TEXT, 'b user größe.2'])
+    const refused = await run([TEXT, 'b', 'refuse'])
+    expect([refused.action, refused.status, refused.body?.toString()]).toEqual(['reject', 451, 'no größe.2'])
+  })
+
   echo('chooses a worker by what it is told of each, and leaves it open', async (open) => {
     const candidate = (place: number, labels: Record<string, string>) => ({
       url: `http://größe:${place}`,
@@ -124,7 +139,7 @@ describe.each([
     const asked = input('pick', { pick, request: { ...request, headers } })
     const { output, logs, problem } = await open.call('OnPick', asked, Buffer.from('ü!'))
     expect(problem).toBeNull()
-    expect(checkOutput(output, 'OnPick', 3).choice).toBe(1)
+    expect(checkOutput(output, 'OnPick', { candidates: 3 }).choice).toBe(1)
     expect(logs.map(({ text }) => text)).toEqual([
       'http://größe:0 0 0 none',
       'http://größe:1 1 2 7 0.5',
@@ -132,7 +147,7 @@ describe.each([
       'größe 😀 decode 3 ü!',
     ])
     const unnamed = await open.call('OnPick', input('pick', { pick }), Buffer.from(''))
-    expect(checkOutput(unnamed.output, 'OnPick', 3).choice).toBeNull()
+    expect(checkOutput(unnamed.output, 'OnPick', { candidates: 3 }).choice).toBeNull()
   })
 
   echo('gives back body and headers of an answer', async (open) => {

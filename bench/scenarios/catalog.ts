@@ -21,7 +21,7 @@ import { generateSse, messagesProxySse, messagesTranslateSse, responsesSse } fro
 import { steady1000 } from './steady-1000.ts'
 import { toolTurn } from './tool-turn.ts'
 import { wasmLoop } from './wasm-loop.ts'
-import { wasmBody4k, wasmChain3, wasmHeaders, wasmNone } from './wasm-modules.ts'
+import { wasmBody4k, wasmChain3, wasmHeaders, wasmNone, wasmPrompt } from './wasm-modules.ts'
 import { wasmStreamEvent } from './wasm-stream-event.ts'
 import { wasmText } from './wasm-text.ts'
 
@@ -55,6 +55,7 @@ export const SCENARIOS: readonly Scenario[] = [
   wasmNone,
   wasmHeaders,
   wasmBody4k,
+  wasmPrompt,
   wasmChain3,
   wasmStreamEvent,
   wasmText,

@@ -34,6 +34,26 @@ export const wasmBody4k: Scenario = {
   },
 }
 
+export const wasmPrompt: Scenario = {
+  name: 'wasm-prompt',
+  question:
+    'what does a module cost that replaces every text of a 4 KB prompt, beside one that replaces the body?',
+  async run(options) {
+    const body = [{ guest: 'body', point: 'OnRequest', instance: 'reuse' }] as const
+    const prompt = [{ guest: 'prompt', point: 'OnPromptText', instance: 'reuse' }] as const
+    const measured = await measureModules({ body, prompt }, 4_096, options)
+    return [
+      ...commonFigures(measured, ['body', 'prompt']),
+      {
+        name: 'CPU per request, prompt module / body module',
+        unit: '×',
+        values: ratios(measured.cpu('prompt'), measured.cpu('body')),
+        target: 2,
+      },
+    ]
+  },
+}
+
 async function runHeaders(options: RunOptions): Promise<Figure[]> {
   const variants = {
     reuse: [{ ...header, instance: 'reuse' }],

@@ -8,7 +8,7 @@ import { type RunningWorker, startWorker } from './subject.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-export type GuestName = 'header' | 'body' | 'stream' | 'text' | 'loop'
+export type GuestName = 'header' | 'body' | 'prompt' | 'stream' | 'text' | 'loop'
 
 export interface Guests {
   /** Folder of the compiled modules, without symbolic links. */

@@ -4,7 +4,7 @@ import type { GuestName, Guests } from './guests.ts'
 
 export interface ModuleUse {
   readonly guest: GuestName
-  readonly point: 'OnRequest' | 'OnStreamEvent' | 'OnText'
+  readonly point: 'OnRequest' | 'OnStreamEvent' | 'OnText' | 'OnPromptText'
   readonly instance: 'reuse' | 'fresh'
   readonly timeoutMs?: number
   readonly placement?: 'pool' | 'inline' | 'auto'

@@ -2,6 +2,7 @@
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { GenerationEvent } from './generation/generation.ts'
 import type { GenerationRequest } from './generation/generation-request.ts'
+import type { PromptText } from './generation/prompt-text.ts'
 import type { TextEditor, TextStream } from './generation/text-stream.ts'
 import type { RequestContext, RouteDefinition, WholeResponse } from './request.ts'
 import type { HeaderList, UpstreamFailureKind } from './transport.ts'
@@ -113,6 +114,16 @@ export interface HookSignatures {
    * routes with such a hook are always generations, so that the gateway reads every answer.
    */
   onText: (ctx: RequestContext, stream: TextStream) => TextEditor | null | undefined | void
+  /**
+   * Series: texts to texts. Called with every text of a request to a model, behind the translation: those of the client, of earlier
+   * turns and of tools, for each generation, embedding and relayed body, and for questions of plugins. Returns one string for each;
+   * none leaves them as they are. A GatewayError that it throws refuses the request. Names, settings, addresses, files and token
+   * ids are no texts.
+   */
+  onPromptText: (
+    ctx: RequestContext,
+    texts: readonly PromptText[],
+  ) => readonly string[] | undefined | void | Promise<readonly string[] | undefined | void>
   /** Series: may change the headers and the body. Before each upstream attempt. */
   onUpstreamRequest: (ctx: RequestContext, attempt: OutgoingAttempt) => void | Promise<void>
   /** Series: may change status, headers and an unstreamed body. Before the client's first byte. */

@@ -28,6 +28,7 @@ export const NO_HOOKS: RouteHooks = Object.freeze({
   onPick: null,
   onGeneration: null,
   onText: null,
+  onPromptText: null,
   onAttempt: null,
   onEvents: null,
   onUpstreamRequest: null,

@@ -31,6 +31,7 @@ const HOOKS: Readonly<Record<HookName, true>> = {
   onPick: true,
   onGeneration: true,
   onText: true,
+  onPromptText: true,
   onUpstreamRequest: true,
   onAttempt: true,
   onResponse: true,

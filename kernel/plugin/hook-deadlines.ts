@@ -16,6 +16,7 @@ const hookErrors = defineErrors('plugin', {
 const AWAITED: ReadonlySet<HookName> = new Set([
   'onRequest',
   'onGeneration',
+  'onPromptText',
   'onUpstreamRequest',
   'onResponse',
   'onEvents',

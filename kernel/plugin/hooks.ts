@@ -4,6 +4,7 @@ import type { TextEditor } from '../contracts/generation/text-stream.ts'
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
 import type { RequestContext, RouteDefinition } from '../contracts/request.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { withEdits } from '../upstream/prompt-texts.ts'
 import { withDeadline } from './hook-deadlines.ts'
 
 /** Default of `HookOptions.maxResponseBytes`. */
@@ -59,6 +60,7 @@ export function compileHooks(
     onRequest: fold(list('onRequest'), firstResponse),
     onGeneration: fold(list('onGeneration'), firstAnswer),
     onText: fold(list('onText'), textToText),
+    onPromptText: fold(list('onPromptText'), promptToPrompt),
     onAttempt: fold(list('onAttempt'), everyAttempt),
     onEvents: fold(list('onEvents'), eventsToEvents),
     onPick: fold(list('onPick'), firstSlot),
@@ -147,6 +149,21 @@ function linkEditors(first: TextEditor, then: TextEditor): TextEditor {
       const passed = first.edit(text, isLast)
       return passed instanceof Promise ? passed.then(passOn) : passOn(passed)
     },
+  }
+}
+
+type OnPromptText = HookSignatures['onPromptText']
+function promptToPrompt(hook: OnPromptText, rest: OnPromptText): OnPromptText {
+  return (ctx, texts) => {
+    const edited = hook(ctx, texts)
+    if (edited instanceof Promise) return edited.then((passed) => editRest(passed))
+    return editRest(edited)
+
+    function editRest(passed: Awaited<ReturnType<OnPromptText>>): ReturnType<OnPromptText> {
+      if (!passed) return isOver(ctx) ? undefined : rest(ctx, texts)
+      const then = isOver(ctx) ? undefined : rest(ctx, withEdits(texts, passed))
+      return then instanceof Promise ? then.then((last) => last || passed) : then || passed
+    }
   }
 }
 

@@ -5,6 +5,7 @@ import { type HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { ModelAnswer, ModelQuestion, Upstream } from '../contracts/upstream.ts'
 import { messageOf } from '../errors/message-of.ts'
 import { parseBoundedJson } from '../wire/bounded-json.ts'
+import { editTexts } from './prompt-texts.ts'
 import { usageOfBody } from './token-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { mergeParameters } from './worker-request.ts'
@@ -70,9 +71,10 @@ function requestEnded(): UpstreamFailure {
 export async function ask(
   upstream: Pick<Upstream, 'open' | 'headersFor'>,
   ctx: RelayContext,
-  { model, path, body, api, maxBytes = DEFAULT_MAX_BYTES }: ModelQuestion,
+  { model, path, body: asked, api, maxBytes = DEFAULT_MAX_BYTES }: ModelQuestion,
 ): Promise<ModelAnswer> {
   if (ctx.isDone && !ctx.isAborted) throw upstreamErrors.ask_after_end()
+  const body = await editTexts(ctx, asked)
   const call: Call = {
     ctx,
     model,

@@ -19,6 +19,7 @@ import { CallRun } from './call-run.ts'
 import { ask } from './collected-call.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
+import { editBody } from './prompt-texts.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
@@ -92,7 +93,22 @@ export class ThreadUpstream implements Upstream {
 
   relay(ctx: RelayContext, options: RelayOptions): void {
     // The client may have disconnected while the handler waited.
-    if (!ctx.isDone) Relay.start(ctx, options, this.#parts)
+    if (ctx.isDone) return
+    if (ctx.hooks.onPromptText === null) Relay.start(ctx, options, this.#parts)
+    else this.#relayEdited(ctx, options)
+  }
+
+  #relayEdited(ctx: RelayContext, options: RelayOptions): void {
+    const start = () => {
+      if (!ctx.isDone) Relay.start(ctx, options, this.#parts)
+    }
+    try {
+      const pending = editBody(ctx)
+      if (pending === null) start()
+      else pending.then(start).catch((error: unknown) => ctx.fail(error))
+    } catch (error) {
+      ctx.fail(error)
+    }
   }
 
   open(call: Call, handler: CallHandler): OpenCall {

@@ -8,6 +8,11 @@ export const wasmErrors = defineErrors('wasm', {
     text: (limitBytes: number) =>
       `a middleware module needs the request body, which is larger than its limit of ${limitBytes} bytes`,
   },
+  prompt_refused: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (reason: string) => reason,
+  },
   wasm_module_failed: {
     kind: 'internal',
     source: 'gateway',

@@ -6,7 +6,7 @@ const AttachPointSchema = Type.Object(
   {
     Middleware: Type.Enum([...ATTACH_POINTS], {
       description:
-        'Extensions: OnStreamEvent, each event of a streamed response; OnText, each piece of the text of an answer; OnToolCall, each tool call that the gateway runs; OnPick, each pick of a worker if the policy is wasm.',
+        'Extensions: OnStreamEvent, each event of a streamed response; OnText, each piece of the text of an answer; OnPromptText, the texts of each request to a model; OnToolCall, each tool call that the gateway runs; OnPick, each pick of a worker if the policy is wasm.',
     }),
   },
   { additionalProperties: false },

@@ -80,7 +80,7 @@ test('wasm-trace-headers propagates the trace to the worker and back', async () 
 
 test('wasm-redact-request changes the prompt that the worker receives', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
-  await attach(fleet, 'redact-request', ['OnRequest'])
+  await attach(fleet, 'redact-request', ['OnPromptText'])
   const messages = [{ role: 'user', content: 'Grüße an zoë@mail.example, Karte 4111 1111 1111 1111 😀' }]
   expect((await fleet.chat({ model: 'test-model', messages })).status).toBe(200)
   const [{ body }] = fleet.workers[0].requests

@@ -29,6 +29,8 @@ const isStream = (request: RecordedRequest) => (request.json() as { stream?: boo
 
 export class TextWorkers {
   said: Said = { reasoning: [], text: [], arguments: [] }
+  /** Bodies that the workers received, as text. */
+  readonly received: string[] = []
   readonly specs: Json[] = []
   readonly #closers: (() => Promise<void>)[] = []
 
@@ -37,7 +39,14 @@ export class TextWorkers {
     await workers.#http(
       'relayed',
       {},
-      { 'POST /v1/chat/completions': chat, 'POST /v1/completions': completion },
+      {
+        'POST /v1/chat/completions': chat,
+        'POST /v1/completions': completion,
+        'POST /generate': generated,
+        'POST /v1/embeddings': () => jsonAnswer({ object: 'list', model: 'm', data: [] }),
+        'POST /v1/classify': () => jsonAnswer({ object: 'list', model: 'm', data: [] }),
+        'POST /v1/rerank': () => jsonAnswer({ results: [{ index: 0, relevance_score: 1 }] }),
+      },
     )
     await workers.#http('generate', { apis: ['generate'] }, { 'POST /generate': generated })
     const vendor = { runtime_type: 'external', api_key: 'k' }
@@ -62,7 +71,10 @@ export class TextWorkers {
   ) {
     const worker = await startScriptedWorker({ models: [kind] })
     for (const [route, script] of Object.entries(scripts))
-      worker.script(route, (request) => script(this.said, isStream(request)))
+      worker.script(route, (request) => {
+        this.received.push(String(request.body))
+        return script(this.said, isStream(request))
+      })
     this.specs.push({ url: worker.url, runtime_type: 'sglang', models: [{ id: kind }], ...spec })
     this.#closers.push(() => worker.close())
   }
@@ -71,6 +83,7 @@ export class TextWorkers {
     const engine = await startScriptedEngine({ model: 'grpc' })
     const encode = byteEncoder()
     engine.script = ({ request }) => {
+      this.received.push(JSON.stringify(request))
       const { text, arguments: parts } = this.said
       const prompt = (request as { tokenized?: { originalText: string } }).tokenized?.originalText ?? ''
       // A call is written in the format of the sample template.

@@ -2,6 +2,7 @@
 import { Action } from './action'
 import { Input } from './input'
 import { Pick, sendChoice } from './pick'
+import { Prompt } from './prompt'
 import { Request } from './request'
 import { ErrorInfo, Response } from './response'
 import { StreamAction, StreamEvent } from './stream'
@@ -34,6 +35,14 @@ export function handleStreamEvent(handler: (request: Request, event: StreamEvent
 export function handleText(handler: (request: Request, piece: TextPiece) => TextAction): i32 {
   const input = new Input()
   handler(new Request(input), new TextPiece(input)).send()
+  return end()
+}
+
+/** The handler replaces texts by assigning them, or rejects the request with a status and a text, the message of the error. */
+export function handlePromptText(handler: (request: Request, prompt: Prompt) => Action): i32 {
+  const input = new Input()
+  const prompt = new Prompt(input)
+  prompt.send(handler(new Request(input), prompt))
   return end()
 }
 

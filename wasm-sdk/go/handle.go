@@ -46,6 +46,19 @@ func HandleText(handler func(*Request, *TextPiece) (*TextAction, error)) int32 {
 	})
 }
 
+// HandlePromptText runs a handler for OnPromptText. It replaces texts by assigning them; an action of Reject with a text refuses
+// the prompt, and the text is the message of the error.
+func HandlePromptText(handler func(*Request, *Prompt) (*Action, error)) int32 {
+	return handle(func(in *input) (sender, error) {
+		prompt, err := readPrompt(in.body)
+		if err != nil {
+			return nil, err
+		}
+		action, err := handler(&in.request, prompt)
+		return &promptAction{action, prompt}, err
+	})
+}
+
 // HandleToolCall runs a handler for OnToolCall. Only ID and Tenant of the request are set.
 func HandleToolCall(handler func(*Request, *ToolCall) (*Action, error)) int32 {
 	return handle(func(in *input) (sender, error) {

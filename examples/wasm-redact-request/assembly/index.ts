@@ -1,29 +1,21 @@
-/** Takes e-mail addresses, card numbers and telephone numbers out of prompts before a worker sees them. */
-import { Action, Description, handleRequest, JsonWriter, metric } from 'weir-gateway/wasm-sdk/assembly'
-import { PromptRedaction } from './prompt-redaction'
+/** Takes e-mail addresses, card numbers and telephone numbers out of every text that a model gets, in every format. */
+import { Action, Description, handlePromptText, metric } from 'weir-gateway/wasm-sdk/assembly'
+import { Findings, redact } from './redact'
 
 export function describe(): i32 {
-  return new Description().needsHeaders([]).needsRequestBody().failsClosed().send()
+  return new Description().needsHeaders([]).needsNoClientIp().failsClosed().send()
 }
 
-export function on_request(): i32 {
-  return handleRequest((request) => {
-    const body = request.json()
-    // What cannot be read may hold anything. To fail would be wrong: who sends such bodies could suspend the module.
-    if (body === null) return request.body.length == 0 ? Action.pass() : unreadable()
-    // Of what is no object the gateway makes nothing.
-    if (!body.isObject) return Action.pass()
-    const redaction = new PromptRedaction(body)
-    if (redaction.count == 0) return Action.pass()
-    metric.increment('redactions_total', redaction.count)
-    return Action.modify().withBody(redaction.toBytes())
+export function on_prompt_text(): i32 {
+  return handlePromptText((request, prompt) => {
+    const findings = new Findings()
+    for (let i = 0; i < prompt.texts.length; i++) {
+      const one = prompt.texts[i]
+      const before = findings.count
+      const redacted = redact(one.text, findings)
+      if (findings.count > before) one.text = redacted
+    }
+    if (findings.count > 0) metric.increment('redactions_total', findings.count)
+    return Action.pass()
   })
-}
-
-function unreadable(): Action {
-  const json = new JsonWriter().beginObject()
-  json.key('error').beginObject()
-  json.key('message').text('the body is no JSON, or is nested too deeply')
-  json.key('type').text('invalid_request_error').endObject()
-  return Action.reject(400).withJson(json.endObject())
 }

@@ -3,23 +3,24 @@
  * retries, limits and counters of any call. `generation-output.ts` passes on the events that the reader emits. A worker that
  * takes the client's format gets the client's bytes instead. @hot
  */
-import type {
-  Call,
-  CallHandler,
-  EngineAdapter,
-  EngineReader,
-  GatewayError,
-  GenerateOptions,
-  Generation,
-  GenerationRequest,
-  HeaderList,
-  JoinedRelay,
-  ModelParameters,
-  OpenCall,
-  RelayContext,
-  UpstreamFailure,
-  UpstreamRequest,
-  WorkerEntry,
+import {
+  type Call,
+  type CallHandler,
+  type EngineAdapter,
+  type EngineReader,
+  editBody,
+  type GatewayError,
+  type GenerateOptions,
+  type Generation,
+  type GenerationRequest,
+  type HeaderList,
+  type JoinedRelay,
+  type ModelParameters,
+  type OpenCall,
+  type RelayContext,
+  type UpstreamFailure,
+  type UpstreamRequest,
+  type WorkerEntry,
 } from '#kernel'
 import { BodyExcerpt } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
@@ -27,6 +28,7 @@ import { generationErrors, toRefusal } from './errors.ts'
 import { askHooks, type OpenedGeneration } from './generation-hooks.ts'
 import { GenerationOutput, type OutputParts, type OutputSource } from './generation-output.ts'
 import type { PassThroughDecision } from './pass-through.ts'
+import { editPrompt } from './prompt-edits.ts'
 import { withTargetParameters } from './target-parameters.ts'
 import { type ToolImages, withToolImages } from './tool-images.ts'
 import { WorkerAttempt } from './worker-attempt.ts'
@@ -91,7 +93,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       ctx.generationCount++
       const { onGeneration } = ctx.hooks
       const opened = onGeneration === null ? null : askHooks(this, onGeneration)
-      if (opened === null) this.#begin()
+      if (opened === null) this.#edit()
       else if (!(opened instanceof Promise)) this.#goOn(opened)
       else opened.then((one) => this.#goOn(one)).catch((error: unknown) => this.#output.failed(error))
     } catch (error) {
@@ -102,10 +104,36 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   #goOn({ request, maps, answer }: OpenedGeneration): void {
     if (this.#output.isOver) return
     this.#output.maps = maps
+    this.#setRequest(request)
+    if (answer) setImmediate(() => this.#output.replay(answer))
+    else this.#edit()
+  }
+
+  #setRequest(request: GenerationRequest): void {
     this.request = request
     this.#current = request
-    if (answer) setImmediate(() => this.#output.replay(answer))
-    else this.#begin()
+  }
+
+  /** Lets hooks edit the texts of the prompt, in each form that a worker may get. */
+  #edit(): void {
+    const { ctx } = this
+    if (ctx.hooks.onPromptText === null) {
+      this.#begin()
+      return
+    }
+    const edited = editPrompt(ctx, this.request)
+    const pending = this.#options.passThrough === undefined ? null : editBody(ctx)
+    if (pending === null && !(edited instanceof Promise)) {
+      this.#setRequest(edited)
+      this.#begin()
+      return
+    }
+    Promise.all([edited, pending])
+      .then(([request]) => {
+        this.#setRequest(request)
+        this.#begin()
+      })
+      .catch((error: unknown) => this.#output.failed(error))
   }
 
   #begin(): void {

@@ -2,6 +2,7 @@
 import {
   type Call,
   collectCall,
+  editBody,
   type HeaderList,
   headerOf,
   parseBoundedJson,
@@ -32,6 +33,7 @@ export async function collectResponse(
   ctx: RequestContext,
   options: RelayOptions,
 ): Promise<WorkerResponse> {
+  await editBody(ctx as RelayContext)
   const call = new CollectedRequest(upstream, ctx as RelayContext, options)
   const { status, headers, body } = await collectCall(upstream, call, MAX_COLLECTED_BYTES)
   return toWorkerResponse(status, headers, body)

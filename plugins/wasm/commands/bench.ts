@@ -176,6 +176,7 @@ const READERS: Readonly<Record<AttachPoint, (output: Uint8Array | null, candidat
   OnError: (output) => readPhaseOutput(output, false),
   OnStreamEvent: readStreamOutput,
   OnText: readTextOutput,
+  OnPromptText: (output) => output,
   OnToolCall: readToolOutput,
   OnPick: readChoice,
 }

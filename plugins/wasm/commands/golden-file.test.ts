@@ -16,6 +16,7 @@ const NOTHING: Observed = {
   body: null,
   events: [],
   pieces: [],
+  prompt: [],
   choice: null,
   fetches: [],
   logs: [],
@@ -37,6 +38,7 @@ const observed: fc.Arbitrary<Observed> = fc.record({
   body: fc.option(text),
   events: fc.array(fc.record({ name: fc.option(fc.string()), data: text }), { maxLength: 3 }),
   pieces: fc.array(fc.string(), { maxLength: 3 }),
+  prompt: fc.array(fc.string(), { maxLength: 3 }),
   choice: fc.option(fc.nat(5)),
   fetches: fc.array(fc.record({ url: fc.string(), method: fc.string(), headers: pairs, body: text }), {
     maxLength: 2,
@@ -51,6 +53,7 @@ const points = fc.constantFrom<AttachPoint>(
   'OnError',
   'OnStreamEvent',
   'OnText',
+  'OnPromptText',
   'OnPick',
 )
 

@@ -111,6 +111,7 @@ function actionMembers({
   headers_add,
   headers_remove,
   body,
+  prompt,
 }: Observed): Member[] {
   if (action === 'continue') return []
   if (action === 'reject') return status === null ? ['body'] : ['status', 'headers', 'body']
@@ -120,6 +121,7 @@ function actionMembers({
     ['headers_add', headers_add.length > 0],
     ['headers_remove', headers_remove.length > 0],
     ['body', body !== null],
+    ['prompt', prompt.length > 0],
   ]
   return isThere.filter(([, is]) => is).map(([member]) => member)
 }

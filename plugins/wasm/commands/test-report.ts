@@ -95,6 +95,7 @@ const OPEN_EFFECTS: Readonly<Partial<Record<AttachPoint, string>>> = {
 const CLOSED_EFFECTS: Readonly<Partial<Record<AttachPoint, string>>> = {
   OnStreamEvent: 'the gateway ends the stream with an error event',
   OnText: 'the gateway ends the answer with an error',
+  OnPromptText: 'the gateway responds with 500 wasm_module_failed, and no model gets the prompt',
   OnToolCall: 'the tool does not run and the model gets an error',
   OnPick: 'the default policy picks',
 }

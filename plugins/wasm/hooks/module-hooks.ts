@@ -35,6 +35,7 @@ import type { ModuleSet } from '../threads/guest-task.ts'
 import { InlineGuests } from '../threads/inline-guests.ts'
 import { Placements } from '../threads/placements.ts'
 import { ActiveModules, mayMatch, selectModules } from './active-modules.ts'
+import { runOnPromptText } from './on-prompt-text.ts'
 import { runOnRequest } from './on-request.ts'
 import { isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
 import { ToolCallModules } from './on-tool-call.ts'
@@ -65,7 +66,9 @@ export class ModuleHooks {
   readonly #responses: ResponseParts
   readonly #note
   readonly #toolCalls: ToolCallModules
-  readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events' | 'text', HookSwitch>>
+  readonly #switches: Readonly<
+    Record<'request' | 'response' | 'error' | 'events' | 'text' | 'prompt', HookSwitch>
+  >
 
   /** Declares the hooks; call in `register` only. */
   constructor(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer) {
@@ -120,6 +123,12 @@ export class ModuleHooks {
           isServed(route) && this.#active.chain('OnText').modules.some((one) => mayMatch(one, route)),
         timeoutMs: 0,
       }),
+      prompt: host.hook(
+        'onPromptText',
+        (ctx, texts) =>
+          runOnPromptText(this.#phases, this.#active.chain('OnPromptText'), ctx, texts, maxBodyBytes),
+        { ...options, timeoutMs: 0 },
+      ),
     }
   }
 
@@ -160,8 +169,12 @@ export class ModuleHooks {
     })
     this.#switches.error.update({ isOn: error.modules.length > 0 })
     this.#switches.events.update({ isOn: stream.modules.length > 0 })
-    const text = chain('OnText')
+    const [text, prompt] = [chain('OnText'), chain('OnPromptText')]
     this.#switches.text.update({ isOn: text.modules.length > 0, readsAllHeaders: text.needsRequestHeaders })
+    this.#switches.prompt.update({
+      isOn: prompt.modules.length > 0,
+      readsAllHeaders: prompt.needsRequestHeaders,
+    })
     this.#toolCalls.update()
   }
 

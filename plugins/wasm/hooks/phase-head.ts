@@ -62,7 +62,7 @@ export function headOf({
   responseHeaders,
   status,
 }: HeadParts): string {
-  const { response, error, tool } = input
+  const { response, error, tool, prompt } = input
   let head = `{"abi":${input.abi},"phase":"${input.phase}","now_ms":${input.now_ms}`
   head += `,"request":${withHeaders(request, requestHeaders, needs.headers, needs.credentials)}`
   if (response !== undefined) {
@@ -71,6 +71,7 @@ export function headOf({
   }
   if (error !== undefined) head += `,"error":${JSON.stringify(error)}`
   if (tool !== undefined) head += `,"tool":${JSON.stringify(tool)}`
+  if (prompt !== undefined) head += `,"prompt":{"texts":${prompt.texts}}`
   if (fetched !== null) head += `,"fetched":${JSON.stringify(fetched.head)},"state":${quoted(fetched.state)}`
   return `${head}}`
 }

@@ -23,6 +23,7 @@ interface PhaseContent extends Pick<PhaseMessage, 'point' | 'body'> {
   /** Null in the request phase. */
   readonly response?: IncomingResponse | null
   readonly error?: GuestInput['error']
+  readonly prompt?: GuestInput['prompt']
 }
 
 /** The message after changes of a module. */
@@ -72,7 +73,7 @@ export function requestFacts(ctx: RequestContext, showsAddress: boolean): GuestI
 export function messageOf(
   ctx: RequestContext,
   { needsClientAddress, needsRequestHeaders, needsResponseHeaders }: Chain,
-  { point, response = null, error, body }: PhaseContent,
+  { point, response = null, error, prompt, body }: PhaseContent,
 ): PhaseMessage {
   return {
     point,
@@ -83,6 +84,7 @@ export function messageOf(
       request: requestFacts(ctx, needsClientAddress),
       response: response === null ? undefined : { status: response.status, is_stream: false },
       error,
+      prompt,
     },
     requestHeaders: needsRequestHeaders ? [...ctx.requestHeaders] : null,
     responseHeaders: response !== null && needsResponseHeaders ? [...response.headers] : null,

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { Guest } from '../instances/guest.ts'
 import { isLastFrame, writeFrame } from '../instances/guest-frame.ts'
-import { CONTINUE } from '../instances/guest-output.ts'
+import { CONTINUE, readPromptOutput } from '../instances/guest-output.ts'
 import type { Fetched, LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 import { headOf, requestJson } from './phase-head.ts'
@@ -81,7 +81,7 @@ export class PhaseRun {
     const { module } = guest
     const { point } = item
     const working = this.#working
-    const body = point === 'OnToolCall' ? working.body : bodyFor(module, point === 'OnRequest', working)
+    const body = alwaysHasBody(point) ? working.body : bodyFor(module, point === 'OnRequest', working)
     const fetched = item.fetched?.uuid === module.uuid ? item.fetched : null
     const { value, report, endedAtMs } = guest.call({
       exportName: EXPORT_OF_ATTACH_POINT[point],
@@ -89,7 +89,10 @@ export class PhaseRun {
       tenant,
       fuel,
       startedAtMs: this.#atMs,
-      read: guest.reader(point),
+      read:
+        point === 'OnPromptText'
+          ? (output) => readPromptOutput(output, body ?? NO_BODY)
+          : guest.reader(point),
     })
     this.#atMs = endedAtMs
     const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? CONTINUE
@@ -140,6 +143,10 @@ function apply(working: Working, { edits, status, body }: PhaseResult, isRequest
   }
   if (status !== null) working.status = status
   if (body !== null) working.body = body
+}
+
+function alwaysHasBody(point: PhaseItem['point']): boolean {
+  return point === 'OnToolCall' || point === 'OnPromptText'
 }
 
 function bodyFor({ needs }: LoadedModule, isRequest: boolean, { body }: Working): Uint8Array | null {

@@ -6,6 +6,7 @@ import {
   MAX_ENTRIES,
   type ModifyAction,
   type PickAction,
+  type PromptTextEntry,
   type TextAction,
 } from '../../../wasm-sdk/abi.ts'
 import { applyEdits, EditList } from '../hooks/header-edits.ts'
@@ -19,6 +20,7 @@ const CONTINUATION_MASK = 0xc0
 const CONTINUATION = 0x80
 const LEAST_STATUS = 200
 const GREATEST_STATUS = 599
+const LEAST_ERROR_STATUS = 400
 
 /** Invalid output; the message names the member. */
 export class BadOutput extends Error {
@@ -113,7 +115,7 @@ function readState(state: unknown): string {
   return state
 }
 
-/** Of the text that the model reads in place of a tool result. */
+/** Of the text that the model reads in place of a tool result, and of the message of a refused prompt. */
 const MAX_REFUSAL_BYTES = 65_536
 
 /** Output of OnToolCall. @throws BadOutput */
@@ -151,6 +153,64 @@ function checkArguments(body: Buffer): void {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new BadOutput('the arguments must be a JSON object')
+}
+
+/**
+ * Output of OnPromptText. The body of the result has the form of the input's, for the next module.
+ *
+ * @param entries body of the input
+ * @throws BadOutput
+ */
+export function readPromptOutput(output: Uint8Array | null, entries: Uint8Array): PhaseOutput {
+  if (output === null || output.length === 0) return CONTINUE
+  const { head, body } = readFrame(output)
+  if (head.action === 'continue') return CONTINUE
+  if (head.action === 'fetch') return readFetch(head, body)
+  const { action, status, texts } = readPromptHead(head, body, toEntries(entries))
+  if (action === 'reject') return { ...CONTINUE, action, status, body: new Uint8Array(body) }
+  return { ...CONTINUE, action, body: texts && Buffer.from(JSON.stringify(texts)) }
+}
+
+export function toEntries(json: Uint8Array): readonly PromptTextEntry[] {
+  return JSON.parse(Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8'))
+}
+
+/** @param texts those of the input @returns the texts after the change; null keeps all @throws BadOutput */
+export function readPromptHead(
+  head: Record<string, unknown>,
+  body: Buffer,
+  texts: readonly PromptTextEntry[],
+): { action: 'reject' | 'modify'; status: number | null; texts: readonly PromptTextEntry[] | null } {
+  if (head.action === 'reject') {
+    if (body.length > MAX_REFUSAL_BYTES)
+      throw new BadOutput(`the message of the error has more than ${MAX_REFUSAL_BYTES} bytes`)
+    const status =
+      isStatus(head.status) && head.status >= LEAST_ERROR_STATUS ? head.status : LEAST_ERROR_STATUS
+    return { action: 'reject', status, texts: null }
+  }
+  if (head.action !== 'modify') throw unknownAction(head.action)
+  if (head.replaces_body !== true) return { action: 'modify', status: null, texts: null }
+  const replaced = parseList(body)
+  if (replaced.length !== texts.length)
+    throw new BadOutput(`the body must be a list of ${texts.length} texts (got ${replaced.length})`)
+  const changed = texts.map((entry, index) => {
+    const text = replaced[index]
+    if (text !== null && typeof text !== 'string')
+      throw new BadOutput(`text ${index} of the body must be a string or null`)
+    return text === null ? entry : { ...entry, text }
+  })
+  return { action: 'modify', status: null, texts: changed }
+}
+
+function parseList(body: Buffer): readonly unknown[] {
+  let list: unknown
+  try {
+    list = JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new BadOutput('the body is not valid JSON')
+  }
+  if (!Array.isArray(list)) throw new BadOutput('the body must be a list of texts')
+  return list
 }
 
 export interface StreamOutput {

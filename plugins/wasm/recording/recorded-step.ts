@@ -20,6 +20,7 @@ export interface RecordedStep {
   readonly response?: unknown
   readonly error?: unknown
   readonly tool?: unknown
+  readonly prompt?: unknown
   readonly events?: readonly unknown[]
 }
 
@@ -41,6 +42,7 @@ export function recordedStep(message: PhaseMessage, withBodies: boolean): Record
       ? { id, tenant }
       : { ...requestOf(input.request, requestHeaders), ...(point === 'OnRequest' && { body: text }) }
   if (point === 'OnToolCall') return { on: point, request, tool: { ...input.tool, arguments: text } }
+  if (point === 'OnPromptText') return { on: point, request, prompt: text }
   if (input.response === undefined) return { on: point, request }
   const response = {
     ...input.response,

@@ -7,6 +7,7 @@ import {
   type HeaderPair,
   type ModuleNeeds,
   PHASE_OF_ATTACH_POINT,
+  type PromptTextEntry,
 } from '../../../wasm-sdk/abi.ts'
 import type { CaseHeaders, CaseRequest, CaseResponse, CaseStep, CaseTool } from './module-case.ts'
 
@@ -33,6 +34,7 @@ type Members = Omit<GuestInput, 'abi' | 'phase' | 'now_ms'> & { readonly body: U
 
 const MEMBERS: Readonly<Partial<Record<AttachPoint, (step: CaseStep, needs: ModuleNeeds) => Members>>> = {
   OnText: textMembers,
+  OnPromptText: promptMembers,
   OnToolCall: toolMembers,
   OnPick: pickMembers,
 }
@@ -78,6 +80,23 @@ function textMembers({ request = {}, text }: CaseStep, needs: ModuleNeeds): Memb
     request: toRequest(request, needs),
     body: toBytes(text?.pieces.join('') ?? ''),
   }
+}
+
+function promptMembers({ request = {}, prompt = [] }: CaseStep, needs: ModuleNeeds): Members {
+  return {
+    prompt: { texts: prompt.length },
+    request: toRequest(request, needs),
+    body: toBytes(promptEntries(prompt)),
+  }
+}
+
+/** Texts without a place have that of a message. */
+export function promptEntries(prompt: NonNullable<CaseStep['prompt']>): readonly PromptTextEntry[] {
+  return prompt.map(({ role = 'user', place, text }, index) => ({
+    role,
+    place: place ?? `messages.${index}.content`,
+    text,
+  }))
 }
 
 const NO_REQUEST = { id: '', method: '', path: '', query: '', route: '', tenant: null, client_ip: '' }

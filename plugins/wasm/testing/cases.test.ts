@@ -18,6 +18,7 @@ const observed: Observed = {
   headers_remove: ['x-old'],
   body: '{"b": 1, "a": [2]}',
   events: [{ name: null, data: '{"x":1}' }],
+  prompt: [],
   pieces: ['a', 'b'],
   choice: null,
   fetches: [{ url: 'https://a.example/ü', method: 'POST', headers: [['X-Name', 'b']], body: '{"c":1}' }],

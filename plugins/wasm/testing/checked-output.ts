@@ -1,5 +1,5 @@
 /** The output of a module in the terms of ABI.md, with the reasons why the gateway would ignore parts of it. */
-import type { AttachPoint, GuestAction, HeaderPair } from '../../../wasm-sdk/abi.ts'
+import type { AttachPoint, GuestAction, HeaderPair, PromptTextEntry } from '../../../wasm-sdk/abi.ts'
 import { headerProblem } from '../hooks/header-edits.ts'
 import {
   BadOutput,
@@ -9,6 +9,7 @@ import {
   readEdits,
   readFetchHead,
   readPairs,
+  readPromptHead,
   readStreamHead,
   readTextHead,
   readToolHead,
@@ -34,6 +35,8 @@ export interface CheckedOutput {
   /** Text phase: what is passed on now, null for all of it; and what is held back. */
   readonly text: string | null
   readonly held: string
+  /** Prompt phase: the texts after the change; empty in other phases. */
+  readonly prompt: readonly string[]
   /** Pick phase: null leaves it to the default policy. */
   readonly choice: number | null
   readonly fetch: RequestedFetch | null
@@ -49,6 +52,13 @@ export interface RequestedFetch {
   readonly state: string
 }
 
+interface ShownInput {
+  /** Number of workers in the pick phase. */
+  readonly candidates?: number
+  /** Texts of the prompt phase. */
+  readonly prompt?: readonly PromptTextEntry[]
+}
+
 export const CONTINUE: CheckedOutput = Object.freeze({
   action: 'continue',
   status: null,
@@ -61,6 +71,7 @@ export const CONTINUE: CheckedOutput = Object.freeze({
   state: null,
   text: null,
   held: '',
+  prompt: [],
   choice: null,
   fetch: null,
   ignored: [],
@@ -68,15 +79,16 @@ export const CONTINUE: CheckedOutput = Object.freeze({
 
 /**
  * @param output null when the module returned none: it continues
- * @param candidates number of workers shown in the pick phase
+ * @param shown what the module was shown
  * @throws BadOutput naming the invalid member; the gateway counts such a call as failed
  */
 export function checkOutput(
   output: { readonly head: unknown; readonly body: Buffer } | null,
   point: AttachPoint,
-  candidates = Number.POSITIVE_INFINITY,
+  { candidates = Number.POSITIVE_INFINITY, prompt = [] }: ShownInput = {},
 ): CheckedOutput {
-  if (output === null) return CONTINUE
+  const unchanged = { ...CONTINUE, prompt: prompt.map(({ text }) => text) }
+  if (output === null) return unchanged
   const { body } = output
   if (typeof output.head !== 'object' || output.head === null || Array.isArray(output.head))
     throw new BadOutput('the head of the output must be a JSON object')
@@ -87,9 +99,14 @@ export function checkOutput(
     const choice = checkChoice(head.choice, candidates)
     return choice === NO_CHOICE ? CONTINUE : { ...CONTINUE, choice }
   }
-  if (head.action === 'continue') return CONTINUE
+  if (head.action === 'continue') return unchanged
   if (head.action === 'fetch') return readFetch(head, body)
   if (point === 'OnToolCall') return readTool(head, body)
+  if (point === 'OnPromptText') {
+    const { action, status, texts } = readPromptHead(head, body, prompt)
+    const refusal = action === 'reject' ? { status, body } : {}
+    return { ...CONTINUE, action, ...refusal, prompt: (texts ?? prompt).map(({ text }) => text) }
+  }
   return head.action === 'reject' ? readReject(head, body) : readModify(head, body, point)
 }
 

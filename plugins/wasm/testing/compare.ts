@@ -9,7 +9,7 @@ import type { Expectation, ExpectedFetch, ExpectedText } from './module-case.ts'
 export interface Observed
   extends Pick<
     CheckedOutput,
-    'action' | 'status' | 'headers' | 'headers_set' | 'headers_add' | 'headers_remove' | 'choice'
+    'action' | 'status' | 'headers' | 'headers_set' | 'headers_add' | 'headers_remove' | 'choice' | 'prompt'
   > {
   readonly body: string | null
   readonly events: readonly StreamEvent[]
@@ -48,7 +48,7 @@ export type Member = Exclude<keyof Expectation, 'fails'>
 
 const MEMBERS: readonly Member[] = [
   ...(['action', 'status', 'headers', 'headers_set', 'headers_add', 'headers_remove', 'body'] as const),
-  ...(['events', 'text', 'pieces', 'choice', 'fetches', 'logs', 'metrics'] as const),
+  ...(['events', 'text', 'pieces', 'prompt', 'choice', 'fetches', 'logs', 'metrics'] as const),
 ]
 
 /** Comparisons of members that may differ from what is expected, or are patterns. */

@@ -253,6 +253,7 @@ describe('a real module', () => {
       'OnError',
       'OnStreamEvent',
       'OnText',
+      'OnPromptText',
       'OnToolCall',
       'OnPick',
     ])

@@ -3,7 +3,7 @@ import { type AttachPoint, EXPORT_OF_ATTACH_POINT, type ModuleDescription } from
 import { type ModuleProblem, moduleProblems } from '../instances/check-module.ts'
 import { readParts } from '../rewrite/module-parts.ts'
 import { UnsupportedFeature } from '../rewrite/module-rejected.ts'
-import { toFirstInput } from './case-input.ts'
+import { promptEntries, toFirstInput } from './case-input.ts'
 import { checkOutput } from './checked-output.ts'
 import { inspectModule, type ModuleReport } from './inspect.ts'
 import type { CaseStep } from './module-case.ts'
@@ -49,6 +49,7 @@ export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect
     ],
   },
   OnText: { text: { pieces: ['Grüße 😀'] } },
+  OnPromptText: { prompt: [{ role: 'user', text: 'Grüße 😀' }] },
   OnToolCall: { tool: { name: 'search', arguments: { query: 'Grüße 😀' } } },
   OnPick: { pick: { model: 'm', candidates: [{ in_flight: 2 }, { labels: { zone: 'Zürich 😀' } }] } },
 }
@@ -189,11 +190,16 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint, maxBytes: number)
 
 function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: AttachPoint): Finding[] {
   try {
-    const { ignored } = checkOutput(output, on, SAMPLES[on].pick?.candidates?.length)
+    const { ignored } = checkOutput(output, on, shownIn(SAMPLES[on]))
     return ignored.map((what) => warning('ignored', `${on}: ${what}`, 'the gateway ignores it, see ABI.md'))
   } catch (cause) {
     return [problem('bad_output', `${on}: ${(cause as Error).message}`, 'see the output frame in ABI.md')]
   }
+}
+
+function shownIn(sample: (typeof SAMPLES)[AttachPoint]): Parameters<typeof checkOutput>[2] {
+  const { prompt = [], pick } = sample
+  return { candidates: pick?.candidates?.length, prompt: promptEntries(prompt) }
 }
 
 /** Checks that a warm instance can be called many times, and that its memory stops growing. */

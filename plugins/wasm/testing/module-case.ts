@@ -61,6 +61,11 @@ const TextSchema = closed({
   pieces: Type.Array(Type.String()),
 })
 
+/** The texts of a prompt. */
+const PromptSchema = Type.Array(
+  closed({ role: Type.Optional(nullableText), place: optionalText, text: Type.String() }),
+)
+
 const CandidateSchema = closed({
   url: optionalText,
   labels: Type.Optional(values),
@@ -128,6 +133,8 @@ const ExpectationSchema = closed({
   text: optionalText,
   /** What is passed on after each piece, and at the end. */
   pieces: Type.Optional(Type.Array(Type.String())),
+  /** The texts that the model gets. */
+  prompt: Type.Optional(Type.Array(Type.String())),
   /** Index of the picked worker; null if the default policy picks. */
   choice: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
   fetches: Type.Optional(Type.Array(ExpectedFetchSchema)),
@@ -149,6 +156,7 @@ const StepSchema = closed({
   error: Type.Optional(ErrorSchema),
   tool: Type.Optional(ToolSchema),
   text: Type.Optional(TextSchema),
+  prompt: Type.Optional(PromptSchema),
   pick: Type.Optional(PickSchema),
   /** Results of the module's fetches, in order. */
   fetched: Type.Optional(Type.Array(FetchedSchema)),

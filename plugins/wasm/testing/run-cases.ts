@@ -2,6 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
+import { toEntries } from '../instances/guest-output.ts'
 import { type CallInput, DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
 import { type CheckedOutput, CONTINUE, checkOutput, type RequestedFetch } from './checked-output.ts'
 import { differences, type Observed } from './compare.ts'
@@ -95,11 +96,17 @@ async function callOnce(
   const result = await runner.call(on, head, body)
   if (result.outcome !== 'ok') return { result, answer: null, failure: result.problem }
   try {
-    const answer = checkOutput(result.output, on, head.pick?.candidates.length)
+    const prompt = head.prompt === undefined ? [] : toEntries(body.subarray(0, entriesEnd(head, body)))
+    const answer = checkOutput(result.output, on, { candidates: head.pick?.candidates.length, prompt })
     return { result, answer, failure: null }
   } catch (cause) {
     return { result, answer: null, failure: (cause as Error).message }
   }
+}
+
+/** The body of a fetched response follows. */
+function entriesEnd({ fetched }: GuestInput, body: Uint8Array): number {
+  return body.length - (fetched?.body_bytes ?? 0)
 }
 
 /** Calls the module again with each response that the case has for its fetches. */
@@ -200,7 +207,7 @@ function observe(
   pieces: Observed['pieces'],
   metrics: ReadonlyMap<string, number>,
 ): Observed {
-  const { action, status, headers, headers_set, headers_add, headers_remove, body, choice } =
+  const { action, status, headers, headers_set, headers_add, headers_remove, body, prompt, choice } =
     calls[calls.length - 1].answer ?? CONTINUE
   return {
     action,
@@ -212,6 +219,7 @@ function observe(
     body: body?.toString('utf8') ?? null,
     events,
     pieces,
+    prompt,
     choice,
     fetches: calls.flatMap(({ answer }) => (answer?.fetch == null ? [] : [shownFetch(answer.fetch)])),
     logs: calls.flatMap(({ result }) => result.logs.map(({ text }) => text)),

@@ -107,6 +107,10 @@ impl Action {
         self.set_header("content-type", "application/json").body(value.to_string())
     }
 
+    pub(crate) fn passes(&self) -> bool {
+        self.action == "continue"
+    }
+
     pub(crate) fn send(&self) -> crate::Result<()> {
         if self.action == "continue" {
             return Ok(());

@@ -4,7 +4,7 @@ use crate::host::{fail, log};
 use crate::input::Input;
 use crate::pick::send_choice;
 use crate::{
-    Action, ErrorInfo, Pick, Request, Response, Result, StreamAction, StreamEvent, TextAction, TextPiece,
+    Action, ErrorInfo, Pick, Prompt, Request, Response, Result, StreamAction, StreamEvent, TextAction, TextPiece,
     ToolAction, ToolCall,
 };
 use std::rc::Rc;
@@ -60,6 +60,17 @@ macro_rules! on_text {
         #[no_mangle]
         pub extern "C" fn on_text() -> i32 {
             $crate::run_text($handler)
+        }
+    };
+}
+
+/// Writes the export `on_prompt_text`; the handler is `fn(&Request, &mut Prompt) -> Result<Action>`.
+#[macro_export]
+macro_rules! on_prompt_text {
+    ($handler:expr) => {
+        #[no_mangle]
+        pub extern "C" fn on_prompt_text() -> i32 {
+            $crate::run_prompt_text($handler)
         }
     };
 }
@@ -120,6 +131,15 @@ pub fn run_stream_event(handler: impl Fn(&Request, &StreamEvent) -> Result<Strea
 #[doc(hidden)]
 pub fn run_text(handler: impl Fn(&Request, &TextPiece) -> Result<TextAction>) -> i32 {
     run(|input| handler(&request_of(&input), &TextPiece { input })?.send())
+}
+
+#[doc(hidden)]
+pub fn run_prompt_text(handler: impl Fn(&Request, &mut Prompt) -> Result<Action>) -> i32 {
+    run(|input| {
+        let mut prompt = Prompt::read(input.body())?;
+        let action = handler(&request_of(&input), &mut prompt)?;
+        prompt.send(action)
+    })
 }
 
 #[doc(hidden)]

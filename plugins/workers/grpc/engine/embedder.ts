@@ -4,6 +4,7 @@ import {
   type EmbeddingInput,
   type EmbeddingService,
   type EmbeddingVector,
+  editTexts,
   type RequestContext,
   type Upstream,
   UpstreamFailure,
@@ -111,6 +112,7 @@ export class Embedder implements EmbeddingService {
   ): Promise<readonly EmbeddingVector[]> {
     const tokenizer = await this.#prompts.tokenizerOf(model)
     this.#prompts.checkTakesText(model, tokenizer, 'embeddings')
+    const { input } = await editTexts(ctx as Call['ctx'], { input: inputs })
     const running = new Set<EmbedCall>()
     let isOver = false
     const stop = () => {
@@ -135,7 +137,7 @@ export class Embedder implements EmbeddingService {
       }
     }
     try {
-      return await fanOut(inputs, MAX_PARALLEL, embedOne)
+      return await fanOut(input, MAX_PARALLEL, embedOne)
     } finally {
       stop()
     }
