@@ -185,7 +185,7 @@ export function editBody(ctx: RelayContext): Promise<void> | null {
     if (edited !== value || countStrings(value) !== countStringBytes(ctx.rawBody))
       ctx.setBody(Buffer.from(JSON.stringify(edited)))
   }
-  const edited = edit(ctx, value, () => parseExactly(ctx.rawBody))
+  const edited = edit(ctx, value, () => (hasExactNumbers(ctx.rawBody) ? parseExactly(ctx.rawBody) : value))
   if (edited instanceof Promise) return edited.then(put)
   put(edited)
   return null
@@ -196,6 +196,14 @@ declare global {
     /** @source ECMAScript proposal JSON.parse source text access */
     rawJSON(text: string): unknown
   }
+}
+
+/** A fraction, an exponent, many digits, or a negative zero; also within strings. */
+const EXACT_NUMBER = /\d\.\d|\d[eE]|\d{16}|-0/
+
+/** Parsing may change a number, and to keep it takes several times as long. */
+function hasExactNumbers(body: Buffer): boolean {
+  return EXACT_NUMBER.test(body.toString('latin1'))
 }
 
 /** Keeps numbers as they are written: 1.0 must not become 1, and no digit of a large integer may be lost. */

@@ -87,6 +87,30 @@ test('routes that no text module matches are relayed byte for byte', async () =>
   expect(fleet.workers[0].requests[0].json()).toEqual(body)
 })
 
+test('instances of one module have word lists of their own for routes and tenants', async () => {
+  const fleet = await openWasmFleet()
+  fleet.workers[0].script(CHAT, chatAnswer('red green blue'))
+  const file_path = fleet.folder.write('words.wasm', redactor)
+  const instance = (name: string, secrets: string, more: object) => ({
+    name,
+    file_path,
+    module_type: 'Middleware',
+    attach_points: [{ Middleware: 'OnText' }],
+    config: { secrets },
+    ...more,
+  })
+  const { results } = await fleet.register(
+    instance('everywhere', 'green', {}),
+    instance('chats', 'red', { match: { routes: ['/v1/chat/*'] }, priority: 1 }),
+    instance('others', 'blue', { match: { tenants: ['auth:other'] } }),
+  )
+  expect(results).toEqual(Array(3).fill({ Success: expect.any(String) }))
+  expect(await said(fleet, false)).toBe('[redacted] [redacted] blue')
+  const { modules } = await fleet.list()
+  expect(modules.map(({ module_meta }) => module_meta.name)).toEqual(['chats', 'everywhere', 'others'])
+  expect(new Set(modules.map(({ module_meta }) => module_meta.sha256_hash)).size).toBe(1)
+})
+
 test('other requests of a matched route keep their text', async () => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(CHAT, chatAnswer('abc'))

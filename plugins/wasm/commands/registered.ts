@@ -124,7 +124,8 @@ async function register(client: GatewayClient, descriptor: unknown): Promise<Reg
 }
 
 function nextStep(reason: string, file: string): string {
-  if (/duplicate/i.test(reason)) return "remove the other module first; 'weir wasm list' shows it"
+  if (/duplicate/i.test(reason))
+    return "remove the other module first ('weir wasm list' shows it), or add an instance with another --config, --match or --attach"
   if (/cannot be opened/.test(reason)) return `the path must exist on the machine of the gateway: ${file}`
   if (/lies outside the folders/.test(reason))
     return `add ${dirname(file)} to plugins.wasm.roots of the gateway configuration`

@@ -69,6 +69,8 @@ export interface LoadParts {
   /** Runs the trial start. */
   readonly pool: Pick<GuestPool, 'run'>
   readonly http: Pick<OutgoingHttp, 'problemOf'>
+  /** Other instances of the module, whose compiled code is used too. Default none. */
+  readonly compiled?: readonly LoadedModule[]
   /** The settings are not known yet, as in a check by an author. Default false. */
   readonly hasNoSettings?: boolean
 }
@@ -79,7 +81,7 @@ export async function loadModule(
   descriptor: ModuleDescriptor,
   { bytes }: ModuleFile,
   config: WasmConfig,
-  { pool, http, hasNoSettings = false }: LoadParts,
+  { pool, http, compiled = [], hasNoSettings = false }: LoadParts,
 ): Promise<Ready> {
   const usesWasi = descriptor.wasi === true
   const { allowed_hosts: allowedHosts = [] } = descriptor
@@ -88,12 +90,17 @@ export async function loadModule(
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
   if (attachPoints.length === 0) throw new ModuleRejected('attach_points must name at least one attach point')
   checkMatch(descriptor, attachPoints)
-  const { parts, guest } = await prepareModule(bytes, attachPoints, usesWasi, config)
+  const build = (instance: LoadedModule['instance'], units: number) =>
+    compiled.find((one) => one.startFuel === units && isRestored(one) === isRestored({ instance })) ??
+    buildGuest(bytes, instance, config, units)
+  const parts = await checkModule(bytes, attachPoints, usesWasi, config, compiled.length > 0)
+  const { module, layout } = await build('fresh', startFuel(config))
   const fuel = descriptor.fuel ?? config.fuel
   const trial: Ready = {
     uuid,
     name: descriptor.name,
-    ...guest,
+    module,
+    layout,
     attachPoints,
     needs: needsOf({}),
     instance: 'fresh',
@@ -122,14 +129,15 @@ export async function loadModule(
   if (!hasNoSettings) checkSettings(settings, trial.config)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
   const startUnits = unitsOfStart(trial, burntAtStart, config)
-  // Warm instances are not restored, so their stores are not recorded.
-  const isAsTried = instance === 'fresh' && startUnits === trial.startFuel
+  const isAsTried = isRestored({ instance }) && startUnits === trial.startFuel
+  const built = isAsTried ? trial : await build(instance, startUnits)
   return {
     ...trial,
     burntAtStart,
     settings,
     startFuel: startUnits,
-    ...(isAsTried ? {} : await buildGuest(bytes, instance, config, startUnits)),
+    module: built.module,
+    layout: built.layout,
     needs: needsOf({ ...description.needs, ...descriptor.needs }),
     instance,
     onFailure: descriptor.on_failure ?? description.on_failure ?? 'open',
@@ -137,24 +145,32 @@ export async function loadModule(
 }
 
 /**
- * Checks the module against the interface and the limits of the gateway, and builds it.
+ * Checks the module against the interface and the limits of the gateway.
+ *
+ * @param isCompiled V8 accepts the module
  * @throws ModuleRejected
  */
-async function prepareModule(
+async function checkModule(
   bytes: Uint8Array<ArrayBuffer>,
   attachPoints: readonly AttachPoint[],
   usesWasi: boolean,
   config: WasmConfig,
-): Promise<{ parts: ModuleParts; guest: Pick<LoadedModule, 'module' | 'layout'> }> {
+  isCompiled: boolean,
+): Promise<ModuleParts> {
   if (usesWasi && !config.allowWasi)
     throw new ModuleRejected('wasi: true requires plugins.wasm.allowWasi: true')
   // Explains files of other formats better than V8.
   readSections(bytes)
-  await compileModule(bytes)
+  if (!isCompiled) await compileModule(bytes)
   const parts = readParts(bytes)
   for (const { message, next } of moduleProblems(parts, attachPoints, usesWasi))
     throw new BadModule(`${message}; ${next}`)
-  return { parts, guest: await buildGuest(bytes, 'fresh', config) }
+  return parts
+}
+
+/** Warm instances are not restored, so their stores are not recorded. */
+function isRestored({ instance }: Pick<LoadedModule, 'instance'>): boolean {
+  return instance === 'fresh'
 }
 
 /** The fuel of one start does not bound the next, which may run on the data thread: a start can depend on the clock. */

@@ -40,8 +40,12 @@ export class ModuleLoader {
     { uuid = uuidV7(), createdAtNs = wallClockNs(), beside = [] as readonly Registered[] } = {},
   ): Promise<Registered> {
     const { config } = this.#parts
-    const ready = await loadModule(uuid, descriptor, file, config, this.#parts)
     const { hash, bytes, isConfigured } = file
+    const others = [...this.#registered(), ...beside].filter((one) => one.hash === hash)
+    const ready = await loadModule(uuid, descriptor, file, config, {
+      ...this.#parts,
+      compiled: others.map(({ loaded }) => loaded),
+    })
     return {
       line: { firstUuid: uuid, place: this.#nextPlace++ },
       loaded: { ...ready, row: this.#freeRow(beside) },

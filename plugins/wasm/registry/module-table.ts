@@ -3,6 +3,7 @@
  * return a new list, which becomes current when it is saved: every thread switches at once, and streams in progress keep
  * their version.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { WasmConfig } from '../config.ts'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
@@ -130,14 +131,24 @@ export class ModuleTable {
       )
   }
 
-  /** @param counts whether a module counts. @throws ModuleRejected */
+  /**
+   * Several instances of a module differ in settings, conditions or attach points.
+   *
+   * @param counts whether a module counts
+   * @throws ModuleRejected
+   */
   checkDuplicate(
-    { hash }: { readonly hash: string },
+    { hash, descriptor }: Pick<Registered, 'hash' | 'descriptor'>,
     counts: (module: Registered) => boolean = () => true,
   ): void {
-    const same = this.#modules.find((module) => module.hash === hash && counts(module))
+    const use = useOf(descriptor)
+    const same = this.#modules.find(
+      (module) => module.hash === hash && counts(module) && isDeepStrictEqual(useOf(module.descriptor), use),
+    )
     if (same !== undefined)
-      throw new ModuleRejected(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
+      throw new ModuleRejected(
+        `duplicate SHA256 hash: module ${same.loaded.uuid} has the same content, with the same config, match and attach_points`,
+      )
   }
 
   #withoutTrial({ line }: Registered): Registered[] {
@@ -150,6 +161,10 @@ export class ModuleTable {
     if (earlier.length > MAX_EARLIER) earlier.shift()
     this.#earlier.set(old.line, earlier)
   }
+}
+
+function useOf({ config = {}, match = {}, attach_points }: ModuleDescriptor): object {
+  return { config, match, points: new Set(attach_points.map(({ Middleware }) => Middleware)) }
 }
 
 /** Sorts by descending priority, then by registration. Versions on trial follow their module. */

@@ -202,3 +202,25 @@ test('a restored version has its own counters, even if its former row was reused
   expect(rowsAreOwn()).toBe(true)
   expect(registry.modules.map((module) => stats.accessCount(module.row))).toEqual([0, 1])
 })
+
+test('instances of one module share their compiled code, and differ in settings or conditions', async () => {
+  const { registry, add, names } = open()
+  const file_path = file()
+  const instance = (name: string, more: Partial<ModuleDescriptor> = {}) =>
+    descriptor(name, { file_path, ...more })
+  const match = { routes: ['/v1/completions'] }
+  const [, , again, reordered] = await add(
+    instance('a', { config: { words: 'x' } }),
+    instance('b', { config: { words: 'x' }, match, instance: 'reuse', priority: 1 }),
+    instance('c', { config: { words: 'x' }, priority: 2 }),
+    instance('d', { config: { words: 'y' }, match }),
+  )
+  expect(again).toContain('the same content, with the same config, match and attach_points')
+  expect(reordered).toMatch(/^[0-9a-f-]{36}$/)
+  expect(names()).toEqual(['b', 'a', 'd'])
+  const [b, a, d] = registry.modules
+  expect(d.module).toBe(a.module)
+  // Warm instances are not restored, so that their code differs.
+  expect(b.module).not.toBe(a.module)
+  expect(new Set(registry.registered.map(({ hash }) => hash)).size).toBe(1)
+})

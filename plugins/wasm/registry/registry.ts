@@ -276,7 +276,7 @@ export class Registry {
     const { saved, stats } = this.#parts
     this.#table.checkRoom()
     const file = this.#loader.read(descriptor, requester === null)
-    this.#table.checkDuplicate(file)
+    this.#table.checkDuplicate({ ...file, descriptor })
     const registered = await this.#loader.load(descriptor, file)
     if (requester !== null) {
       const line = toSavedLine(registered.line, [registered], [])
