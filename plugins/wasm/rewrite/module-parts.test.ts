@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import { readSections } from './module-parts.ts'
+import { readParts, readSections } from './module-parts.ts'
 import { BadModule } from './module-rejected.ts'
 
 const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
@@ -65,4 +65,26 @@ test.each([
   ['a section that is too long', [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 5, 1], 'the file ends too early'],
 ])('%s is rejected', (_, bytes, message) => {
   expect(() => readSections(Uint8Array.from(bytes as number[]))).toThrow(message)
+})
+
+/** A module whose imports are one entry of these bytes, and a function. */
+function importing(...entry: number[]): Uint8Array<ArrayBuffer> {
+  const imports = [2, 1, 0x6d, 1, 0x67, ...entry, 1, 0x6d, 1, 0x66, 0, 0]
+  const types = [1, 0x60, 0, 0]
+  const sections = [1, types.length, ...types, 2, imports.length, ...imports]
+  return Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...sections])
+}
+
+test('imports are read whole: a type of several bytes is rejected by its name, and a tag may have any index', () => {
+  expect(() => readParts(importing(3, 0x63, 0x00, 0))).toThrow('values of the type 0x63 (typed references)')
+  const kinds = (bytes: Uint8Array<ArrayBuffer>) =>
+    readParts(bytes).imports.map(({ name, kind }) => [name, kind])
+  expect(kinds(importing(3, 0x7f, 0))).toEqual([
+    ['g', 3],
+    ['f', 0],
+  ])
+  expect(kinds(importing(4, 0, 0x80, 0x01))).toEqual([
+    ['g', 4],
+    ['f', 0],
+  ])
 })

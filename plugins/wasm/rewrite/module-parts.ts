@@ -260,7 +260,14 @@ function readImport(reader: ByteReader): ModuleImport {
   if (kind === KIND.function) return { module, name, kind, type: reader.u32() }
   if (kind === KIND.table) readTable(reader)
   else if (kind === KIND.memory) readLimits(reader)
-  else reader.skip(2)
+  else if (kind === KIND.global) {
+    readValueType(reader)
+    reader.skip(1)
+  } else {
+    // The attribute of a tag, and its type.
+    reader.skip(1)
+    reader.u32()
+  }
   return { module, name, kind, type: -1 }
 }
 
