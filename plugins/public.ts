@@ -26,6 +26,7 @@ export type {
   PolicyFactory,
   PolicyOptions,
   PolicyParts,
+  PromptText,
   RelayOptions,
   TextEditor,
   TextStream,

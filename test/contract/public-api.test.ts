@@ -148,6 +148,7 @@ describe('types', () => {
     expectTypeOf<api.GenerationAnswer>().toEqualTypeOf<readonly api.GenerationEvent[]>()
     expectTypeOf<Hooks['onText']>().parameter(1).toEqualTypeOf<api.TextStream>()
     expectTypeOf<api.TextEditor>().toExtend<Exclude<ReturnType<Hooks['onText']>, null | undefined>>()
+    expectTypeOf<Hooks['onPromptText']>().parameter(1).toEqualTypeOf<readonly api.PromptText[]>()
   })
 
   test('callers', () => {
