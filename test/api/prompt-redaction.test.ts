@@ -237,20 +237,27 @@ test.each(
   checkReceived(`${path} of ${kind}`, places)
 })
 
-test.each(CHATTERS)('%s: stored turns, conversations and background work', async (kind) => {
-  const first = await post('/v1/responses', { ...responsesBody(), store: true }, kind)
-  const next = { input: secret('next'), previous_response_id: first.id, store: true }
-  await post('/v1/responses', next, kind)
-  await post('/v1/responses', next, kind, true)
-  const conversation = await post('/v1/conversations', { items: responsesBody().input }, kind)
-  await post('/v1/responses', { input: bare('next'), conversation: conversation.id }, kind)
-  const { id } = await post('/v1/responses', { ...responsesBody(), background: true, store: true }, kind)
-  await vi.waitFor(async () => {
-    const job = (await (await fetch(`${gateway.url}/v1/responses/${id}`)).json()) as Json
-    expect(job.status).toBe('completed')
-  })
-  checkReceived(kind, 3)
-  // The store keeps what the client sent.
-  const items = await (await fetch(`${gateway.url}/v1/responses/${first.id}/input_items`)).text()
-  expect(items).toMatch(ADDRESS)
-})
+test.each(CHATTERS)(
+  '%s: stored turns, conversations and background work',
+  async (kind) => {
+    const first = await post('/v1/responses', { ...responsesBody(), store: true }, kind)
+    const next = { input: secret('next'), previous_response_id: first.id, store: true }
+    await post('/v1/responses', next, kind)
+    await post('/v1/responses', next, kind, true)
+    const conversation = await post('/v1/conversations', { items: responsesBody().input }, kind)
+    await post('/v1/responses', { input: bare('next'), conversation: conversation.id }, kind)
+    const { id } = await post('/v1/responses', { ...responsesBody(), background: true, store: true }, kind)
+    await vi.waitFor(
+      async () => {
+        const job = (await (await fetch(`${gateway.url}/v1/responses/${id}`)).json()) as Json
+        expect(job.status).toBe('completed')
+      },
+      { timeout: 60_000, interval: 20 },
+    )
+    checkReceived(kind, 3)
+    // The store keeps what the client sent.
+    const items = await (await fetch(`${gateway.url}/v1/responses/${first.id}/input_items`)).text()
+    expect(items).toMatch(ADDRESS)
+  },
+  90_000,
+)
