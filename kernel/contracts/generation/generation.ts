@@ -192,6 +192,8 @@ export interface GenerationStarted {
   readonly inputTokens: number | null
   /** The engine's build, as in chat responses; null if not reported. */
   readonly systemFingerprint: string | null
+  /** Of the worker's service that ran the request. Default: not reported. */
+  readonly serviceTier?: string
   /** If requested and reported by the engine. */
   readonly promptLogprobs?: readonly PromptLogprob[] | null
   /** The worker got the tools of `NativeRequest.tools` too. Default false. */

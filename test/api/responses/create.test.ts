@@ -1,6 +1,6 @@
 /** Creating responses over chat workers: responses, worker requests and rejected requests. */
 import { describe, expect, test } from 'vitest'
-import { jsonAnswer } from '../../support/scripted-worker.ts'
+import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
 import { chatAnswer, type Json, openResponses, RESPONSES } from './responses-fleet.ts'
 
 test('a text becomes a completed response with one message and usage', async () => {
@@ -346,3 +346,24 @@ test('ignored members are listed in a header; chat workers get the members that 
   expect(fleet.asked()[0]).toMatchObject({ verbosity: 'low', safety_identifier: 'u1' })
   expect((await fleet.post(RESPONSES, body)).headers.get('x-weir-warning')).toBeNull()
 })
+
+test.each([false, true])(
+  'the service tier of a chat worker is that of the response (stream: %j)',
+  async (stream) => {
+    const chunk = { id: 'c', model: 'm', service_tier: 'flex' }
+    const said = { role: 'assistant', content: 'hi' }
+    const end = { index: 0, finish_reason: 'stop' }
+    const {
+      create,
+      stream: read,
+      asked,
+    } = await openResponses(
+      stream
+        ? sseAnswer([JSON.stringify({ ...chunk, choices: [{ ...end, delta: said }] }), '[DONE]'])
+        : jsonAnswer({ ...chunk, choices: [{ ...end, message: said }] }),
+    )
+    const body = { input: 'hi', service_tier: 'auto' }
+    const reply = stream ? (await read(body)).response : await create(body)
+    expect([reply.service_tier, asked()[0].service_tier]).toEqual(['flex', 'auto'])
+  },
+)

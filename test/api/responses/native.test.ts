@@ -472,3 +472,14 @@ test('declarations of tools reach the worker unchanged, and its response keeps w
     expect(reply).toMatchObject({ service_tier: 'flex', brand_new: { a: 1 }, store: true, tools })
   expect(whole.id).not.toBe('resp_up')
 })
+
+test('context management beside compaction reaches the worker', async () => {
+  const fleet = await openNative('hi')
+  const cleared = { type: 'brand_new', compact_threshold: 1, keep: 2 }
+  await fleet.create({
+    input: 'hi',
+    context_management: [{ type: 'compaction', compact_threshold: 9_000 }, cleared],
+  })
+  await fleet.create({ input: 'hi', context_management: [{ type: 'compaction', compact_threshold: 9_000 }] })
+  expect(fleet.asked().map(({ context_management }) => context_management)).toEqual([[cleared], undefined])
+})

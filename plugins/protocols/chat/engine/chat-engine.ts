@@ -155,7 +155,7 @@ export class ChatAnswer implements JsonAnswer {
 
   #start(answer: UncheckedResponse): void {
     this.#hasStarted = true
-    const { id, model, created, system_fingerprint: fingerprint } = answer
+    const { id, model, created, system_fingerprint: fingerprint, service_tier: tier } = answer
     this.#sink.emit({
       type: 'started',
       id: typeof id === 'string' ? id : null,
@@ -163,6 +163,7 @@ export class ChatAnswer implements JsonAnswer {
       createdAtSec: typeof created === 'number' && created > 0 ? created : Math.floor(Date.now() / 1000),
       inputTokens: this.#usage === null ? null : this.#usage.inputTokens,
       systemFingerprint: typeof fingerprint === 'string' ? fingerprint : null,
+      ...(typeof tier === 'string' && { serviceTier: tier }),
       worker: this.#attempt.worker,
     })
   }

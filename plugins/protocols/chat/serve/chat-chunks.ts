@@ -40,7 +40,9 @@ export class ChatChunks implements StreamEncoder {
           event.systemFingerprint === null
             ? ''
             : `,"system_fingerprint":${JSON.stringify(event.systemFingerprint)}`
-        this.#head = `data: {"id":${id},"object":"chat.completion.chunk","created":${event.createdAtSec},"model":${JSON.stringify(event.model)}${fingerprint},"choices":[`
+        const tier =
+          event.serviceTier === undefined ? '' : `,"service_tier":${JSON.stringify(event.serviceTier)}`
+        this.#head = `data: {"id":${id},"object":"chat.completion.chunk","created":${event.createdAtSec},"model":${JSON.stringify(event.model)}${fingerprint}${tier},"choices":[`
         this.#tail = this.#includesUsage ? '],"usage":null}\n\n' : ']}\n\n'
         this.#textHead = `${this.#head}{"index":0,"delta":{"content":`
         this.#textTail = `},"logprobs":null,"finish_reason":null}${this.#tail}`

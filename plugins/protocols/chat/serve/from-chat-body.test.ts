@@ -20,3 +20,9 @@ test('function_call and function messages become a tool call and its result', ()
     { role: 'assistant', content: 'no' },
   ])
 })
+
+test.each(['reasoning', 'reasoning_content'])('%s of earlier turns is kept', (name) => {
+  const messages = [{ role: 'assistant', content: 'a', [name]: 'hm' }] as ChatRequest['messages']
+  const { prompt } = fromChatBody({ model: 'm', messages })
+  expect(prompt.kind === 'chat' && prompt.messages[0].reasoning_content).toBe('hm')
+})

@@ -75,7 +75,8 @@ function toMessage(message: WireMessage, path: string): ChatMessage {
   if (message.role === 'function')
     return { role: 'tool', content: message.content, tool_call_id: message.name }
   const { role, name, tool_calls, function_call: legacy, refusal }: AnyMessage = message
-  const { tool_call_id, reasoning_content, extra_content }: AnyMessage = message
+  const { tool_call_id, reasoning_content, reasoning, extra_content }: AnyMessage = message
+  const thoughts = reasoning_content ?? (typeof reasoning === 'string' ? reasoning : null)
   const content = message.content ?? refusal
   // The older form of a call has no id: its result names the function.
   const calls: AnyMessage['tool_calls'] =
@@ -87,7 +88,7 @@ function toMessage(message: WireMessage, path: string): ChatMessage {
         ? (content ?? null)
         : content.map((part) => toPart(part, role)),
     ...(name != null && { name }),
-    ...(reasoning_content != null && { reasoning_content }),
+    ...(thoughts !== null && { reasoning_content: thoughts }),
     ...(tool_call_id !== undefined && { tool_call_id }),
     ...extraContentOf(extra_content),
     ...(calls != null && {

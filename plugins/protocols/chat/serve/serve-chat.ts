@@ -64,6 +64,7 @@ function toChatResponse(
     created: started.createdAtSec,
     model: started.model,
     ...(started.systemFingerprint !== null && { system_fingerprint: started.systemFingerprint }),
+    ...(started.serviceTier !== undefined && { service_tier: started.serviceTier }),
     choices: choices.map((choice) => toWireChoice(choice, customNames)),
     ...(usage !== null && { usage: toWireUsage(usage) }),
   }

@@ -81,6 +81,7 @@ export const ChatMessage = unionBy(
     ),
     refusal: nullable(Type.String()),
     reasoning_content: nullable(Type.String()),
+    reasoning: Type.Optional(Type.Unknown({ description: 'Name of `reasoning_content` with some engines.' })),
     extra_content: ExtraContent,
     name: nullable(Type.String()),
   }),

@@ -77,7 +77,7 @@ export class ResponseAnswer {
   start(response: unknown): void {
     if (this.#hasStarted) return
     this.#hasStarted = true
-    const { id, model, created_at: createdAt } = isObject(response) ? response : {}
+    const { id, model, created_at: createdAt, service_tier: tier } = isObject(response) ? response : {}
     this.#sink.emit({
       type: 'started',
       id: isText(id) ? id : null,
@@ -86,6 +86,7 @@ export class ResponseAnswer {
         typeof createdAt === 'number' && createdAt > 0 ? createdAt : Math.floor(Date.now() / 1000),
       inputTokens: null,
       systemFingerprint: null,
+      ...(isText(tier) && { serviceTier: tier }),
       worker: this.#attempt.worker,
     })
   }

@@ -31,6 +31,11 @@ interface NativeSource {
   readonly runs: (type: BuiltInType) => boolean
 }
 
+/** The context management of the gateway. */
+export function isCompaction({ type }: NonNullable<CreateBody['context_management']>[number]): boolean {
+  return type == null || type === 'compaction'
+}
+
 export function speaksResponses({ apis }: WorkerEntry): boolean {
   return apis.includes('responses')
 }
@@ -50,10 +55,14 @@ export function nativeRequest({ body, functions, messageCount, items, runs }: Na
       made ??= items()
       return made
     },
-    members: () =>
-      Object.fromEntries(
+    members: () => {
+      const members: Record<string, unknown> = Object.fromEntries(
         Object.entries(body).filter(([name, value]) => !OWN_MEMBERS.has(name) && value !== null),
-      ),
+      )
+      const foreign = body.context_management?.filter((entry) => !isCompaction(entry)) ?? []
+      if (foreign.length > 0) members.context_management = foreign
+      return members
+    },
     tools,
     functions,
     toolChoice: isForeignChoice || isMode ? choice : null,

@@ -4,6 +4,7 @@ import { isInclude, TranslatedKinds, type Translation, untranslatedPaths } from 
 import type { CreateBody } from '../../wire.ts'
 import { builtInType } from '../read/read-tools.ts'
 import { isClientSearch } from '../read/stand-ins.ts'
+import { isCompaction } from './native-request.ts'
 
 /** Parts of other types are rejected. Sources and probabilities of earlier output are not part of a prompt. */
 const part = new TranslatedKinds(
@@ -107,11 +108,11 @@ export function untranslatedMembers(
     const builtIn = builtInType(tool.type)
     return builtIn === null ? !isClientSearch(tool) : !runs(builtIn)
   })
-  const compactions = body.context_management?.filter(({ type }) => type !== 'compaction') ?? []
+  const foreign = body.context_management?.filter((entry) => !isCompaction(entry)) ?? []
   return [
     ...untranslatedPaths(body, BODY),
     ...untranslatedPaths({ tools: sent }, { tools }),
     ...(body.include ?? []).flatMap((name) => (isInclude(name) ? [] : `include.${name}`)),
-    ...compactions.map(({ type }) => `context_management.${type}`),
+    ...foreign.map(({ type }) => `context_management.${type}`),
   ]
 }

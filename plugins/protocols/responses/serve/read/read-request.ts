@@ -3,6 +3,7 @@ import { isObject, type JsonObject, type OutputConstraint, type Sampling } from 
 import { type Include, isInclude, withItemTypes } from '#shared'
 import { missing, responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { type CreateBody, createBody } from '../../wire.ts'
+import { isCompaction } from '../prompt/native-request.ts'
 import { type RequestedChoice, readToolChoice, readTools } from './read-tools.ts'
 import { type DeclaredTools, withFoundTools } from './stand-ins.ts'
 
@@ -165,7 +166,9 @@ export function readInclude(names: readonly unknown[]): ReadonlySet<Include> {
 
 /** Null if there is none. */
 function smallestThreshold({ context_management: entries }: CreateBody): number | null {
-  const thresholds = (entries ?? []).flatMap(({ compact_threshold: given }) => given ?? [])
+  const thresholds = (entries ?? [])
+    .filter(isCompaction)
+    .flatMap(({ compact_threshold: given }) => given ?? [])
   return thresholds.length === 0 ? null : Math.min(...thresholds)
 }
 

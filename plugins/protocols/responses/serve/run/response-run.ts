@@ -66,6 +66,8 @@ export class ResponseRun {
   #isOver = false
   #isPaused = false
   #connectionMode: string | null = null
+  /** That the worker reported. */
+  #serviceTier: string | undefined
 
   constructor(parts: Parts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
@@ -146,6 +148,7 @@ export class ResponseRun {
       case 'started':
         this.#hasStarted = true
         this.#connectionMode = event.started.worker?.connectionMode ?? null
+        this.#serviceTier = event.started.serviceTier
         if (this.#connectionMode !== null) this.#options.onWorker?.(this.#connectionMode)
         this.begin()
         this.#showCompaction()
@@ -165,7 +168,8 @@ export class ResponseRun {
 
   #finished({ reason, usage, native }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
     this.begin()
-    const end = { usage, ...(native?.engine === 'responses' && { native: native.members }) }
+    const stated = native?.engine === 'responses' ? native.members : { service_tier: this.#serviceTier }
+    const end = { usage, native: stated }
     if (reason === 'length') this.#end('incomplete', { ...end, incompleteReason: 'max_output_tokens' })
     else if (reason === 'content_filter') this.#end('incomplete', { ...end, incompleteReason: reason })
     else if (reason === 'abort') this.#end('failed', { ...end, error: answerErrors.worker_aborted() })
