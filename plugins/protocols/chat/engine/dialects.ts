@@ -1,14 +1,17 @@
 /** What chat workers of each kind call the members of a chat body, and which ones they refuse. */
 import type { WorkerEntry } from '#kernel'
 
+type HighEffort = 'keep' | 'lower' | 'reject'
+const HIGH_EFFORTS: readonly string[] = ['keep', 'lower', 'reject'] satisfies HighEffort[]
+
 export interface ChatDialect {
   /** Names of the reasoning of earlier turns; none where it is refused. */
   readonly reasoningNames: readonly string[]
   readonly maxTokensName: 'max_tokens' | 'max_completion_tokens'
   /** The gateway searches for the stop strings beyond. */
   readonly maxStops: number
-  /** The highest efforts are unknown. */
-  readonly lowersEffort: boolean
+  /** What becomes of efforts above `high`; the label `effort` of a worker takes precedence. */
+  readonly highEffort: HighEffort
   /** Members that engines added to the format are refused. */
   readonly isStrict: boolean
 }
@@ -17,22 +20,28 @@ const ENGINE: ChatDialect = {
   reasoningNames: ['reasoning_content'],
   maxTokensName: 'max_tokens',
   maxStops: Number.POSITIVE_INFINITY,
-  lowersEffort: true,
+  highEffort: 'lower',
   isStrict: false,
 }
 /** Releases of 2026 read the new name only, earlier ones the old name; an unknown name is ignored. */
 const VLLM: ChatDialect = { ...ENGINE, reasoningNames: ['reasoning_content', 'reasoning'] }
-const SERVICE: ChatDialect = { ...ENGINE, lowersEffort: false }
+const SERVICE: ChatDialect = { ...ENGINE, highEffort: 'keep' }
 /** @source OpenAI API reference, Chat Completions */
 const OPENAI: ChatDialect = {
   reasoningNames: [],
   maxTokensName: 'max_completion_tokens',
   maxStops: 4,
-  lowersEffort: false,
+  highEffort: 'keep',
   isStrict: true,
 }
 
-export function dialectOf({ provider, runtimeType, isExternal }: WorkerEntry): ChatDialect {
+export function dialectOf(worker: WorkerEntry): ChatDialect {
+  const { effort } = worker.labels
+  const dialect = usualDialect(worker)
+  return HIGH_EFFORTS.includes(effort) ? { ...dialect, highEffort: effort as HighEffort } : dialect
+}
+
+function usualDialect({ provider, runtimeType, isExternal }: WorkerEntry): ChatDialect {
   if (provider === 'openai') return OPENAI
   if (runtimeType === 'vllm') return VLLM
   return isExternal ? SERVICE : ENGINE

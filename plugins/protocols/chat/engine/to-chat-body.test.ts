@@ -158,3 +158,18 @@ test('reasoning of earlier turns has the names that the engine reads, and engine
   expect(sentTo({ slot: 0, isExternal: true })).toEqual([{ reasoning_content: 'hm' }, 'max'])
   expect(sentTo({ slot: 0, isExternal: true, provider: 'openai' })).toEqual([{}, 'max'])
 })
+
+test('the label effort of a worker says what becomes of efforts above high', () => {
+  const sentTo = (label: string, effort: string, isExternal = false) => {
+    const worker = workerEntry({ slot: 0, isExternal, labels: { effort: label } })
+    const request = { ...REQUEST, reasoning: { effort } }
+    const body = toChatBody({ request, model: 'm', stream: false, worker } as unknown as EngineAttempt)
+    return JSON.parse(body.toString()).reasoning_effort
+  }
+  expect(sentTo('keep', 'max')).toBe('max')
+  expect(sentTo('lower', 'xhigh', true)).toBe('high')
+  expect(sentTo('reject', 'high')).toBe('high')
+  expect(() => sentTo('reject', 'max', true)).toThrow(
+    expect.objectContaining({ code: 'unsupported_by_worker', param: 'reasoning_effort' }),
+  )
+})
