@@ -114,7 +114,7 @@ export interface GlobalRateLimiter {
 }
 
 /** What gateways share, by the setting `shares`. */
-export type SharedConcern = 'workers' | 'limits' | 'prefixes' | 'sessions' | 'wasm' | 'tokenizers'
+export type SharedConcern = 'workers' | 'limits' | 'prefixes' | 'sessions' | 'wasm' | 'tokenizers' | 'keys'
 
 export interface MeshService {
   readonly name: string

@@ -47,7 +47,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   pino: ['kernel/observe'],
   'prom-client': ['plugins/operations/metrics'],
   yaml: ['plugins/cli', 'test/usage'],
-  ioredis: ['plugins/mesh/valkey', 'test/api/mesh', 'test/support/valkey-sentinels.ts'],
+  ioredis: ['plugins/mesh/valkey', 'test/support'],
   level: ['plugins/state/storage', 'test/contract'],
   pg: ['plugins/state/postgres', 'test/contract'],
   piscina: ['plugins/shared'],

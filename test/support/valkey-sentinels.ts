@@ -1,4 +1,4 @@
-/** Real Sentinel processes that watch a primary and its replica, for tests of failover. */
+/** Real servers that replace each other: a primary and its replica that Sentinel processes watch, and a cluster of one. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -95,6 +95,16 @@ export async function startSentinels(): Promise<ValkeySentinels> {
     processes.push(spawn(valkeyBinary, [file, '--sentinel'], { stdio: 'ignore' }))
   }
   return new ValkeySentinels([primary, replica], ports, processes, dir)
+}
+
+/** A cluster whose only member has all slots. */
+export async function startCluster(): Promise<ValkeyServer> {
+  const server = await startValkey('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1')
+  const operator = { port: server.port, username: 'operator', password: 'any' }
+  await ask(operator, 'CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+  while (!String(await ask(operator, 'CLUSTER', 'INFO')).includes('cluster_state:ok'))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  return server
 }
 
 /** Runs a command. @returns its reply; null without a server */

@@ -1,11 +1,12 @@
-/** The keys plugin: keys that are created and revoked at runtime, in the shared or the local store. */
-import { definePlugin, Keys, SharedStore, Store } from '#kernel'
+/** The keys plugin: keys that are created and revoked at runtime, in the shared store, a mesh or the local store. */
+import { definePlugin, Keys, Mesh, SharedStore, Store } from '#kernel'
 import { findRecordStore } from '#shared'
 import { keysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { KeyKeeper } from './key-keeper.ts'
 import { keyRoutes } from './routes.ts'
-import { CreateKey, RevokeKey, StoredKeysReplica } from './stored-key.ts'
+import { SharedKeys } from './shared-keys.ts'
+import { CreateKey, RevokeKey, type StoredKey, StoredKeysReplica } from './stored-key.ts'
 
 export default definePlugin({
   manifest: {
@@ -13,7 +14,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'API keys that are created, listed and revoked at runtime, by /keys and `weir keys`.',
     uses: [Keys],
-    usesOptionally: [SharedStore, Store],
+    usesOptionally: [Mesh, SharedStore, Store],
     degradable: [SharedStore],
     config: keysConfig,
   },
@@ -27,13 +28,17 @@ export default definePlugin({
     replica.onChange((next) => ring.useStored(next))
     for (const route of keyRoutes(host, ring)) host.route(route)
     if (!host.isControl) return
-    const keeper = new KeyKeeper({
-      store,
-      isShared,
+    const mesh = host.find(Mesh)
+    const parts = {
       config,
-      publish: (keys) => host.publish(StoredKeysReplica, keys),
+      publish: (keys: readonly StoredKey[] | null) => host.publish(StoredKeysReplica, keys),
       log: host.log,
-    })
+    }
+    const sharing = mesh?.shares('keys') ? mesh : null
+    const keeper =
+      sharing !== null && !isShared
+        ? new SharedKeys({ ...parts, mesh: sharing })
+        : new KeyKeeper({ ...parts, store, isShared, channel: sharing?.channel('api-keys') ?? null })
     host.onCommand(CreateKey, (key) => keeper.create(key))
     host.onCommand(RevokeKey, (id) => keeper.revoke(id))
     return { start: () => keeper.start(), stop: () => keeper.stop() }

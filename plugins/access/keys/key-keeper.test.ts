@@ -27,6 +27,7 @@ function open(isShared = true): KeyKeeper {
   const keeper = new KeyKeeper({
     store,
     isShared,
+    channel: null,
     config,
     publish: async (keys) => void published.push(keys === null ? null : keys.map(({ id }) => id)),
     log: { info: add, warn: add } as unknown as Logger,

@@ -3,11 +3,12 @@ import {
   type Collection,
   GATEWAY_TENANT,
   type Logger,
+  type MeshChannel,
   retryAfter,
   type StoreService,
   settlesWithin,
 } from '#kernel'
-import { pagesOf, RepeatedWork, SerialByKey } from '#shared'
+import { CoalescedWork, pagesOf, RepeatedWork, SerialByKey } from '#shared'
 import type { KeysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { isStoredKey, type StoredKey } from './stored-key.ts'
@@ -16,12 +17,16 @@ const COLLECTION = 'api-keys'
 /** An expired key is listed for this time, then the store deletes it. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000
 const RETRY_S = 5
+/** The message has no content. */
+const CHANGED = Buffer.from('changed')
 const START_WAIT_MS = 3_000
 
 export interface KeyKeeperOptions {
   readonly store: StoreService
   /** Other gateways write to the store too. */
   readonly isShared: boolean
+  /** Announces changes to the gateways of a mesh, which read the store at once; null without one. */
+  readonly channel: MeshChannel | null
   readonly config: KeysConfig
   /** Resolves when every thread has the keys; null while they are unknown. */
   readonly publish: (keys: readonly StoredKey[] | null) => Promise<void>
@@ -55,6 +60,8 @@ export class KeyKeeper {
   constructor(options: KeyKeeperOptions) {
     this.#options = options
     this.#collection = options.store.collection(COLLECTION)
+    const announced = new CoalescedWork(() => this.#serial.run(COLLECTION, () => this.#refresh()))
+    options.channel?.onMessage(() => void announced.run())
   }
 
   /**
@@ -82,6 +89,7 @@ export class KeyKeeper {
         ...(expiresAtMs !== null && { expiresAtMs: expiresAtMs + EXPIRED_KEPT_MS }),
       })
       held.set(id, { key, version: null })
+      this.#options.channel?.send(CHANGED)
       await this.#publish()
       this.#options.log.info({ key_id: id, owner: key.tenant, role: key.role }, 'key created')
     })
@@ -96,6 +104,7 @@ export class KeyKeeper {
         throw keysErrors.key_not_found(id)
       await this.#collection.delete(GATEWAY_TENANT, id, { durability: 'synced' })
       held.delete(id)
+      this.#options.channel?.send(CHANGED)
       await this.#publish()
       this.#options.log.info({ key_id: id }, 'key revoked')
     })

@@ -56,6 +56,9 @@ export const meshConfig = Type.Object(
         sessions: shared('Which worker serves which session.'),
         wasm: shared('WASM modules that were added through the API, with their bytes.'),
         tokenizers: shared('Tokenizers that were added through the API.'),
+        keys: shared(
+          'Keys that were created through the API; with a shared store, only their changes are announced.',
+        ),
       },
       {
         default: {},

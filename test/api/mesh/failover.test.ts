@@ -1,8 +1,7 @@
 /** A mesh on a primary, a replica and three sentinels: changes go on while the primary is replaced. Also on a cluster. */
-import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
-import { startSentinels, type ValkeySentinels } from '../../support/valkey-sentinels.ts'
-import { startValkey, valkeySkipReason } from '../../support/valkey-server.ts'
+import { startCluster, startSentinels, type ValkeySentinels } from '../../support/valkey-sentinels.ts'
+import { valkeySkipReason } from '../../support/valkey-server.ts'
 import { eventually, type MeshGateway, newMesh, openGateway, SECRET, stopMesh } from './mesh-fleet.ts'
 
 const LANES = 4
@@ -99,13 +98,7 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
   })
 
   it('a cluster is an engine as well', async () => {
-    const server = await startValkey('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1')
-    const operator = new Redis({ port: server.port, username: 'operator', password: 'any' })
-    await operator.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
-    await eventually(5_000, async () =>
-      String(await operator.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
-    )
-    operator.disconnect()
+    const server = await startCluster()
     const mesh = newMesh()
     const open = (name: string) =>
       openGateway(name, null, {

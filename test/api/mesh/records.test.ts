@@ -37,7 +37,15 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
       acknowledge: 'memory',
       requireAtStart: false,
       whenAlone: 'share',
-      shares: { workers: true, limits: true, prefixes: true, sessions: true, wasm: true, tokenizers: true },
+      shares: {
+        workers: true,
+        limits: true,
+        prefixes: true,
+        sessions: true,
+        wasm: true,
+        tokenizers: true,
+        keys: true,
+      },
     } as const
     const about = {
       address: '',

@@ -1,8 +1,21 @@
 /** What three gateways on Valkey share, and their membership: M06, M13–M17 and M28 of the mesh specification. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { ValkeyEngine } from '../../../plugins/mesh/valkey/valkey-engine.ts'
+import { engineConfig } from '../../support/engine-config.ts'
 import { startScriptedWorker } from '../../support/scripted-worker.ts'
 import { valkeySkipReason } from '../../support/valkey-server.ts'
-import { eventually, type MeshGateway, newMesh, openGateway, openMesh, useValkey } from './mesh-fleet.ts'
+import {
+  eventually,
+  type MeshGateway,
+  newMesh,
+  openGateway,
+  openMesh,
+  stopMesh,
+  useValkey,
+} from './mesh-fleet.ts'
 
 const WORKER_KEY = 'worker-key-0123456789'
 
@@ -114,5 +127,59 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
       const revisions = await Promise.all(all.map(async (one) => (await one.status()).engine.revision))
       return revisions.every((revision) => revision === 61)
     })
+  })
+
+  it('a key made on A opens B within a second, and revoked on B it opens none; forged records make no key', async () => {
+    const dirs = ['gw-1', 'gw-2'].map(() => mkdtempSync(join(tmpdir(), 'weir-mesh-keys-')))
+    const mesh = newMesh()
+    const open = (name: string, dir: string) =>
+      openGateway(name, valkey.server, { mesh, plugins: { keys: { maxStaleMs: 1_000 }, storage: { dir } } })
+    const [one, two] = [await open('gw-1', dirs[0]), await open('gw-2', dirs[1])]
+    /** Without a worker: an accepted key finds none. */
+    const result = async (gateway: MeshGateway, key: string): Promise<string> => {
+      const chat = { model: 'llama', messages: [{ role: 'user', content: 'Hello' }] }
+      const { body } = await gateway.call('POST', '/v1/chat/completions', chat, {
+        authorization: `Bearer ${key}`,
+      })
+      return body.error.code
+    }
+    const accepted = await result(one, 'api-key')
+    const { body, status } = await one.call('POST', '/keys', { tenant: 'acme' })
+    expect([status, await result(one, body.key)]).toEqual([201, accepted])
+    await eventually(1_000, async () => (await result(two, body.key)) === accepted)
+
+    // Who can write to the engine, but has not the secret of the mesh, makes no key.
+    const engine = new ValkeyEngine(
+      engineConfig(valkey.server.url, 1_000),
+      `weir:{${mesh}}:`,
+      () => undefined,
+    )
+    await engine.connect('memory')
+    const { records } = await engine.readAll([])
+    const kept = records.find(({ kind }) => kind === 'api-keys')
+    expect(kept?.value).not.toContain('acme')
+    const forged = await engine.write({
+      kind: 'api-keys',
+      id: 'forged',
+      expected: 0,
+      value: kept?.value ?? '',
+    })
+    await engine.close()
+    await eventually(
+      1_000,
+      async () => 'revision' in forged && (await two.status()).engine.revision >= forged.revision,
+    )
+    expect((await two.call('GET', '/keys')).body.keys.map(({ id }: { id: string }) => id)).toContain(body.id)
+    expect((await two.call('GET', '/keys/forged')).status).toBe(404)
+
+    // Away for longer than maxStaleMs, a gateway cannot know that the key is still valid.
+    one.proxy?.cut()
+    await eventually(10_000, async () => (await result(one, body.key)) === 'keys_unavailable')
+    expect((await two.call('DELETE', `/keys/${body.id}`)).status).toBe(200)
+    expect(await result(two, body.key)).toBe('invalid_credential')
+    one.proxy?.heal()
+    await eventually(10_000, async () => (await result(one, body.key)) === 'invalid_credential')
+    await stopMesh()
+    for (const dir of dirs) rmSync(dir, { recursive: true })
   })
 })
