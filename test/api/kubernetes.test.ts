@@ -180,6 +180,26 @@ test('a changed port annotation moves the worker', async () => {
   await expect.poll(async () => (await workers()).map(({ url }) => url), WAIT).toEqual([second.url])
 })
 
+test('without permission to list pods, readiness and a metric say so until it is given', WAIT, async () => {
+  api.status = 403
+  await open()
+  const readiness = async () => {
+    const response = await fetch(`${gateway.url}/readiness`)
+    return { status: response.status, text: await response.text() }
+  }
+  await expect.poll(readiness, WAIT).toMatchObject({
+    status: 503,
+    text: expect.stringMatching(/kubernetes.*the API server answered 403: allow.*list and watch pods/),
+  })
+  expect((await readiness()).text.length).toBeLessThan(500)
+  expect(await metrics()).toContain('weir_discovery_up{source="kubernetes"} 0')
+  api.status = 200
+  api.put(pod())
+  await expect.poll(metrics, WAIT).toContain('weir_discovery_up{source="kubernetes"} 1')
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  expect((await readiness()).text).not.toContain('degraded')
+})
+
 test('changes are seen again after the watch was closed', async () => {
   await open()
   api.put(pod())

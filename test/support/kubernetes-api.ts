@@ -24,6 +24,8 @@ export interface KubernetesApi {
   /** Adds or changes a pod and notifies the watchers. */
   put(pod: FakePod): void
   delete(name: string): void
+  /** Status of every response from now on, as without permission; 200 ends that. */
+  status: number
   /** Closes every watch, as a restarting server does. */
   cutWatches(): void
   close(): Promise<void>
@@ -67,6 +69,11 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
       response.writeHead(404).end()
       return
     }
+    if (api.status !== 200) {
+      const failure = { kind: 'Status', status: 'Failure', message: 'x'.repeat(2_000), code: api.status }
+      response.writeHead(api.status, { 'content-type': 'application/json' }).end(JSON.stringify(failure))
+      return
+    }
     response.writeHead(200, { 'content-type': 'application/json' })
     if (url.searchParams.get('watch') === 'true') {
       watchers.add(response)
@@ -98,7 +105,8 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
       contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
     }),
   )
-  return {
+  const api: KubernetesApi = {
+    status: 200,
     kubeconfig,
     requests,
     put: (pod) => {
@@ -121,4 +129,5 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+  return api
 }

@@ -1,14 +1,27 @@
 /** Reconciles pods and workers after each change of a pod, after removals that a pod waits for, and at regular intervals. */
-import { type Host, type WorkerRegistryService, WorkerTableReplica } from '#kernel'
+import {
+  defineReplica,
+  type GaugeHandle,
+  type Host,
+  token,
+  type WorkerRegistryService,
+  WorkerTableReplica,
+} from '#kernel'
 import type { KubernetesConfig } from './config.ts'
 import { commonSelector, podWorkers } from './pod.ts'
 import type { PodWatch } from './pod-watch.ts'
 import { Reconciler } from './reconcile.ts'
 
+/** Named in the readiness of a gateway that cannot discover workers. */
+export const PodDiscovery = token<{ readonly problem: string | null }>('kubernetes')
+/** Published by control; null while pods can be listed and watched. */
+export const DiscoveryProblemReplica = defineReplica<string | null>('kubernetes.problem', null)
+
 export class Discovery {
   readonly #host: Host
   readonly #config: KubernetesConfig
   readonly #reconciler: Reconciler
+  readonly #up: GaugeHandle
   #watch: PodWatch | null = null
   #changeTimer: NodeJS.Timeout | null = null
   #resyncTimer: NodeJS.Timeout | null = null
@@ -17,6 +30,14 @@ export class Discovery {
     this.#host = host
     this.#config = config
     this.#reconciler = new Reconciler(registry, host.log, host.metrics)
+    this.#up = host.metrics
+      .gauge({
+        name: 'weir_discovery_up',
+        help: '1 while discovery can list and watch, otherwise 0.',
+        labels: ['source'],
+      })
+      .labels('kubernetes')
+    this.#up.value = 1
     host.replica(WorkerTableReplica).onChange(() => {
       if (this.#reconciler.isWaiting) this.#changed()
     })
@@ -33,6 +54,10 @@ export class Discovery {
       labelSelector: commonSelector(this.#config),
       log: this.#host.log,
       onChange: () => this.#changed(),
+      onProblem: (problem) => {
+        this.#up.value = problem === null ? 1 : 0
+        void this.#host.publish(DiscoveryProblemReplica, problem)
+      },
     })
     this.#watch.start()
     this.#resyncTimer = setInterval(() => {
