@@ -1,5 +1,6 @@
 /** `weir config check`: finds everything in a file that would stop the start, and warns about what would fail later. */
 import { accessSync, constants, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type KernelConfig, KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
@@ -10,11 +11,16 @@ import { tryPort } from '../../kernel/threads/ports.ts'
 import type { UsageConfig } from '../access/usage/config.ts'
 import { loadFromOptions } from './config-options.ts'
 import type { Finding } from './configuration/check-section.ts'
-import { ConfigError, type ConfigProblem, describeProblem } from './configuration/config-error.ts'
+import {
+  type CheckedSections,
+  ConfigError,
+  type ConfigProblem,
+  describeProblem,
+} from './configuration/config-error.ts'
 import { parseSource } from './configuration/config-source.ts'
 import { toKey } from './configuration/mask.ts'
 import { branches, membersOf, type SchemaNode, toNode } from './configuration/schema-node.ts'
-import { checkStores } from './doctor/check-machine.ts'
+import { tryDirectory } from './doctor/check-machine.ts'
 import { dryBoot } from './dry-boot.ts'
 import { schemasOf } from './plugin-schemas.ts'
 
@@ -26,23 +32,31 @@ interface Found {
 
 /** Prints warnings and the enabled plugins. @throws ConfigError with every problem that would stop the start */
 export async function checkFile(command: Command, file: string): Promise<void> {
-  const config = await loadFromOptions(command, file)
+  const loaded = await loadFromOptions(command, file).catch((error: unknown) => {
+    if (error instanceof ConfigError && error.sections !== null) return error
+    throw error
+  })
+  const isInvalid = loaded instanceof ConfigError
+  const sections = isInvalid ? (loaded.sections as CheckedSections) : loaded
+  const problems = isInvalid ? [...loaded.problems] : []
   const { locate } = parseSource(readFileSync(file, 'utf8'), file)
   const describe = ({ path, text }: Found, place: readonly string[] = path): ConfigProblem => ({
     path: path.join('.'),
     text,
     where: locate(place) ?? file,
   })
-  const problems: ConfigProblem[] = []
-  const warnings = [
-    ...(await busyPorts(config)),
-    ...(await unusableStores(config)),
-    ...unpricedModels(config),
-  ]
-  for (const { isFatal, ...found } of await findUnreadable(config)) {
-    if (isFatal) problems.push(describe(found))
-    else warnings.push(found)
+  const warnings: Found[] = []
+  for (const { isFatal, ...found } of [
+    ...(await findUnreadable(sections)),
+    ...(await unusableStore(sections)),
+  ]) {
+    if (!isFatal) warnings.push(found)
+    else if (!problems.some(({ path }) => path === found.path.join('.'))) problems.push(describe(found))
   }
+  // A boot needs valid sections.
+  if (isInvalid) throw new ConfigError(problems)
+  const config = loaded
+  warnings.push(...(await busyPorts(config)), ...unpricedModels(config))
   await dryBoot(config).catch((error: unknown) => {
     for (const { place, ...found } of mistakesOf(error)) {
       // A certificate file that cannot be read has been reported.
@@ -56,10 +70,9 @@ export async function checkFile(command: Command, file: string): Promise<void> {
   console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
 }
 
-async function findUnreadable(config: LoadedConfig) {
-  const { kernel, plugins, secretPaths } = config
+async function findUnreadable({ kernel, plugins, secretPaths }: CheckedSections) {
   const found = [...unreadableFiles(toNode(KernelConfigSchema), kernel, ['kernel'])]
-  for (const [name, schema] of Object.entries(await schemasOf(config)))
+  for (const [name, schema] of Object.entries(await schemasOf({ plugins })))
     found.push(...unreadableFiles(toNode(schema), plugins[name], ['plugins', name]))
   return found.map(({ got, ...finding }) => {
     const value = secretPaths.includes(toKey(finding.path)) ? '' : `: ${got}`
@@ -110,12 +123,21 @@ function unpricedModels({ plugins }: LoadedConfig): Found[] {
   return [{ path: ['plugins', 'usage', 'prices'], text }]
 }
 
-async function unusableStores(config: LoadedConfig): Promise<Found[]> {
-  const { postgres: _, ...plugins } = config.plugins
-  const findings = await checkStores({ ...config, plugins })
-  return findings.flatMap(({ verdict, text }) =>
-    verdict === 'fail' ? { path: ['plugins', 'storage', 'dir'], text: `cannot be used: ${text}` } : [],
-  )
+/** Without the rights of the gateway's user, only a warning. */
+async function unusableStore({ plugins: { storage } }: CheckedSections) {
+  if (typeof storage?.dir !== 'string') return []
+  try {
+    await tryDirectory(resolve(storage.dir))
+    return []
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    const isFatal = code !== 'EACCES' && code !== 'EPERM'
+    const advice = isFatal
+      ? 'name a directory that the gateway can create or write'
+      : 'run the check as the user of the gateway'
+    const text = `cannot be used, got ${storage.dir} (${messageOf(error)}): ${advice}`
+    return [{ path: ['plugins', 'storage', 'dir'], text, isFatal }]
+  }
 }
 
 interface FileFinding extends Finding {

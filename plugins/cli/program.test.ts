@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -84,6 +84,35 @@ describe('weir config', () => {
       '  bad.yaml:5:11: plugins.auth.apiKey refers to the environment variable NOPE, which is not set',
       '',
     ])
+  })
+
+  test('check reports in one run what the schema, the machine and references would stop, each with its line', async () => {
+    const file = write(
+      'mixed.yaml',
+      `kernel: { tls: { certFile: ./none.pem, keyFile: ./none.key } }
+plugins:
+  auth: { apiKey: \${KEY}, tenantKeys: ["a:\${OTHER}"] }
+  storage: { dir: /proc/none }
+  usage: { budgets: [{ tenant: a, tokens: 5 }] }
+`,
+    )
+    const { code, err } = await weir(['config', 'check', file])
+    expect(code).toBe(2)
+    for (const problem of [
+      'mixed.yaml:1:18: kernel.tls.certFile cannot be read (ENOENT)',
+      'mixed.yaml:3:11: plugins.auth.apiKey is not replaced here; write { $env: KEY }',
+      'mixed.yaml:3:40: \u0024{OTHER} in a text is not replaced; write the whole value as { $env: NAME }',
+      'mixed.yaml:4:14: plugins.storage.dir cannot be used, got /proc/none',
+      'mixed.yaml:5:24: plugins.usage.budgets.0.tenant must be auth:<id>',
+    ])
+      expect(err).toContain(problem)
+    expect(err).not.toMatch(/flow-map|Unexpected/)
+  })
+
+  test('check calls a directory that can be created valid, and does not create it', async () => {
+    const file = write('store.yaml', 'plugins: { auth: {}, storage: { dir: ./new/data } }\n')
+    expect(await weir(['config', 'check', file])).toMatchObject({ code: 0 })
+    expect(existsSync(join(dir, 'new'))).toBe(false)
   })
 
   test.each([

@@ -1,21 +1,46 @@
 /** Parses YAML or JSON text, with the positions of its values. */
-import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, stringify } from 'yaml'
+import {
+  type Document,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  stringify,
+  visit,
+} from 'yaml'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import type { ConfigProblem } from './config-error.ts'
 
 export interface ConfigSource {
-  /** Plain data; undefined if there are problems. */
+  /** Plain data; undefined if the text cannot be read. */
   readonly value: unknown
-  /** Syntax errors. */
+  /** Syntax errors, and references in the syntax of other programs that cannot stay. */
   readonly problems: readonly ConfigProblem[]
   /** `name:line:column` of a path or of its nearest existing ancestor; null if there is none. */
   locate(path: readonly string[]): string | null
 }
 
+const SHELL_REFERENCE = /\$\{([A-Za-z_]\w*)\}/
+const SHELL_REFERENCES = new RegExp(SHELL_REFERENCE, 'g')
+/** Of the length of what they replace, so that positions stay; in no text of an operator. */
+const MARK = '\ue000\ue001'
+const MARK_END = '\ue002'
+const MARKED = new RegExp(`${MARK}(\\w+)${MARK_END}`, 'g')
+
 /** @param name the file's name as the operator gave it, for messages */
 export function parseSource(text: string, name: string): ConfigSource {
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  let lines = new LineCounter()
+  const parse = (source: string): Document => {
+    lines = new LineCounter()
+    return parseDocument(source, { lineCounter: lines, prettyErrors: false })
+  }
+  let document = parse(text)
+  // In `{ }`, a brace of a reference ends the mapping, and everything after it is a fault of syntax.
+  const isMarked = document.errors.length > 0 && SHELL_REFERENCE.test(text)
+  if (isMarked) document = parse(text.replaceAll(SHELL_REFERENCES, `${MARK}$1${MARK_END}`))
   const at = (offset: number) => {
     const { line, col } = lines.linePos(offset)
     return `${name}:${line}:${col}`
@@ -30,6 +55,10 @@ export function parseSource(text: string, name: string): ConfigSource {
     return offset === null ? null : at(offset)
   }
   if (problems.length > 0) return { value: undefined, problems, locate }
+  if (isMarked)
+    problems.push(
+      ...restoreReferences(document).map(({ text, offset }) => ({ path: '', text, where: at(offset) })),
+    )
   try {
     return { value: document.toJS(), problems, locate }
   } catch (error) {
@@ -37,6 +66,25 @@ export function parseSource(text: string, name: string): ConfigSource {
     const text = messageOf(error)
     return { value: undefined, problems: [{ path: '', text, where: name }], locate }
   }
+}
+
+/** Restores the references. @returns those that are only a part of a text; whole ones are found when values are read */
+function restoreReferences(document: Document): { text: string; offset: number }[] {
+  const found: { text: string; offset: number }[] = []
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value !== 'string' || !node.value.includes(MARK)) return
+      const text = node.value.replaceAll(MARKED, (_, name: string) => `\${${name}}`)
+      node.value = text
+      const [reference] = SHELL_REFERENCE.exec(text) ?? ['']
+      if (reference !== text)
+        found.push({
+          text: `${reference} in a text is not replaced; write the whole value as { $env: NAME }`,
+          offset: node.range?.[0] ?? 0,
+        })
+    },
+  })
+  return found
 }
 
 /** Offset of the last key of a path, or of its nearest existing ancestor. */

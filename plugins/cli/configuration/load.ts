@@ -53,7 +53,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const environment = readEnvironment(options.env, options.flags ?? CONFIG_FLAGS)
   const settings = [...environment.settings, ...(options.overrides?.settings ?? [])]
   const problems = new ProblemList(source, settings)
-  for (const found of [environment, options.overrides]) problems.keep(found?.problems ?? [])
+  for (const found of [source, environment, options.overrides]) problems.keep(found?.problems ?? [])
 
   const { pluginSchemas } = options
   const overrides: PluginOverrides = options.overrides ?? {}
@@ -99,8 +99,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   }
   const facts = [...enabled.values()]
   await checkPolicyNames(kernel, facts, pluginSchemas, problems)
-  problems.throwIfAny()
   const secretPaths = secrets.map((path) => JSON.stringify(path))
+  problems.throwIfAny({ kernel, plugins, secretPaths })
   return deepFreeze({ kernel, plugins, requiredBy, file, secretPaths, notices: noticesOf(kernel, facts) })
 }
 
@@ -118,7 +118,7 @@ function openSource(options: LoadOptions): ConfigSource | null {
   if (file === undefined && text === undefined) return null
   const name = options.name ?? file ?? 'configuration'
   const source = parseSource(text ?? readText(file ?? name), name)
-  if (source.problems.length > 0) throw new ConfigError(source.problems)
+  if (source.value === undefined) throw new ConfigError(source.problems)
   return source
 }
 

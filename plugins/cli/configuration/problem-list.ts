@@ -1,6 +1,6 @@
 /** Collects the problems of a configuration and finds their positions. */
 import type { Finding } from './check-section.ts'
-import { ConfigError, type ConfigProblem } from './config-error.ts'
+import { type CheckedSections, ConfigError, type ConfigProblem } from './config-error.ts'
 import type { ConfigSource } from './config-source.ts'
 import type { Setting } from './settings.ts'
 
@@ -31,11 +31,11 @@ export class ProblemList {
   }
 
   keep(problems: readonly ConfigProblem[]): void {
-    for (const problem of problems) this.#all.set(problem.path, problem)
+    for (const problem of problems) this.#all.set(problem.path || String(problem.where), problem)
   }
 
-  throwIfAny(): void {
-    if (this.#all.size > 0) throw new ConfigError([...this.#all.values()])
+  throwIfAny(sections: CheckedSections | null = null): void {
+    if (this.#all.size > 0) throw new ConfigError([...this.#all.values()], sections)
   }
 
   /** The last flag or variable that set the value, else its place in the file. */

@@ -2,8 +2,8 @@
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { constants, readFileSync } from 'node:fs'
-import { access, statfs } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { access, mkdir, mkdtemp, rmdir, statfs } from 'node:fs/promises'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import type { TlsConfig } from '../../../kernel/config/tls-config.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
@@ -27,6 +27,7 @@ async function checkDirectory(dir: string): Promise<Finding> {
   try {
     const target = await nearestExisting(path)
     await access(target, constants.R_OK | constants.W_OK | constants.X_OK)
+    await tryDirectory(path)
     const { bavail, bsize } = await statfs(target)
     const freeBytes = bavail * bsize
     const text = `storage directory ${path} is writable, ${(freeBytes / LOW_SPACE_BYTES).toFixed(1)} GiB free`
@@ -39,6 +40,23 @@ async function checkDirectory(dir: string): Promise<Finding> {
       text,
       'run weir doctor as the user of the gateway; if it fails there too, change the owner of the directory or plugins.storage.dir',
     )
+  }
+}
+
+/** Leaves nothing behind. Permissions alone say nothing about file systems such as /proc. @throws if nothing can be created there */
+export async function tryDirectory(path: string): Promise<void> {
+  const existing = await nearestExisting(path)
+  const created: string[] = []
+  try {
+    // One by one: Node's recursive mkdir does not end on file systems that create nothing.
+    for (const name of relative(existing, path).split(sep).filter(Boolean)) {
+      const dir = join(created.at(-1) ?? existing, name)
+      await mkdir(dir)
+      created.push(dir)
+    }
+    await rmdir(await mkdtemp(join(path, '.weir-check-')))
+  } finally {
+    for (const dir of created.toReversed()) await rmdir(dir)
   }
 }
 
