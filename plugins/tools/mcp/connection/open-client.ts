@@ -80,7 +80,9 @@ async function negotiate(target: ServerTarget, parts: OpenParts): Promise<OpenCl
   try {
     return await openTransport(target, parts)
   } catch (error) {
-    const leftMs = parts.limits.connectMs - (performance.now() - startedMs)
+    const { connectMs } = parts.limits
+    // A program may need all of the time to start.
+    const leftMs = target.kind === 'stdio' ? connectMs : connectMs - (performance.now() - startedMs)
     if (leftMs <= 0 || !isUnclear(target, error)) throw error
     const limits = { ...parts.limits, connectMs: Math.ceil(leftMs) }
     return openTransport(target, { ...parts, limits, prior: LEGACY })
@@ -93,7 +95,7 @@ const UNUSABLE_REPLIES: ReadonlySet<unknown> = new Set(['SyntaxError', 'ZodError
 /** Whether an older server may have been confused by `server/discover`: it ended, was silent, or sent something else. */
 function isUnclear({ kind }: ServerTarget, error: unknown): boolean {
   const { name, code, cause } = error as { name?: unknown; code?: unknown; cause?: { name?: unknown } }
-  if (code === 'REQUEST_TIMEOUT') return true
+  if (code === 'REQUEST_TIMEOUT' || (kind === 'stdio' && error instanceof ToolServerError)) return true
   if (code !== 'ERA_NEGOTIATION_FAILED') return false
   return kind === 'stdio' || name === 'SdkHttpError' || UNUSABLE_REPLIES.has(cause?.name)
 }
@@ -241,7 +243,8 @@ async function openProgram(
   { limits, listeners, prior }: OpenParts,
 ): Promise<OpenClient> {
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
-  const client = await makeClient(target, listeners, limits.connectMs / 2)
+  // Not within the time to connect: a program that starts slowly would get both first requests.
+  const client = await makeClient(target, listeners, limits.connectMs * 2)
   const transport = new StdioClientTransport({
     command: target.command,
     args: [...target.args],

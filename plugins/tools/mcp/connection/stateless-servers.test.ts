@@ -245,17 +245,28 @@ test.each([
   expect((await connection.call('t', {}, limit())).text).toBe('x')
 })
 
-test('an older program that ends at an unknown method is started again with its own handshake', async () => {
-  const code = `process.stdin.on('data', (d) => { for (const l of String(d).trim().split('\\n')) { const m = JSON.parse(l);
+test.each([
+  ['ends', 'process.exit(1)'],
+  ['is silent', ''],
+])(
+  'an older program that %s at an unknown method is started again with its own handshake',
+  async (_, reaction) => {
+    const code = `process.stdin.on('data', (d) => { for (const l of String(d).trim().split('\\n')) { const m = JSON.parse(l);
     const say = (result) => console.log(JSON.stringify({ jsonrpc: '2.0', id: m.id, result }));
     if (m.method === 'initialize') say({ protocolVersion: '2025-06-18', serverInfo: { name: 'p', version: '1' }, capabilities: { tools: {} } });
     else if (m.method === 'tools/call') say({ content: [{ type: 'text', text: 'ran' }] });
-    else if (m.id !== undefined) process.exit(1) } })`
-  const target: ServerTarget = { kind: 'stdio', command: process.execPath, args: ['-e', code], env: {} }
-  const connection = await ServerConnection.open(target, testConfig().limits, testLog())
-  ends.push(() => connection.close())
-  expect((await connection.call('t', {}, limit(20_000))).text).toBe('ran')
-})
+    else if (m.id !== undefined) { ${reaction} } } })`
+    const target: ServerTarget = { kind: 'stdio', command: process.execPath, args: ['-e', code], env: {} }
+    const connection = await ServerConnection.open(
+      target,
+      { ...testConfig().limits, connectMs: 5_000 },
+      testLog(),
+    )
+    ends.push(() => connection.close())
+    expect((await connection.call('t', {}, limit(20_000))).text).toBe('ran')
+  },
+  30_000,
+)
 
 test('a list is kept for its lifetime, and a public one is shared by all connections', async () => {
   const server = await serve({ t: () => 'x' }, { ttlMs: 60_000, cacheScope: 'public' })
