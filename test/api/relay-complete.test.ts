@@ -23,6 +23,8 @@ const ROUTES = [
 const ERROR = event({ error: { message: 'no' } })
 const headers = { 'content-type': 'text/event-stream' }
 
+const DONE = 'data: [DONE]\n\n'
+
 describe.each(ROUTES)('$path', ({ path, body, piece }) => {
   async function relayed(events: Parameters<typeof streamAnswer>[0]) {
     const fleet = await openFleet({
@@ -55,14 +57,14 @@ describe.each(ROUTES)('$path', ({ path, body, piece }) => {
   })
 
   test.each([
-    ['[DONE]', (p: typeof piece) => [p('a'), 'data: [DO', 'NE]\n\n']],
-    ['a reason alone', (p: typeof piece) => [p('a'), p('', 'stop')]],
-    ['a reason, then usage', (p: typeof piece) => [p('', 'length'), event({ choices: [], usage: {} })]],
-    ['words of another format', () => ['data: hello\n\n']],
-  ])('a stream that ends with %s is passed on byte for byte', async (_what, make) => {
+    ['[DONE]', '', (p: typeof piece) => [p('a'), 'data: [DO', 'NE]\n\n']],
+    ['a reason alone', DONE, (p: typeof piece) => [p('a'), p('', 'stop')]],
+    ['a reason, then usage', DONE, (p: typeof piece) => [p('', 'length'), event({ choices: [], usage: {} })]],
+    ['words of another format', '', () => ['data: hello\n\n']],
+  ])('a stream that ends with %s is passed on byte for byte, and gets %j', async (_what, added, make) => {
     const events = make(piece)
     const { text, isWhole, worker } = await relayed(events)
-    expect([text, isWhole]).toEqual([events.join(''), true])
+    expect([text, isWhole]).toEqual([events.join('') + added, true])
     expect(worker.breaker).toBe('closed')
   })
 

@@ -18,10 +18,10 @@ function fakeWorker(routes: Routes) {
   const requests: { path: string; key: string | null; provider: string | null }[] = []
   const call = async (
     { apiKey, provider = null }: WorkerTarget,
-    { path }: WorkerCall,
+    { method, path }: WorkerCall,
   ): Promise<WorkerResponse> => {
     requests.push({ path, key: apiKey, provider })
-    const answer = routes[path]
+    const answer = method === 'GET' ? routes[path] : routes[`${method} ${path}`]
     if (answer instanceof Error) throw answer
     const status = answer === undefined ? 404 : typeof answer === 'number' ? answer : 200
     const body = Buffer.from(JSON.stringify(typeof answer === 'object' ? answer : {}))
@@ -155,10 +155,11 @@ describe('engines', () => {
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
     [{ '/server_info': {} }, 'sglang'],
     [{ '/get_model_info': {} }, 'sglang'],
-    // Without an owner, as mlx_lm.server, and with one that says nothing, as transformers serve.
+    // Without an owner, as mlx_lm.server, and with one that says nothing.
     [{ '/v1/models': list({ id: 'm' }) }, 'unspecified'],
     [{ '/v1/models': list({ id: 'm', owned_by: 'local' }) }, 'unspecified'],
-    [{ '/v1/models': list({ id: 'm', owned_by: 'infinity' }) }, 'unspecified'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'infinity' }) }, 'infinity'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'local', status: { value: 'loaded' } }) }, 'transformers'],
     [{}, 'unspecified'],
   ])('%j is %s', async (routes, runtime) => {
     expect((await run({}, fakeWorker({ ...UP, ...routes }))).runtimeType).toBe(runtime)
@@ -229,6 +230,16 @@ describe('APIs', () => {
     },
   )
 
+  test('an engine without a description of its paths is asked for each: only invalid requests are sent', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      'POST /v1/messages': 500,
+      'POST /v1/responses': 501,
+    })
+    expect((await run({}, worker)).apis).toEqual([...usual, 'messages'])
+    expect(worker.paths()).toContain('/v1/responses')
+  })
+
   test('cloud services are detected by host', async () => {
     const none = fakeWorker({})
     const apis = async (url: string) => (await run({ url }, none)).apis
@@ -254,15 +265,38 @@ describe('models', () => {
     expect((await run({}, fakeWorker(UP))).models).toEqual([])
   })
 
-  test('a worker that requires a key becomes a wildcard with a warning, an unknown engine gets another', async () => {
-    const refused = fakeWorker({ ...UP, '/v1/models': 401, '/server_info': 403 })
-    expect((await run({}, refused)).models).toEqual([])
-    expect(warnings).toEqual([expect.stringContaining('check its api_key')])
-    warnings.length = 0
-    await run({ models: [] }, fakeWorker({ ...UP, '/v1/models': 401 }))
-    expect(warnings).toEqual([])
-    await run({}, fakeWorker(UP))
-    expect(warnings).toEqual([expect.stringContaining('set its runtime_type')])
+  test('a wildcard, a rejected key and an unknown engine are warned of', async () => {
+    const wildcard = expect.stringContaining('lists no models and serves any')
+    const rejected = expect.stringContaining('rejects its api_key')
+    const unknown = expect.stringContaining('set its runtime_type')
+    const expectWarnings = async (registration: object, routes: Routes, expected: unknown[]) => {
+      warnings.length = 0
+      await run(registration, fakeWorker({ ...UP, ...routes }))
+      expect(warnings).toEqual(expected)
+    }
+    await expectWarnings({}, { '/v1/models': 401, '/server_info': 403 }, [wildcard])
+    await expectWarnings({ apiKey: 'k' }, { '/v1/models': 401 }, [rejected, wildcard])
+    await expectWarnings({ models: [] }, { '/v1/models': 401 }, [])
+    await expectWarnings({}, {}, [unknown, wildcard])
+    // The list is open, and only a protected route shows that the key is wrong.
+    const open = { '/v1/models': list({ id: 'm', owned_by: 'llamacpp' }), 'POST /v1/messages': 401 }
+    await expectWarnings({ apiKey: 'k' }, open, [rejected])
+  })
+
+  test('a model list shows the kind of a model, its aliases, context and time', async () => {
+    const entry = {
+      id: 'm',
+      created: 5,
+      aliases: ['m', 'other', 7],
+      meta: { n_ctx: 2_048 },
+      capabilities: ['embed'],
+      owned_by: 'infinity',
+    }
+    const { models, runtimeType } = await run({}, fakeWorker({ ...UP, '/v1/models': list(entry) }))
+    expect(runtimeType).toBe('infinity')
+    expect(models).toEqual([
+      { id: 'm', model_type: ['embeddings'], created: 5, aliases: ['other'], context_length: 2_048 },
+    ])
   })
 
   test('an unreachable worker gets no further queries', async () => {

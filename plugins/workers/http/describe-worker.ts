@@ -6,7 +6,7 @@ import { discover, discoverExternal } from './discover-models.ts'
 import type { Engine } from './engines/engine.ts'
 import { engineOf, recognizeEngine } from './engines/index.ts'
 import { httpWorkerErrors } from './errors.ts'
-import { type Info, WorkerQueries } from './worker-queries.ts'
+import { WorkerQueries } from './worker-queries.ts'
 
 /** @throws worker_unreachable, model_discovery_failed, rank_discovery_failed */
 export function describeWorker(
@@ -33,11 +33,15 @@ async function describeEngine(
   if (engine.name === 'unspecified' && queries.refusal === null)
     log.warn({ worker: target.url }, 'engine not recognized; set its runtime_type if it is a supported one')
   const { labels, models } = await discover(queries, engine, target.labels, target.models)
-  if (queries.refusal !== null && models.length === 0 && target.models === null) {
-    const reason = queries.refusal
-    log.warn({ worker: target.url, reason }, 'model list refused, worker serves any model; check its api_key')
-  }
   const apis = await discoverApis(queries)
+  const reason = queries.refusal
+  if (reason !== null && target.apiKey !== null)
+    log.warn({ worker: target.url, reason }, 'worker rejects its api_key; correct it')
+  if (models.length === 0 && target.models === null)
+    log.warn(
+      { worker: target.url, reason },
+      'worker lists no models and serves any; set its models or its api_key',
+    )
   const rankCount = tools.expandsRanks ? await countRanks(engine, queries, target.url) : 1
   return {
     runtimeType: engine.name,
@@ -151,7 +155,7 @@ export function nextProbeDelayMs(elapsedMs: number, maxMs: number): number {
 /** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */
 const ENGINE_APIS: readonly string[] = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
 
-/** APIs of only some engines, detected by the paths of their OpenAPI description. */
+/** APIs of only some engines. */
 const API_OF_PATH: readonly (readonly [path: string, api: string])[] = [
   ['/v1/messages', 'messages'],
   ['/v1/responses', 'responses'],
@@ -164,16 +168,13 @@ const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 const SERVICE_APIS = ENGINE_APIS.filter((api) => api !== 'generate')
 
+/** By the paths of the OpenAPI description, or by a trial of each if there is none. */
 async function discoverApis(queries: WorkerQueries): Promise<readonly string[]> {
-  const paths = pathsOf(await queries.find('/openapi.json'))
-  return [...ENGINE_APIS, ...API_OF_PATH.filter(([path]) => paths.has(path)).map(([, api]) => api)]
-}
-
-/** Paths with a POST operation. */
-function pathsOf(description: Info | null): ReadonlySet<string> {
-  const paths = description?.paths
-  if (!isObject(paths)) return new Set()
-  return new Set(API_OF_PATH.map(([path]) => path).filter((path) => takesPost(paths, path)))
+  const paths = (await queries.find('/openapi.json'))?.paths
+  const apis = [...ENGINE_APIS]
+  for (const [path, api] of API_OF_PATH)
+    if (isObject(paths) ? takesPost(paths, path) : (await queries.hasRoute(path)) === true) apis.push(api)
+  return apis
 }
 
 function takesPost(paths: Record<string, unknown>, path: string): boolean {

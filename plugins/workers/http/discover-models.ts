@@ -2,7 +2,7 @@
 import type { ModelCard } from '#kernel'
 import { contextLengthOf, DEFAULT_CAPABILITIES, isEmbeddingModel, modelIdOf, positiveCount } from '#shared'
 import type { Engine } from './engines/engine.ts'
-import { type Info, listedModels, type WorkerQueries } from './worker-queries.ts'
+import { type Info, listedContextLength, listedModels, type WorkerQueries } from './worker-queries.ts'
 
 export interface Discovered {
   readonly labels: Readonly<Record<string, string>>
@@ -61,7 +61,7 @@ export async function discover(
 /** A model list entry under the names of the information routes. */
 function asInfo(entry: Info | undefined): Info | null {
   if (entry === undefined) return null
-  return { served_model_name: entry.id, model_path: entry.root, max_model_len: entry.max_model_len }
+  return { served_model_name: entry.id, model_path: entry.root, max_model_len: listedContextLength(entry) }
 }
 
 /** The first value of each label, in order of the responses. */
@@ -75,11 +75,7 @@ function toLabels(infos: readonly (Info | null)[]): Record<string, string> {
 }
 
 function isLabelValue(value: unknown): value is string | number | boolean {
-  return (
-    (typeof value === 'string' && value !== '' && value.length <= MAX_LABEL_LENGTH) ||
-    typeof value === 'number' ||
-    typeof value === 'boolean'
-  )
+  return isName(value) || typeof value === 'number' || typeof value === 'boolean'
 }
 
 /** The main model by its labels, and the rest of the list if it includes the main model. */
@@ -89,18 +85,42 @@ function toCards(
 ): ModelCard[] {
   const mainId = modelIdOf(labels)
   if (mainId === undefined) return []
-  const main = complete({ id: mainId, model_type: [...capabilities(labels)] }, labels)
-  const isListed = entries.some((entry) => entry.id === mainId)
-  if (!isListed) return [main]
+  const kinds = [...capabilities(labels)]
+  const listed = entries.find((entry) => entry.id === mainId)
+  const main = complete({ id: mainId, model_type: kinds, ...listedFacts(listed) }, labels)
+  if (listed === undefined) return [main]
   return entries.map((entry) =>
-    entry.id === mainId
+    entry === listed
       ? main
       : withoutGaps({
           id: entry.id,
-          model_type: main.model_type,
-          context_length: positiveCount(entry.max_model_len),
+          model_type: kinds,
+          context_length: listedContextLength(entry),
+          ...listedFacts(entry),
         }),
   )
+}
+
+const MAX_ALIASES = 64
+/** Capabilities by the words of model lists (Infinity). */
+const CAPABILITY_OF_WORD: ReadonlyMap<unknown, string> = new Map([
+  ['embed', 'embeddings'],
+  ['rerank', 'rerank'],
+])
+
+/** What an entry of a model list says of its model beside the context length. */
+function listedFacts({ id, created, aliases, capabilities: words }: Info = {}): Partial<ModelCard> {
+  const others = Array.isArray(aliases) ? aliases.filter((name) => name !== id && isName(name)) : []
+  const kinds = Array.isArray(words) ? words.flatMap((word) => CAPABILITY_OF_WORD.get(word) ?? []) : []
+  return {
+    ...(positiveCount(created) !== undefined && { created }),
+    ...(others.length > 0 && { aliases: others.slice(0, MAX_ALIASES) }),
+    ...(kinds.length > 0 && { model_type: kinds }),
+  }
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_LABEL_LENGTH
 }
 
 /** Fills gaps of a card from the labels. */

@@ -1,6 +1,6 @@
 /** The worker control of HTTP workers. */
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
-import { isObject, messageOf } from '#kernel'
+import { messageOf } from '#kernel'
 import { isSuccess } from '#shared'
 import { type CallWorker, callWorker, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
@@ -8,7 +8,7 @@ import { engineOf, RUNTIMES } from './engines/index.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
-import { listedModels, toInfo } from './worker-queries.ts'
+import { listedContextLength, listedModels, NO_SUCH_ROUTE, toInfo } from './worker-queries.ts'
 
 /** The page is public, so its size is bounded. */
 const MAX_PAGE_BYTES = 4_194_304
@@ -72,11 +72,7 @@ async function readModelList(
     const response = await call(target, { method: 'GET', path: '/v1/models', ...limits })
     const models = isSuccess(response.status) ? listedModels(toInfo(response.body)) : []
     if (models.length === 0) return null
-    const facts = models.map(({ id, max_model_len, meta }) => {
-      // Of llama.cpp.
-      const slotLength = isObject(meta) ? meta.n_ctx : undefined
-      return JSON.stringify([id, max_model_len, slotLength])
-    })
+    const facts = models.map((entry) => JSON.stringify([entry.id, listedContextLength(entry)]))
     return facts.sort().join('\n')
   } catch {
     return null
@@ -106,9 +102,6 @@ async function performAction(
     return messageOf(error)
   }
 }
-
-/** Statuses of engines without the route. */
-const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 const PATH_OF = { model: '/get_model_info', server: '/get_server_info' } as const
 const MAX_INFO_BYTES = 4_194_304

@@ -129,6 +129,19 @@ test('a missing route is queried at growing intervals', async () => {
   expect(count('/metrics')).toBe(count('/v1/loads'))
 })
 
+test('slots of llama.cpp are counted, and the metrics that it has not are asked for once', async () => {
+  const slots = [
+    { id: 0, is_processing: true },
+    { id: 1, is_processing: false },
+  ]
+  const { sources, queried } = open((path) => (path === '/slots' ? reply(200, slots) : reply(501)))
+  for (const nowMs of [0, 1, 10_000_000])
+    expect((await sources.read(target, 'llamacpp', nowMs))?.ranks).toEqual([
+      { ...UNKNOWN, rank: 0, runningRequests: 1, maxRequests: 2 },
+    ])
+  expect(queried).toEqual(['/metrics', '/slots', '/slots', '/slots'])
+})
+
 test.each([
   ['vllm', ['/metrics']],
   ['llamacpp', ['/metrics']],

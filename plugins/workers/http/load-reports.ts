@@ -1,5 +1,12 @@
 /** Reads the load of an engine, from its load route or from the gauges of its metrics page. */
-import type { EngineReport, RankLoad, RuntimeType, WorkerResponse, WorkerTarget } from '#kernel'
+import {
+  type EngineReport,
+  isObject,
+  type RankLoad,
+  type RuntimeType,
+  type WorkerResponse,
+  type WorkerTarget,
+} from '#kernel'
 import { isSuccess, type PrometheusFamily, parsePrometheusText, readLoadReport } from '#shared'
 import type { CallWorker } from './control-call.ts'
 import type { LoadSource } from './engines/engine.ts'
@@ -88,12 +95,16 @@ const MAX_BACK_OFF_MS = 900_000
 const PATH_OF: Readonly<Record<LoadSource, string>> = {
   loads: '/v1/loads?include=core,disagg,queues,memory',
   metrics: '/metrics',
+  slots: '/slots',
 }
 
 interface Absence {
   readonly untilMs: number
   readonly backOffMs: number
 }
+
+const NOT_IMPLEMENTED = 501
+const FOR_EVER: Absence = { untilMs: Number.POSITIVE_INFINITY, backOffMs: MAX_BACK_OFF_MS }
 
 /** Load sources of one engine; remembers missing ones, so that they are not queried each time. */
 export class LoadSources {
@@ -125,6 +136,8 @@ export class LoadSources {
         return report
       }
       if (response.status < 500) this.#noteAbsence(source, nowMs)
+      // Until the engine is restarted with the source.
+      else if (response.status === NOT_IMPLEMENTED) this.#absences.set(source, FOR_EVER)
     }
     return null
   }
@@ -136,11 +149,18 @@ export class LoadSources {
   }
 }
 
+/** Slots of llama.cpp; null for anything else. */
+function readSlots(slots: unknown): RankLoad | null {
+  if (!Array.isArray(slots) || slots.length === 0) return null
+  const running = slots.filter((slot) => isObject(slot) && slot.is_processing === true)
+  return { ...UNKNOWN_LOAD, runningRequests: running.length, maxRequests: slots.length }
+}
+
 /** Null if the response is not a load report. */
 function readResponse(source: LoadSource, response: WorkerResponse): EngineReport | null {
   try {
     if (source === 'loads') return readLoadReport(response.json())
-    const load = readGauges(response.body.toString())
+    const load = source === 'slots' ? readSlots(response.json()) : readGauges(response.body.toString())
     return load === null ? null : { timestamp: null, ranks: [load] }
   } catch {
     return null

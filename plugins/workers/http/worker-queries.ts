@@ -1,8 +1,11 @@
 /** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
 import { type DescribeTools, isObject, messageOf, parseBoundedJson, type WorkerTarget } from '#kernel'
-import { isSuccess } from '#shared'
+import { isSuccess, positiveCount } from '#shared'
 import type { CallWorker } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
+
+/** Statuses of engines without the route. */
+export const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 const MAX_ATTEMPTS = 3
 const CALL_TIMEOUT_MS = 5_000
@@ -65,6 +68,34 @@ export class WorkerQueries {
     }
   }
 
+  /** Whether the engine has a route, by an invalid request that no engine serves. Null if it did not answer. */
+  async hasRoute(path: string): Promise<boolean | null> {
+    if (this.#outage !== null) return null
+    try {
+      const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
+      const headers = ['content-type', 'application/json']
+      const { status } = await this.#call(this.#target, {
+        method: 'POST',
+        path,
+        headers,
+        body: '{}',
+        ...limits,
+      })
+      if (this.#isRefused(status, `POST ${path}`)) return null
+      return !NO_SUCH_ROUTE.has(status)
+    } catch {
+      this.#job.signal.throwIfAborted()
+      return null
+    }
+  }
+
+  /** Notes the first response that rejects the worker's key. */
+  #isRefused(status: number, request: string): boolean {
+    const isRefused = status === 401 || status === 403
+    if (isRefused) this.refusal ??= `${request} answered ${status}`
+    return isRefused
+  }
+
   async #query(path: string): Promise<Info | null> {
     for (let tried = 1; ; tried++) {
       const { info, problem, isOutage } = await this.#queryOnce(path)
@@ -83,12 +114,8 @@ export class WorkerQueries {
     try {
       const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
       const response = await this.#call(this.#target, { method: 'GET', path, ...limits })
-      const isRefused = response.status === 401 || response.status === 403
-      if (response.status >= 500 || isRefused) {
-        const problem = `GET ${path} answered ${response.status}`
-        if (isRefused) this.refusal ??= problem
-        return { info: null, problem }
-      }
+      if (this.#isRefused(response.status, `GET ${path}`) || response.status >= 500)
+        return { info: null, problem: `GET ${path} answered ${response.status}` }
       return { info: isSuccess(response.status) ? toInfo(response.body) : null, problem: null }
     } catch (error) {
       return { info: null, problem: messageOf(error), isOutage: true }
@@ -113,4 +140,9 @@ export function listedModels(models: Info | null): readonly (Info & { id: string
     (entry) => typeof entry?.id === 'string' && entry.id !== '' && entry.id.length <= MAX_ID_LENGTH,
   )
   return named.slice(0, MAX_MODELS)
+}
+
+/** Tokens that a listed model takes; llama.cpp lists them in `meta`. Undefined if the entry does not say. */
+export function listedContextLength({ max_model_len, meta }: Info): number | undefined {
+  return positiveCount(max_model_len) ?? (isObject(meta) ? positiveCount(meta.n_ctx) : undefined)
 }

@@ -55,6 +55,17 @@ test('a stream without failures passes byte by byte, for any split', () => {
   )
 })
 
+test('a complete answer without an end mark gets one, for any split', () => {
+  const text = `${piece('abort')}${piece('', 'stop')}${event({ choices: [], usage: {} })}`
+  fc.assert(
+    fc.property(cuts, (at) => {
+      expect(relay(Buffer.from(text), at)).toEqual({ text: text + DONE, end: 'complete' })
+    }),
+  )
+  const other = event({ object: 'other' })
+  expect(relay(Buffer.from(other), [])).toEqual({ text: other, end: 'complete' })
+})
+
 test('a failure becomes an error event of the API for any split, and nothing follows it', () => {
   const failure = fc.constantFrom(
     piece('x', 'abort'),

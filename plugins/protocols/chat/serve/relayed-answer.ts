@@ -1,6 +1,6 @@
 /**
- * Relayed streams of chat and completions: whether they are complete, and events that strict clients cannot read. An answer that
- * the engine aborted, and an error in another shape than the API's, become an error event in the shape of the API. @hot
+ * Relayed streams of chat and completions: whether they are complete, and what strict clients cannot read. A complete stream
+ * without an end mark gets one; an answer that the engine aborted, and an error in another shape than the API's, become an error event in the shape of the API. @hot
  */
 import {
   EventSplitter,
@@ -15,10 +15,11 @@ import {
   type StreamEnd,
 } from '#kernel'
 import { answerErrors, errorOfEvent, giveTail, takeTail } from '#shared'
-import { endOfStream, inferenceErrorFormat } from './stream-end.ts'
+import { DONE, endOfStream, inferenceErrorFormat, lacksDone } from './stream-end.ts'
 
 const LF = 0x0a
 const NO_BYTES = Buffer.alloc(0)
+const DONE_BYTES = Buffer.from(DONE)
 /** Without the quote before them: quotes are frequent in an event, so a search that begins with a letter is faster. */
 const ABORT = Buffer.from('abort"')
 const ERROR = Buffer.from('error')
@@ -58,6 +59,7 @@ class RelayedStream implements StreamCompletionCheck {
   pass(chunk: Buffer): Buffer {
     if (this.#hasFailed) return NO_BYTES
     const events = this.#wholeEvents(chunk)
+    if (events.length === 0) return events
     if (!this.#isUnread && this.#areQuiet(events)) {
       this.#isAfterQuiet = true
       return events
@@ -146,7 +148,10 @@ class RelayedStream implements StreamCompletionCheck {
     }
     if (this.#hasFailed) return 'error'
     this.#pushTail(NO_BYTES)
-    return endOfStream(this.#tail.bytes())
+    const tail = this.#tail.bytes()
+    const end = endOfStream(tail)
+    if (end === 'complete' && lacksDone(tail)) this.#rest = Buffer.concat([this.#rest, DONE_BYTES])
+    return end
   }
 
   rest(): Buffer {

@@ -50,6 +50,13 @@ export function endOfStream(tail: Buffer): StreamEnd {
   return DONE_MARK.test(text) || FINISHED.test(text) || !PIECE.test(text) ? 'complete' : 'cut'
 }
 
+/** True for a complete answer without the end mark, which some clients wait for. @param tail last bytes of the stream */
+export function lacksDone(tail: Buffer): boolean {
+  if (endsInDone(tail)) return false
+  const text = tail.toString('latin1')
+  return FINISHED.test(text) && !DONE_MARK.test(text)
+}
+
 /** Byte by byte, which is faster than the methods of `Buffer` for these few. */
 function endsInDone(tail: Buffer): boolean {
   let at = tail.length - DONE_LINE.length

@@ -6,6 +6,8 @@ export const ModelEntry = Type.Object({
   object: Type.Literal('model'),
   created: Type.Integer({ description: '0: not known.' }),
   owned_by: Type.String({ description: '`self_hosted`, or the provider.' }),
+  max_model_len: Type.Optional(Type.Integer({ description: 'Context length in tokens.' })),
+  aliases: Type.Optional(Type.Array(Type.String(), { description: 'Other names of the model.' })),
 })
 
 export type ModelEntry = Static<typeof ModelEntry>

@@ -2,8 +2,8 @@
 import type { RuntimeType } from '#kernel'
 import type { Info, WorkerQueries } from '../worker-queries.ts'
 
-/** Where an engine reports its load: `GET /v1/loads`, or the gauges of `GET /metrics`. */
-export type LoadSource = 'loads' | 'metrics'
+/** Where an engine reports its load: `GET /v1/loads`, the gauges of `GET /metrics`, or the slots of `GET /slots`. */
+export type LoadSource = 'loads' | 'metrics' | 'slots'
 
 /** Gauge names; the first one on the page is used. */
 export interface Gauges {

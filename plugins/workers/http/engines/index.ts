@@ -2,13 +2,15 @@
 import type { RuntimeType } from '#kernel'
 import { listedModels, type WorkerQueries } from '../worker-queries.ts'
 import type { Engine } from './engine.ts'
+import { infinity } from './infinity.ts'
 import { llamacpp } from './llamacpp.ts'
 import { mlx } from './mlx.ts'
 import { sglang } from './sglang.ts'
+import { transformers } from './transformers.ts'
 import { trtllm } from './trtllm.ts'
 import { vllm } from './vllm.ts'
 
-export const ENGINES: readonly Engine[] = [vllm, llamacpp, sglang, trtllm, mlx]
+export const ENGINES: readonly Engine[] = [transformers, vllm, llamacpp, sglang, trtllm, mlx, infinity]
 
 const UNSPECIFIED: Engine = { name: 'unspecified', owners: [], loadSources: ['loads'] }
 /** A cloud service, which reports no load. */

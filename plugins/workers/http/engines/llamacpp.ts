@@ -8,7 +8,7 @@ export const llamacpp: Engine = {
   // Only llama.cpp reports slots.
   recognizes: async (queries) => typeof (await queries.find('/props'))?.total_slots === 'number',
   info: async (queries) => [asLabels(await queries.find('/props'))],
-  loadSources: ['metrics'],
+  loadSources: ['metrics', 'slots'],
   gauges: {
     running: ['llamacpp:requests_processing'],
     waiting: ['llamacpp:requests_deferred'],

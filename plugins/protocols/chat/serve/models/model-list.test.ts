@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { AuthService, WorkerCall, WorkerEntry, WorkerResponse } from '#kernel'
 import { listModels, type ModelListSources, registeredModels } from './model-list.ts'
 
-const local = (...models: { id: string; provider?: string }[]) =>
+const local = (...models: { id: string; [member: string]: unknown }[]) =>
   ({ runtimeType: 'vllm', connectionMode: 'http', models, labels: {} }) as unknown as WorkerEntry
 const external = (url: string) =>
   ({
@@ -49,10 +49,14 @@ const caller = (headers: Record<string, string>) => ({ header: (name: string) =>
 test('models of all local workers are listed, each id once, and the first card wins', () => {
   const workers = [
     local({ id: 'a' }, { id: 'b', provider: 'xai' }),
-    local({ id: 'a', provider: 'late' }),
+    local({ id: 'a', provider: 'late' }, { id: 'c', created: 5, context_length: 2_048, aliases: ['d'] }),
     local(),
   ]
-  expect(registeredModels(workers)).toEqual([entry('a'), entry('b', 'xai')])
+  expect(registeredModels(workers)).toEqual([
+    entry('a'),
+    entry('b', 'xai'),
+    { ...entry('c'), created: 5, max_model_len: 2_048, aliases: ['d'] },
+  ])
 })
 
 test('models of external workers are listed under their provider', async () => {

@@ -55,7 +55,15 @@ export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] 
     for (const model of worker.models) {
       if (entries.has(model.id)) continue
       const owner = typeof model.provider === 'string' ? model.provider : ownerOf(worker)
-      entries.set(model.id, { id: model.id, object: 'model', created: 0, owned_by: owner })
+      const { id, created, context_length: max_model_len, aliases } = model
+      entries.set(id, {
+        id,
+        object: 'model',
+        created: isTime(created) ? created : 0,
+        owned_by: owner,
+        ...(max_model_len !== undefined && { max_model_len }),
+        ...(aliases !== undefined && { aliases: [...aliases] }),
+      })
     }
   }
   return [...entries.values()]

@@ -1,0 +1,4 @@
+/** Infinity, which serves embeddings and reranking; its routes have `/v1` with `--url-prefix /v1`. */
+import type { Engine } from './engine.ts'
+
+export const infinity: Engine = { name: 'infinity', owners: ['infinity'], loadSources: [] }

@@ -1,0 +1,15 @@
+/** `transformers serve`. */
+import { isObject } from '#kernel'
+import { listedModels } from '../worker-queries.ts'
+import type { Engine } from './engine.ts'
+
+export const transformers: Engine = {
+  name: 'transformers',
+  owners: [],
+  // Other servers have this owner too, but no status.
+  async recognizes(queries) {
+    const [first] = listedModels(await queries.find('/v1/models'))
+    return first?.owned_by === 'local' && isObject(first.status)
+  },
+  loadSources: [],
+}
