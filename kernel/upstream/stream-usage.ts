@@ -158,7 +158,7 @@ export class StreamUsage {
           if (!hasUsage) shape = ChunkShape.of(event)
           if (shape !== null) this.#shape = shape
           if (!this.isReported && (shape !== null || event.includes(CHOICES))) this.#countChunk(event)
-          if (hasUsage) isKept = !this.#takeChunk(event)
+          if (hasUsage) isKept = !this.#takeChunk(event) || !this.#removes
         }
       }
       if (isKept) kept = this.#keep(events, start, end, kept, shape)

@@ -162,8 +162,10 @@ describe('an engine that reports each choice apart', () => {
         sseAnswer([piece('a'), usages[0], piece('b'), usages[1], DONE]),
       )
       const body = { model: 'llama', n: 2, stream: true, messages: [], ...options }
-      await (await post('/v1/chat/completions', body)).text()
+      const text = await (await post('/v1/chat/completions', body)).text()
       expect(await counted()).toEqual({ input: 10, output: 9, cached: 0, reasoning: 0 })
+      const wanted = 'stream_options' in options ? [usages[0], piece('b'), usages[1]] : [piece('b')]
+      expect(text).toBe([piece('a'), ...wanted, DONE].map((data) => `data: ${data}\n\n`).join(''))
     },
   )
 

@@ -238,6 +238,9 @@ describe('APIs', () => {
     })
     expect((await run({}, worker)).apis).toEqual([...usual, 'messages'])
     expect(worker.paths()).toContain('/v1/responses')
+    const owned = { '/v1/models': list({ id: 'm', owned_by: 'llamacpp' }) }
+    const llama = fakeWorker({ ...UP, ...owned, 'POST /v1/messages': 400, 'POST /v1/responses': 400 })
+    expect((await run({}, llama)).apis).toEqual([...usual, 'messages'])
   })
 
   test('cloud services are detected by host', async () => {

@@ -33,7 +33,7 @@ async function describeEngine(
   if (engine.name === 'unspecified' && queries.refusal === null)
     log.warn({ worker: target.url }, 'engine not recognized; set its runtime_type if it is a supported one')
   const { labels, models } = await discover(queries, engine, target.labels, target.models)
-  const apis = await discoverApis(queries)
+  const apis = await discoverApis(queries, engine)
   const reason = queries.refusal
   if (reason !== null && target.apiKey !== null)
     log.warn({ worker: target.url, reason }, 'worker rejects its api_key; correct it')
@@ -169,10 +169,14 @@ const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
 const SERVICE_APIS = ENGINE_APIS.filter((api) => api !== 'generate')
 
 /** By the paths of the OpenAPI description, or by a trial of each if there is none. */
-async function discoverApis(queries: WorkerQueries): Promise<readonly string[]> {
+async function discoverApis(
+  queries: WorkerQueries,
+  { avoidedApis = [] }: Engine,
+): Promise<readonly string[]> {
   const paths = (await queries.find('/openapi.json'))?.paths
   const apis = [...ENGINE_APIS]
-  for (const [path, api] of API_OF_PATH)
+  const native = API_OF_PATH.filter(([, api]) => !avoidedApis.includes(api))
+  for (const [path, api] of native)
     if (isObject(paths) ? takesPost(paths, path) : (await queries.hasRoute(path)) === true) apis.push(api)
   return apis
 }

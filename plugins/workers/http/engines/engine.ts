@@ -33,6 +33,8 @@ export interface Engine {
   info?(queries: WorkerQueries): Promise<readonly (Info | null)[]>
   /** The number of data-parallel ranks. @throws rank_discovery_failed */
   rankCount?(queries: WorkerQueries, url: string): Promise<number>
+  /** Native APIs of the engine that are not used, because chat serves clients better. */
+  readonly avoidedApis?: readonly string[]
   /** In order of preference. */
   readonly loadSources: readonly LoadSource[]
   readonly gauges?: Gauges

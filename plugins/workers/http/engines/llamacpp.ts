@@ -8,6 +8,8 @@ export const llamacpp: Engine = {
   // Only llama.cpp reports slots.
   recognizes: async (queries) => typeof (await queries.find('/props'))?.total_slots === 'number',
   info: async (queries) => [asLabels(await queries.find('/props'))],
+  // Its events have no indexes and sequence numbers, and an answer at the token limit is `completed`.
+  avoidedApis: ['responses'],
   loadSources: ['metrics', 'slots'],
   gauges: {
     running: ['llamacpp:requests_processing'],

@@ -11,5 +11,7 @@ export const transformers: Engine = {
     const [first] = listedModels(await queries.find('/v1/models'))
     return first?.owned_by === 'local' && isObject(first.status)
   },
+  // It streams unless `stream` is false, without names of events, and an answer at the token limit is `completed`.
+  avoidedApis: ['responses'],
   loadSources: [],
 }
