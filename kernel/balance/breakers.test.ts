@@ -64,6 +64,18 @@ describe('a breaker opens', () => {
     probe.release()
   })
 
+  test('and is half-open at once when the worker answers its health probes again', () => {
+    const entry = worker(0)
+    fleet.register(entry)
+    fleet.balance.recovered(entry)
+    expect(fleet.balance.breakerState(0)).toBe('closed')
+    fail(10)
+    fleet.balance.recovered(entry)
+    expect(fleet.balance.breakerState(0)).toBe('half_open')
+    run('failed')
+    expect(fleet.balance.breakerState(0)).toBe('open')
+  })
+
   test('not while successes interrupt the failures', () => {
     fleet.register(worker(0))
     for (let i = 0; i < 20; i++) {

@@ -278,6 +278,12 @@ export class Breakers {
     return Math.max(0, this.#openMs(worker) - elapsedMs)
   }
 
+  /** Control only: an open breaker becomes half-open, because the worker answers its probes again. */
+  recovered(worker: WorkerEntry): void {
+    const cell = Atomics.load(this.#cells, this.#cellAt + worker.slot)
+    if (stateOf(cell) === OPEN) this.#change(worker, cell, HALF_OPEN, 0)
+  }
+
   /** Control only: closes the breaker of a new worker. The epoch increases, so older outcomes do not count. */
   reset(slot: number): void {
     const at = this.#cellAt + slot

@@ -217,6 +217,10 @@ export class ThreadBalance implements WorkerBalance {
     this.#counters.setStatus(slot, status)
   }
 
+  recovered(worker: WorkerEntry): void {
+    this.#breakers.recovered(worker)
+  }
+
   allocateSlot(): number {
     const slot = this.#slots.allocate()
     this.#counters.setElsewhere(slot, 0)

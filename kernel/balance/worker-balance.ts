@@ -134,6 +134,8 @@ export interface WorkerBalance {
 
   /** Control only. Applies to the next pick of every thread. */
   setStatus(slot: number, status: WorkerStatus): void
+  /** Control only: the worker answers probes again, so its open breaker becomes half-open at once. */
+  recovered(worker: WorkerEntry): void
   /** Control only: allocates a free row. @throws worker_limit (503) if all rows are taken */
   allocateSlot(): number
   /** Control only: frees the row; it is reused when its count is zero. */

@@ -13,7 +13,10 @@ export interface ControlParts {
   readonly checks: HealthChecks
   readonly loads: LoadMonitor
   readonly saved: SavedWorkers
-  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight' | 'breakerState' | 'figures'>
+  readonly balance: Pick<
+    WorkerBalance,
+    'setStatus' | 'status' | 'inFlight' | 'breakerState' | 'breakerRuns' | 'recovered' | 'figures'
+  >
   readonly controls: WorkerControls
   readonly config: WorkersConfig
   /** Registered and reserved together. */

@@ -17,14 +17,13 @@ const JITTER = 0.1
 
 /** Interval between probes of a worker that is not ready or has failed a probe, milliseconds. */
 const FAST_PAUSE_MS = 1_000
-/** Interval at which open breakers are looked for, milliseconds. */
-const BREAKER_CHECK_MS = 1_000
-
-/** Longest interval between probes of a failed worker; the interval doubles up to here. */
-const MAX_FAILED_PAUSE_MS = 600_000
+/** Interval between probes of a worker that has failed, milliseconds: two successes make it ready within three seconds. */
+const FAILED_PAUSE_MS = 2_000
+/** Interval at which workers whose requests fail are looked for, milliseconds. */
+const REQUEST_CHECK_MS = 1_000
 
 export interface HealthChecksParts {
-  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'breakerState'>
+  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'breakerState' | 'breakerRuns' | 'recovered'>
   /** The workers that share a worker's engine, and therefore its health; the first one is probed. */
   readonly engineOf: (worker: Worker) => readonly Worker[]
   readonly log: Logger
@@ -32,7 +31,7 @@ export interface HealthChecksParts {
   readonly probe: (worker: Worker) => Promise<string | null | undefined>
   /** By worker type and result. */
   readonly counter: MetricFamily<CounterHandle>
-  /** The worker has failed for long. It is still probed at growing intervals, and can become ready again. */
+  /** The worker has failed for long. It is still probed, and can become ready again. */
   readonly onFailed: (worker: Worker) => void
   /** Between 0 and 1. Default Math.random. */
   readonly random?: () => number
@@ -45,8 +44,8 @@ interface Watch {
   view: HealthView
   /** `performance.now()` of the last failed probe that counted. */
   countedAtMs: number
-  /** An open breaker has caused a probe already. */
-  isBreakerSeen: boolean
+  /** Its last requests have failed, and have caused a probe. */
+  isFailing: boolean
   timer: NodeJS.Timeout | null
 }
 
@@ -54,7 +53,7 @@ export class HealthChecks {
   readonly #parts: HealthChecksParts
   readonly #watches = new Map<string, Watch>()
   readonly #limiter = new Limiter(MAX_CONCURRENT_PROBES)
-  #breakerTimer: NodeJS.Timeout | null = null
+  #requestTimer: NodeJS.Timeout | null = null
 
   constructor(parts: HealthChecksParts) {
     this.#parts = parts
@@ -73,11 +72,11 @@ export class HealthChecks {
       worker,
       view,
       countedAtMs: Number.NEGATIVE_INFINITY,
-      isBreakerSeen: false,
+      isFailing: false,
       timer: null,
     }
     this.#watches.set(worker.id, watch)
-    this.#breakerTimer ??= setInterval(() => this.#probeBroken(), BREAKER_CHECK_MS).unref()
+    this.#requestTimer ??= setInterval(() => this.#probeFailing(), REQUEST_CHECK_MS).unref()
     this.#enqueue(watch)
   }
 
@@ -89,8 +88,8 @@ export class HealthChecks {
   }
 
   stop(): void {
-    if (this.#breakerTimer !== null) clearInterval(this.#breakerTimer)
-    this.#breakerTimer = null
+    if (this.#requestTimer !== null) clearInterval(this.#requestTimer)
+    this.#requestTimer = null
     for (const id of [...this.#watches.keys()]) this.unwatch(id)
   }
 
@@ -102,15 +101,17 @@ export class HealthChecks {
     return this.#watches.get(watch.worker.id) === watch
   }
 
-  /** Requests fail before the next probe is due: probes the workers whose breakers have opened. */
-  #probeBroken(): void {
+  /** Requests fail before the next probe is due: the engine may be down, or another one by now. */
+  #probeFailing(): void {
+    const { balance } = this.#parts
     for (const watch of this.#watches.values()) {
-      const isOpen = this.#parts.balance.breakerState(watch.worker.entry.slot) === 'open'
-      if (isOpen && !watch.isBreakerSeen && watch.timer !== null) {
+      const { slot } = watch.worker.entry
+      const isFailing = balance.breakerState(slot) === 'open' || balance.breakerRuns(slot).failures > 0
+      if (isFailing && !watch.isFailing && watch.timer !== null) {
         clearTimeout(watch.timer)
         this.#enqueue(watch)
       }
-      watch.isBreakerSeen = isOpen
+      watch.isFailing = isFailing
     }
   }
 
@@ -140,6 +141,10 @@ export class HealthChecks {
       : observeProbe(view, problem === null, worker.health)
     watch.view = next
     if (next.status !== status) this.#move(worker, status, next.status, problem)
+    // Its breaker would keep requests away until the time that it opens for is over.
+    const hasRecovered = next.status === 'ready' && (status !== 'ready' || view.counts.failures > 0)
+    if (problem === null && hasRecovered)
+      for (const { entry } of this.#parts.engineOf(worker)) this.#parts.balance.recovered(entry)
     if (next.status === 'draining') this.unwatch(worker.id)
     // onFailed may have removed the worker.
     if (this.#isCurrent(watch)) this.#wait(watch, next)
@@ -170,11 +175,11 @@ export class HealthChecks {
   }
 }
 
-/** A worker that is not ready is probed often, until it has failed for long and does not answer. */
+/** A worker that is not ready or has failed a probe is probed often. */
 function pauseMs({ status, counts }: HealthView, intervalMs: number): number {
   if (status === 'ready' && counts.failures === 0) return intervalMs
-  if (status !== 'failed' || counts.successes > 0) return Math.min(intervalMs, FAST_PAUSE_MS)
-  return Math.max(intervalMs, Math.min(MAX_FAILED_PAUSE_MS, intervalMs * 2 ** counts.failures))
+  const isFailed = status === 'failed' && counts.successes === 0
+  return Math.min(intervalMs, isFailed ? FAILED_PAUSE_MS : FAST_PAUSE_MS)
 }
 
 /** Probes since the last change of status. */
