@@ -11,6 +11,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
 import { cliPage } from '../support/reference/cli.ts'
 import { configurationPage } from '../support/reference/configuration.ts'
+import { enginesPage } from '../support/reference/engines.ts'
 import { errorsPage } from '../support/reference/errors.ts'
 import { hooksPage } from '../support/reference/hooks.ts'
 import { httpPage } from '../support/reference/http.ts'
@@ -75,6 +76,8 @@ test('errors', async () => {
   for (const file of tables) await import(join(ROOT, file))
   await expectPage('errors.md', errorsPage())
 })
+
+test('engines', async () => expectPage('engines.md', enginesPage()))
 
 test('HTTP API', async () => expectPage('http.md', httpPage(routes)))
 

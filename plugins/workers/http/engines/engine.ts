@@ -25,6 +25,10 @@ export interface ErrorWords {
 
 export interface Engine {
   readonly name: RuntimeType
+  /** Versions that were run behind the gateway; for the reference page, as the next. */
+  readonly tried?: string
+  /** What differs from other engines, what the gateway does about it, and what an operator should set. */
+  readonly notes?: readonly string[]
   /** Values of `owned_by` in its model list, in lower case. */
   readonly owners: readonly string[]
   /** Recognizes an engine whose model list has another owner by a route that only this engine has. */

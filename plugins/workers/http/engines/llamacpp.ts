@@ -4,6 +4,17 @@ import type { Engine } from './engine.ts'
 
 export const llamacpp: Engine = {
   name: 'llamacpp',
+  tried: 'b11549',
+  notes: [
+    'Without `-np`, or with `--kv-unified`, all slots share one context. When it is full, all running requests fail: they wait for room or go to another worker. Start it with a context for each slot if prompts are long.',
+    'Its model list needs no key; a protected route is asked at the registration, and a rejected `api_key` is warned of.',
+    'Images for a text model are 400 instead of 500.',
+    'The usage of several choices and prompts is added up; of whole responses it is estimated and marked.',
+    'Messages and token counts are native. Responses are translated: its own have no indexes and sequence numbers.',
+    'A whole answer that continues an assistant message repeats it; a stream does not. This is passed on.',
+    'Start it with `--metrics` for waiting requests; without it, busy slots are its load. Embeddings need `--embeddings`.',
+    'It notices that a client of a whole answer has left only when nothing else runs. Prefer streams.',
+  ],
   owners: ['llamacpp'],
   // Only llama.cpp reports slots.
   recognizes: async (queries) => typeof (await queries.find('/props'))?.total_slots === 'number',

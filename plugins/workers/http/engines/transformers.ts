@@ -5,6 +5,10 @@ import type { Engine } from './engine.ts'
 
 export const transformers: Engine = {
   name: 'transformers',
+  notes: [
+    'Its streams have no `[DONE]`; the gateway adds it. Responses are translated: its own stream unless `stream` is false.',
+    'It ignores `n`, `logprobs`, formats of the response, images and tools without a template, and does not check the context length.',
+  ],
   owners: [],
   // Other servers have this owner too, but no status.
   async recognizes(queries) {
