@@ -281,7 +281,8 @@ describe('GET /v1/models', () => {
     expect(reply.status).toBe(200)
     const entry = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'self_hosted' })
     const gpt = { ...entry('gpt'), owned_by: 'openai' }
-    expect(await reply.json()).toEqual({ object: 'list', data: [entry('a'), entry('b'), gpt] })
+    const local = (id: string) => ({ ...entry(id), max_model_len: 32_768 })
+    expect(await reply.json()).toEqual({ object: 'list', data: [local('a'), local('b'), gpt] })
   })
 
   test('is a 503 without workers', async () => {
@@ -322,7 +323,8 @@ test('GET /v1/models/{id} returns one model by id or alias, with or without its 
     ['owner/model', 'owner/model'],
   ]) {
     const reply = await fleet.get(`/v1/models/${path}`)
-    expect(await reply.json()).toEqual({ id, object: 'model', created: 0, owned_by: 'self_hosted' })
+    const fields = { object: 'model', created: 0, owned_by: 'self_hosted', max_model_len: 32_768 }
+    expect(await reply.json()).toEqual({ id, ...fields })
   }
   const unknown = await fleet.get('/v1/models/nobody')
   expect(unknown.status).toBe(404)

@@ -181,6 +181,7 @@ describe('POST /workers', () => {
           id: 'demo-7b',
           model_type: ['chat', 'completions', 'responses', 'tools'],
           context_length: 32768,
+          created: 1_700_000_000,
         },
       ],
       worker_type: 'regular',

@@ -110,6 +110,7 @@ describe('types', () => {
     expectTypeOf<api.RequestContext['stream']>().parameter(2).toEqualTypeOf<api.StreamOptions | undefined>()
     expectTypeOf<api.RequestContext['sse']>().returns.toEqualTypeOf<api.StreamWriter>()
     expectTypeOf<api.RequestContext['usage']>().toEqualTypeOf<api.TokenUsage | null>()
+    expectTypeOf<api.TokenUsage['breakdown']>().toEqualTypeOf<api.UsageBreakdown | undefined>()
     expectTypeOf<api.Host['slot']>().returns.toExtend<api.RequestSlot<unknown>>()
     expectTypeOf(values.messageSocket).toEqualTypeOf<
       (definition: api.MessageSocketDefinition) => api.SocketRouteDefinition

@@ -33,7 +33,12 @@ export async function collectResponse(
   ctx: RequestContext,
   options: RelayOptions,
 ): Promise<WorkerResponse> {
-  await editBody(ctx as RelayContext)
+  const edited = editBody(ctx as RelayContext)
+  if (edited !== null) {
+    // The handler may finish meanwhile, and the memory of the body must not be used again then.
+    void ctx.bodyBytes
+    await edited
+  }
   const call = new CollectedRequest(upstream, ctx as RelayContext, options)
   const { status, headers, body } = await collectCall(upstream, call, MAX_COLLECTED_BYTES)
   return toWorkerResponse(status, headers, body)

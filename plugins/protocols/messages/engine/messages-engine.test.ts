@@ -104,7 +104,14 @@ test('thinking, signature, text, calls and usage become events in order', () => 
     { type: 'choice_done', choice: 0, reason: 'tool_calls', matchedStop: null },
     {
       type: 'finished',
-      usage: { inputTokens: 10, cachedTokens: 3, cacheWriteTokens: 2, outputTokens: 9, reasoningTokens: 0 },
+      usage: {
+        inputTokens: 10,
+        cachedTokens: 3,
+        cacheWriteTokens: 2,
+        outputTokens: 9,
+        reasoningTokens: 0,
+        breakdown: { kinds: { cache_write: 2 }, tier: null },
+      },
     },
   ])
 })

@@ -10,6 +10,7 @@ import {
   isObject,
   type Logger,
   type Metrics,
+  parseBoundedText,
   type SpanAttributes,
   type ToolCallGuard,
   type ToolCallGuardsService,
@@ -210,7 +211,7 @@ class TenantCalls {
 /** An empty text is an empty object. @returns what is wrong with a text that is not a JSON object */
 export function parseArguments(text: string): Record<string, unknown> | string {
   try {
-    const value: unknown = text.trim() === '' ? {} : JSON.parse(text)
+    const value: unknown = text.trim() === '' ? {} : parseBoundedText(text)
     return isObject(value) ? value : 'must be a JSON object'
   } catch (error) {
     return `are not valid JSON (${(error as Error).message})`
