@@ -80,8 +80,8 @@ plugins:
   server.close()
   expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('is valid') })
   expect(problems).toEqual([
-    `weir: warning: 4:22: plugins.health.probe.port is in use on this machine, got ${port}: by the running gateway, or by a program that would keep it from starting`,
     'weir: warning: 5:11: plugins.grpc.caFile cannot be read (ENOENT): /nowhere/grpc.pem',
+    `weir: warning: 4:22: plugins.health.probe.port is in use on this machine, got ${port}: by the running gateway, or by a program that would keep it from starting`,
     '',
   ])
 })
