@@ -50,7 +50,7 @@ function handle(ctx: HttpContext): void {
 function checkBody(ctx: HttpContext): void {
   if (ctx.route.access !== 'api' || ctx.rawBody.length === 0) return
   const { model } = ctx.peek()
-  checkModelChanges(ctx.rawBody)
+  checkModelChanges(ctx.identity, ctx.rawBody)
   if (model === null) return
   checkModel(ctx.identity, model)
   ctx.isModelAllowed = true

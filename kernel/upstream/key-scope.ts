@@ -46,8 +46,9 @@ export function checkModel(identity: Identity | null, model: string | null): voi
     throw scopeErrors.model_not_allowed.with({ param: 'model' }, model.slice(0, MAX_SHOWN_MODEL))
 }
 
-/** For keys that may use some models only. @throws model_change_not_allowed (403) */
-export function checkModelChanges(body: Buffer): void {
+/** @param body JSON of a request @throws model_change_not_allowed (403) */
+export function checkModelChanges(identity: Identity | null, body: Buffer): void {
+  if (identity?.models === undefined) return
   for (const { name, valueStart: start, valueEnd: end } of eachMember(body)) {
     if (!MODEL_CHANGE.test(name) || UNSET.test(body.toString('latin1', start, end))) continue
     const member = name.slice(0, MAX_SHOWN_MODEL)

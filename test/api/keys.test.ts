@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
+import { connect } from './responses/socket-client.ts'
 
 const ADMIN = { authorization: 'Bearer root' }
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
@@ -298,6 +299,17 @@ describe('a key that may use one model', () => {
       expect(fleet.workers[0].requests.filter(({ body }) => body.includes('large'))).toEqual([])
     },
   )
+
+  test('is an error with such a member in a message of a WebSocket, in both forms of the message', async () => {
+    const fleet = await open()
+    const { turn } = await connect(fleet.gateway.url, 'small', 'limited')
+    const body = { model: 'small', input: 'hi', store: false, lora_path: 'large' }
+    for (const message of [body, { response: body }])
+      expect(await turn(message)).toMatchObject([
+        { status: 403, error: { code: 'model_change_not_allowed' } },
+      ])
+    expect(fleet.workers[0].requests.filter(({ body }) => body.includes('large'))).toEqual([])
+  })
 
   test.each<[string, object]>([
     ['/v1/chat/completions', { messages }],

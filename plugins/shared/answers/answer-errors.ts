@@ -40,6 +40,11 @@ export const answerErrors = defineErrors('answer', {
   },
 })
 
+/** Whether an engine reports by this finish reason that it has aborted the answer. */
+export function isAbort(reason: unknown): boolean {
+  return reason === 'abort' || reason === 'error'
+}
+
 const MAX_ERROR_TEXT = 1_000
 const FIRST_RETRYABLE = 429
 

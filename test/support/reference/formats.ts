@@ -56,7 +56,7 @@ function withValues(paths: readonly string[]): string[] {
     values.set(member, [...(values.get(member) ?? []), ...(value === undefined ? [] : [value])])
   }
   return [...values].map(([member, all]) => {
-    const name = member === '' ? '(itself)' : member
+    const name = member === '' ? '(the member)' : member
     return all.length === 0 ? name : `${name}: ${all.join(' ')}`
   })
 }

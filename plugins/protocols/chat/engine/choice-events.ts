@@ -1,6 +1,6 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
 import { type EngineSink, type FinishReason, isObject, type NativeObject, type TokenLogprob } from '#kernel'
-import { readLogprobs, StopSearch, toImageItem, toLogprob } from '#shared'
+import { isAbort, readLogprobs, StopSearch, toImageItem, toLogprob } from '#shared'
 import { fromChatAnnotation, type UncheckedChoice, type UncheckedDelta } from '../wire/chat.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
 
@@ -168,14 +168,12 @@ function isText(value: unknown): value is string {
 
 /** Engines name the end of a turn with tool calls differently, so the calls decide. */
 function toReason(reason: string | null, calls: ReturnType<ToolCallEvents['end']>): FinishReason {
+  if (isAbort(reason)) return 'abort'
   switch (reason) {
     case 'length':
       return 'length'
     case 'content_filter':
       return 'content_filter'
-    case 'abort':
-    case 'error':
-      return 'abort'
     default:
       if (calls === 'cut') return 'length'
       return calls === 'complete' ? 'tool_calls' : 'stop'

@@ -7,14 +7,13 @@ import {
   type GatewayError,
   isObject,
   nextEventEnd,
-  parseBoundedText,
   type RelayOptions,
   type RequestFacts,
   readRefusal,
   type StreamCompletionCheck,
   type StreamEnd,
 } from '#kernel'
-import { answerErrors, errorOfEvent, giveTail, takeTail } from '#shared'
+import { answerErrors, errorOfEvent, giveTail, isAbort, takeTail, tryParseJson } from '#shared'
 import { DONE, endOfStream, inferenceErrorFormat, lacksDone } from './stream-end.ts'
 
 const LF = 0x0a
@@ -168,7 +167,7 @@ function errorOfChunk(event: string): GatewayError | null {
   const start = event.indexOf('{')
   const json = event.slice(start, event.lastIndexOf('}') + 1)
   const name = EVENT_NAME.exec(event)?.[1] ?? null
-  const chunk = parsed(json)
+  const chunk = tryParseJson(json)
   if (!isObject(chunk)) return name === 'error' ? answerErrors.worker_refused(textOf(event)) : null
   const isAborted = hasAborted(chunk)
   const said = errorOfEvent(chunk, name)
@@ -185,27 +184,14 @@ function textOf(event: string): string {
     .slice(0, MAX_ERROR_TEXT)
 }
 
-/** Engines name the abort of an answer so; no client knows these reasons. */
 function hasAborted({ choices }: Readonly<Record<string, unknown>>): boolean {
-  if (!Array.isArray(choices)) return false
-  return choices.some(
-    (choice) => isObject(choice) && (choice.finish_reason === 'abort' || choice.finish_reason === 'error'),
-  )
-}
-
-/** @returns null for a text that is not JSON */
-function parsed(text: string): unknown {
-  try {
-    return parseBoundedText(text)
-  } catch {
-    return null
-  }
+  return Array.isArray(choices) && choices.some((choice) => isObject(choice) && isAbort(choice.finish_reason))
 }
 
 function errorOfBody(body: Buffer): GatewayError | null {
   const end = body.subarray(-BODY_END_BYTES)
   if (!end.includes(ABORT) && !end.includes(ERROR)) return null
-  const answer = parsed(body.toString('utf8'))
+  const answer = tryParseJson(body.toString('utf8'))
   return isObject(answer) && hasAborted(answer) ? answerErrors.worker_aborted() : null
 }
 

@@ -2,6 +2,7 @@
  * The same API over a WebSocket: one turn after another; the last one can be continued without being stored.
  */
 import {
+  checkModelChanges,
   type ErrorFormat,
   GatewayError,
   isObject,
@@ -59,7 +60,7 @@ export function responsesSocket(parts: Parts, errors: ErrorFormat): SocketRouteD
 async function serveMessage(parts: Parts, ctx: RequestContext, state: SocketState): Promise<void> {
   const remembered = state.last
   try {
-    const request = readCreate(parts, toCreateBody(ctx.bodyJson()))
+    const request = readCreate(parts, toCreateBody(ctx))
     const onEnd = (end: RunEnd, id: string) => {
       state.last = nextMemory(end, id, remembered, request.previousResponseId)
     }
@@ -91,8 +92,9 @@ function continuesLast(ctx: RequestContext, remembered: RememberedTurn | null): 
   }
 }
 
-/** @throws 400 for anything but a `response.create` */
-function toCreateBody(body: unknown): JsonObject {
+/** @throws 400 for anything but a `response.create`, model_change_not_allowed (403) */
+function toCreateBody(ctx: RequestContext): JsonObject {
+  const body = ctx.bodyJson()
   if (!isObject(body)) throw responsesErrors.websocket_message_invalid('a message must be a JSON object')
   const { type, response, ...rest } = body
   if (type !== 'response.create')
@@ -103,5 +105,8 @@ function toCreateBody(body: unknown): JsonObject {
   for (const name of ['stream_options', 'background'])
     if ((rest[name] ?? false) !== false)
       throw responsesErrors.unsupported_parameter.with({ param: name }, name)
-  return { ...(isObject(response) ? response : {}), ...rest, stream: true }
+  if (!isObject(response)) return { ...rest, stream: true }
+  // The members beside it were checked as those of every body.
+  checkModelChanges(ctx.identity, Buffer.from(JSON.stringify(response)))
+  return { ...response, ...rest, stream: true }
 }

@@ -273,12 +273,9 @@ async function makeClient(
   discoverMs: number,
 ): Promise<Client> {
   const { Client } = await import('@modelcontextprotocol/client')
-  // Prevents the library from compiling the server's schemas to validate results.
-  const getValidator = () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never
   const client = new Client(CLIENT_INFO, {
     // The library responds "method not found" to sampling, elicitation and roots requests of older servers.
     capabilities: {},
-    jsonSchemaValidator: { getValidator },
     versionNegotiation: {
       mode: handshake === 'discover' ? { pin: STATELESS_VERSION } : 'auto',
       probe: { timeoutMs: discoverMs },

@@ -9,6 +9,7 @@ import type {
   TokenDecoder,
   TokenLogprob,
 } from '#kernel'
+import { isAbort } from '#shared'
 import type { EngineOutput, TopTokens } from '../runtimes/runtime.ts'
 
 export interface ChoiceOptions {
@@ -162,12 +163,10 @@ export class ChoiceReader implements OutputSink {
   }
 
   #reason(said: string): FinishReason {
+    if (isAbort(said)) return 'abort'
     switch (said) {
       case 'length':
         return 'length'
-      case 'abort':
-      case 'error':
-        return 'abort'
       case 'content_filter':
         return 'content_filter'
       default:
@@ -222,10 +221,10 @@ function toPairs({ values, tokenIds }: TopTokens): IdLogprob[] {
 
 /** Whether the model ended by itself, not by a limit or stop string. */
 function isOwnEnd(reason: string, engineStop: string | number | null): boolean {
-  return !CUTS.has(reason) && typeof engineStop !== 'string'
+  return !CUTS.has(reason) && !isAbort(reason) && typeof engineStop !== 'string'
 }
 
-const CUTS = new Set(['length', 'abort', 'error', 'content_filter'])
+const CUTS = new Set(['length', 'content_filter'])
 const NOTHING_HELD = Object.freeze({ logprobs: null, tokenIds: null })
 
 export interface TokenText {
