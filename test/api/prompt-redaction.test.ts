@@ -1,62 +1,21 @@
 /** The redaction example keeps personal data from every worker: any route, any place of a request, stored or continued. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { TextWorkers, WORKER_KINDS, type WorkerKind } from '../support/text-workers.ts'
+import { BUILD_LIMIT_MS } from '../../wasm-sdk/fixtures/built-modules.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { type RedactionGateway, startRedaction } from '../support/redaction-gateway.ts'
+import type { TextWorkers, WorkerKind } from '../support/text-workers.ts'
 
-let folder: string
-let workers: TextWorkers
+let redaction: RedactionGateway
 let gateway: TestGateway
+let workers: TextWorkers
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'weir-prompts-'))
-  await writeFile(join(folder, 'redact.wasm'), await builtModule('examples/wasm-redact-request'))
-  workers = await TextWorkers.start()
+  redaction = await startRedaction('examples/wasm-redact-request', 'OnPromptText')
+  ;({ gateway, workers } = redaction)
   workers.said = { reasoning: ['thought of own@example.com'], text: ['said own@example.com'], arguments: [] }
-  const module = {
-    name: 'redact',
-    file_path: join(folder, 'redact.wasm'),
-    module_type: 'Middleware',
-    attach_points: [{ Middleware: 'OnPromptText' }],
-    placement: 'inline',
-  }
-  gateway = await startGateway({
-    plugins: {
-      auth: {},
-      health: {},
-      policies: {},
-      chat: {},
-      messages: {},
-      grpc: {},
-      parsers: { toolParser: 'qwen' },
-      tokenizers: { load: [{ name: 'grpc', source: 'weir:sample' }] },
-      storage: { dir: join(folder, 'store') },
-      history: {},
-      conversations: {},
-      responses: { background: { pollMs: 20 } },
-      wasm: { timeoutMs: 20_000, roots: [folder], modules: [module] },
-      workers: { workers: workers.specs, health: { disable_health_check: true } },
-    },
-  })
-  await vi.waitFor(
-    async () => {
-      const readiness = (await (await fetch(`${gateway.url}/readiness`)).json()) as Json
-      expect(readiness.healthy_workers).toBe(WORKER_KINDS.length)
-      // The tokenizer is loaded.
-      await post('/v1/completions', { prompt: 'hi' }, 'grpc')
-    },
-    { timeout: 60_000, interval: 20 },
-  )
 }, BUILD_LIMIT_MS)
 
-afterAll(async () => {
-  await gateway?.stop()
-  await workers?.close()
-  await rm(folder, { recursive: true })
-})
+afterAll(() => redaction?.close())
 
 type Json = Record<string, unknown>
 

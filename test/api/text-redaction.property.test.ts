@@ -1,66 +1,25 @@
 /** The redaction example leaks nothing: any route, streamed or not, any kind of worker, any cut of the text; the store included. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { type Said, TextWorkers, WORKER_KINDS, type WorkerKind } from '../support/text-workers.ts'
+import { BUILD_LIMIT_MS } from '../../wasm-sdk/fixtures/built-modules.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { type RedactionGateway, startRedaction } from '../support/redaction-gateway.ts'
+import type { Said, TextWorkers, WorkerKind } from '../support/text-workers.ts'
 
 const SECRETS = ['sk-live-42', 'Zü"rich😀']
 const MASK = '[redacted]'
 
-let folder: string
-let workers: TextWorkers
+let redaction: RedactionGateway
 let gateway: TestGateway
+let workers: TextWorkers
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'weir-redaction-'))
-  await writeFile(join(folder, 'redact.wasm'), await builtModule('examples/wasm-redact-stream'))
-  workers = await TextWorkers.start()
-  const module = {
-    name: 'redact',
-    file_path: join(folder, 'redact.wasm'),
-    module_type: 'Middleware',
-    attach_points: [{ Middleware: 'OnText' }],
-    config: { secrets: SECRETS.join(',') },
-    placement: 'inline',
-  }
-  gateway = await startGateway({
-    plugins: {
-      auth: {},
-      health: {},
-      policies: {},
-      chat: {},
-      messages: {},
-      grpc: {},
-      parsers: { toolParser: 'qwen' },
-      tokenizers: { load: [{ name: 'grpc', source: 'weir:sample' }] },
-      storage: { dir: join(folder, 'store') },
-      history: {},
-      responses: { background: { pollMs: 20 } },
-      wasm: { timeoutMs: 20_000, roots: [folder], modules: [module] },
-      workers: { workers: workers.specs, health: { disable_health_check: true } },
-    },
-  })
-  await vi.waitFor(
-    async () => {
-      const readiness = (await (await fetch(`${gateway.url}/readiness`)).json()) as Json
-      expect(readiness.healthy_workers).toBe(WORKER_KINDS.length)
-      // The tokenizer is loaded.
-      await post(REQUESTS[0].path, REQUESTS[0].body, 'grpc', false)
-    },
-    { timeout: 60_000, interval: 20 },
-  )
+  redaction = await startRedaction('examples/wasm-redact-stream', 'OnText', { secrets: SECRETS.join(',') })
+  ;({ gateway, workers } = redaction)
 }, BUILD_LIMIT_MS)
 
-afterAll(async () => {
-  await gateway?.stop()
-  await workers?.close()
-  await rm(folder, { recursive: true })
-})
+afterAll(() => redaction?.close())
 
 type Json = Record<string, unknown>
 
