@@ -69,6 +69,12 @@ export const httpErrors = defineErrors('http', {
     text: (limit: number) =>
       `cannot open a WebSocket: this tenant has ${limit} of at most ${limit} open on this thread; close one of them`,
   },
+  too_many_socket_bytes: {
+    kind: 'rate_limited',
+    source: 'client',
+    text: (bytes: number) =>
+      `cannot open a WebSocket: its messages of up to ${bytes} bytes, with those of this caller's open ones, exceed kernel.http.maxHeldBodyBytesPerTenant; close one of them`,
+  },
   foreign_page: {
     kind: 'forbidden',
     source: 'client',

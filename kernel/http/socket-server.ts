@@ -81,8 +81,7 @@ export class SocketServer {
 
   /**
    * After the access check.
-   * @throws origin_not_allowed (403), too_many_sockets, too_many_body_bytes (429), socket_unavailable,
-   *   body_memory_exhausted (503)
+   * @throws origin_not_allowed (403), too_many_sockets, too_many_socket_bytes (429), socket_unavailable (503)
    */
   accept(ctx: HttpContext): void {
     const expected = this.#handshakes.get(ctx)
@@ -99,7 +98,11 @@ export class SocketServer {
     const bytes = this.#mostBytes(socket.definition.bounds)
     const owner = ctx.bodyOwner
     const error = this.#unfinished.take(owner, bytes)
-    if (error !== null) throw error
+    if (error?.kind === 'rate_limited') throw httpErrors.too_many_socket_bytes(bytes)
+    if (error !== null)
+      throw httpErrors.socket_unavailable(
+        `its messages of up to ${bytes} bytes, with those of the open ones, exceed kernel.http.maxHeldBodyBytes`,
+      )
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
     // The library provides it only until the upgrade.

@@ -1,6 +1,7 @@
 /** The per-thread budget for request bodies, over real sockets. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { Auth, apiErrorFormat, type Host, type Identity } from '#kernel'
@@ -168,7 +169,9 @@ test('unfinished messages of WebSockets count: open sockets times their largest 
     closers.push(() => ws.terminate())
     const [first] = await Promise.race([
       once(ws, 'open').then(() => [200]),
-      once(ws, 'unexpected-response').then(([, response]) => [response.statusCode]),
+      once(ws, 'unexpected-response').then(async ([, response]) => [
+        `${response.statusCode} ${await text(response)}`,
+      ]),
     ])
     if (first !== 200) throw new Error(String(first))
     return ws
@@ -177,9 +180,9 @@ test('unfinished messages of WebSockets count: open sockets times their largest 
   const first = await connectAs('key-a')
   first.send('x'.repeat(60_000), { fin: false })
   const second = await connectAs('key-a')
-  await expect(connectAs('key-a')).rejects.toThrow('429')
+  await expect(connectAs('key-a')).rejects.toThrow(/^429 .*72000 bytes.*maxHeldBodyBytesPerTenant/)
   const other = await connectAs('key-b')
-  await expect(connectAs('key-c')).rejects.toThrow('503')
+  await expect(connectAs('key-c')).rejects.toThrow(/^503 .*72000 bytes.*maxHeldBodyBytes/)
   // The unfinished one still works, and its end gives its share back.
   first.send('x'.repeat(4_000), { fin: true })
   expect(String((await once(first, 'message'))[0])).toBe('64000')
