@@ -45,6 +45,7 @@ export class Connections {
       connection.on('ready', () => {
         this.#problem = null
       })
+      connection.on('end', () => this.#reopen(connection))
       return connection
     }
     this.#all = [open(timeoutMs), open(timeoutMs + this.#waitMs), open(timeoutMs)]
@@ -66,6 +67,13 @@ export class Connections {
     }
   }
 
+  /** The library gives up a connection whose primary is replaced again while it connects. */
+  #reopen(connection: Connection): void {
+    setTimeout(() => {
+      if (this.#all.includes(connection)) connection.connect().catch(() => undefined)
+    }, SENTINEL_PAUSE_MS).unref()
+  }
+
   /** @param isBroken the connection failed, whose reason is that of the last attempt to connect */
   explain(error: unknown, isBroken: boolean): Error {
     const reason = isBroken ? (this.#problem ?? error) : error
@@ -76,8 +84,9 @@ export class Connections {
   }
 
   close(): void {
-    for (const connection of this.#all) connection.disconnect()
+    const all = this.#all
     this.#all = []
+    for (const connection of all) connection.disconnect()
   }
 
   get commands(): Connection {
