@@ -50,6 +50,10 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   #streamHeaders: HeaderList | null = null
   #chunk: string | Buffer = EMPTY
   #watchesDrain = false
+  /** Written while the client is slow, and not yet passed to the library. */
+  #held: Buffer[] = []
+  /** Ends the response once the client has taken what was written; null before the end. */
+  #endWhenTaken: (() => void) | null = null
   #writeCorked: (() => void) | null = null
 
   constructor(
@@ -214,9 +218,10 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   /** One write per cork, which it fits. bench: relay-sse */
   override write(chunk: Buffer | string): boolean {
     // No drain follows after the end, or if the request failed before its stream was started.
-    if (this.isDone || !this.isStreaming) return true
+    if (this.isDone || !this.isStreaming || this.#endWhenTaken !== null) return true
     if (chunk.length === 0) return this.isWritable
-    if (this.#fitsCork(chunk)) this.#writeInCork(chunk)
+    this.countChunk(chunk)
+    if (this.isWritable && this.#fitsCork(chunk)) this.#writeInCork(chunk)
     else this.#writePieces(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
     if (!this.isWritable && !this.#watchesDrain) this.#watchDrain()
     return this.isWritable
@@ -230,13 +235,15 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     return (typeof chunk === 'string' ? chunk.length * MAX_UTF8_BYTES : chunk.length) <= this.#corkRoom
   }
 
+  /** Holds what the client does not take: the library does not report when it has sent what it holds itself. */
   #writePieces(bytes: Buffer): void {
     let at = 0
-    while (at < bytes.length) {
+    while (at < bytes.length && this.isWritable) {
       const end = at + this.#corkRoom
       this.#writeInCork(bytes.subarray(at, end))
       at = end
     }
+    if (at < bytes.length) this.#held.push(Buffer.from(bytes.subarray(at)))
   }
 
   #writeInCork(chunk: Buffer | string): void {
@@ -254,7 +261,6 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     this.isWritable = this.#res.write(chunk)
     this.#chunk = EMPTY
     this.lastWriteMs = this.#server.heartbeats.nowMs
-    this.countChunk(chunk)
   }
 
   #writeStreamHead(): void {
@@ -274,32 +280,56 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   #watchDrain(): void {
     this.#watchesDrain = true
     this.#res.onWritable(() => {
-      this.drained()
+      if (this.#held.length === 0 && this.#endWhenTaken === null) {
+        this.drained()
+        return true
+      }
+      this.drains++
       // The library uses the response after this callback.
-      if (this.isCutAtEnd) setImmediate(() => this.#cut())
+      setImmediate(() => this.#writeHeld())
       return true
     })
   }
 
+  #writeHeld(): void {
+    if (this.isDone) return
+    this.isWritable = true
+    const held = this.#held
+    this.#held = []
+    for (const bytes of held) this.#writePieces(bytes)
+    if (!this.isWritable) return
+    if (this.#endWhenTaken === null) this.drained()
+    else this.#endWhenTaken()
+  }
+
   /** Closes the connection without the end of the response, which was sent as far as it goes. */
   #cut(): void {
-    if (this.isDone) return
     // Before the library reports the closed connection as a disconnect of the client.
     this.done()
     this.#res.close()
   }
 
   override end(last: Buffer | string): void {
-    if (this.isDone || !this.isStreaming) return
-    // What a slow client has not taken would be lost with its connection.
-    if (this.isCutAtEnd && !this.#watchesDrain) {
-      this.write(last)
-      if (this.isWritable) this.#cut()
-      return
+    if (this.isDone || !this.isStreaming || this.#endWhenTaken !== null) return
+    const isCut = this.isCutAtEnd
+    let rest = last
+    if (isCut || !this.#fitsCork(rest)) {
+      this.write(rest)
+      rest = EMPTY
     }
-    if (!this.#fitsCork(last)) {
-      this.write(last)
-      this.end(EMPTY)
+    if (this.isWritable) this.#endNow(rest, isCut)
+    else this.#endLater(rest, isCut)
+  }
+
+  /** A connection that closes, also that of a shutdown, loses what the library still holds for a slow client. */
+  #endLater(last: Buffer | string, isCut: boolean): void {
+    const kept = typeof last === 'string' ? last : Buffer.from(last)
+    this.#endWhenTaken = () => this.#endNow(kept, isCut)
+  }
+
+  #endNow(last: Buffer | string, isCut: boolean): void {
+    if (isCut) {
+      this.#cut()
       return
     }
     this.bytesOut += Buffer.byteLength(last)

@@ -31,6 +31,7 @@ const big = definePlugin({
  */
 const EVENT = `data: ${'x'.repeat(65_475 - 8)}\n\n`
 const EVENTS = 300
+const ENDED_EVENTS = 100
 const streaming = definePlugin({
   manifest: { name: 'streaming', version: '0.0.0', description: 'streams much', config: Type.Object({}) },
   register(host) {
@@ -49,6 +50,23 @@ const streaming = definePlugin({
         }
         stream.onDrain(next)
         next()
+      },
+    })
+    host.route({
+      method: 'GET',
+      path: '/ended',
+      access: 'public',
+      errors: { ...apiErrorFormat, cutsFailedStreams: true },
+      docs: { summary: 'ended', tag: 'test', responses: {} },
+      handler: (ctx) => {
+        const stream = ctx.sse()
+        const events = EVENT.repeat(ENDED_EVENTS)
+        if (ctx.queryParam('fails') === null) {
+          stream.end(events)
+          return
+        }
+        stream.write(events)
+        setImmediate(() => ctx.fail(new Error('no')))
       },
     })
   },
@@ -109,6 +127,31 @@ test('a slow client receives every byte of a stream of large events', async () =
       EVENTS * EVENT.length,
     ])
   }
+})
+
+test('a slow client receives the rest of an ended stream during a shutdown', async () => {
+  const gateway = await startGateway({
+    own: [streaming],
+    plugins: {},
+    kernel: { shutdown: { graceMs: 60_000 } },
+  })
+  const stream = openSse(`${gateway.url}/ended`, { method: 'GET' })
+  await stream.receive(1)
+  stream.pause()
+  const stopped = gateway.stop()
+  stop = () => stopped
+  await sip(stream, 1)
+  expect([stream.isWhole, stream.events.length]).toEqual([true, ENDED_EVENTS])
+})
+
+test('a slow client of a stream that fails receives the error event, and then a closed connection', async () => {
+  const gateway = await startGateway({ own: [streaming], plugins: {} })
+  stop = () => gateway.stop()
+  const stream = openSse(`${gateway.url}/ended?fails=1`, { method: 'GET' })
+  await stream.receive(1)
+  stream.pause()
+  await sip(stream, 1)
+  expect([stream.isWhole, stream.events.length]).toEqual([false, ENDED_EVENTS + 1])
 })
 
 test('a client that disconnects in the middle ends the request', async () => {
