@@ -55,6 +55,8 @@ export interface ServeOptions {
   readonly source?: ConfigSource
   /** Called before the boot; the function it returns is called after the shutdown. Default: only plugins can end the gateway. */
   readonly watch?: (controls: GatewayControls) => () => void
+  /** Compiles the code of a data thread by requests of its own; runs before the thread is ready. Default: nothing. */
+  readonly warmUp?: (config: LoadedConfig) => Promise<void>
   /** False opens no API listener, only those of plugins. Default true. */
   readonly apiListener?: boolean
   readonly onReady?: (info: ServeInfo) => void
@@ -78,7 +80,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   else if (options.config !== undefined) await new Control(options, options.config).run()
 }
 
-function serveData({ catalog }: ServeOptions, seed: ThreadSeed): void {
+function serveData({ catalog, warmUp }: ServeOptions, seed: ThreadSeed): void {
   const config = seed.config as LoadedConfig
   const log = createLogger({ level: config.kernel.log.level as 'info', thread: seed.index })
   const link = connectDataLink(seed, log)
@@ -94,6 +96,9 @@ function serveData({ catalog }: ServeOptions, seed: ThreadSeed): void {
       await thread.start()
       const port = await thread.listen(seed.port)
       await thread.ready()
+      // Control discovers the workers once all threads listen, so the gateway is not ready meanwhile. A replacement is needed at once.
+      if (warmUp !== undefined && config.kernel.warmUp && !seed.isReplacement)
+        await warmUp(config).catch((err: unknown) => log.warn({ err }, 'warm-up failed'))
       return { port }
     },
     drain: (deadlineMs, settleMs) => thread?.drain(deadlineMs, settleMs) ?? Promise.resolve(),

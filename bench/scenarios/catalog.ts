@@ -2,6 +2,7 @@
 import type { ComparableScenario, Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { faultyWorkers } from './faulty-workers.ts'
+import { firstSeconds } from './first-seconds.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { grpcLongPrompt } from './grpc-long-prompt.ts'
 import { grpcSse } from './grpc-sse.ts'
@@ -27,6 +28,7 @@ import { wasmText } from './wasm-text.ts'
 
 export const SCENARIOS: readonly Scenario[] = [
   boot,
+  firstSeconds,
   relayJson,
   relayJson100k,
   relayJsonFull,

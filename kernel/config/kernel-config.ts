@@ -74,6 +74,11 @@ export const KernelConfigSchema = Type.Object(
           'Number of data threads. Default: cores minus one, at least 1. 0 runs everything on the main thread.',
       }),
     ),
+    warmUp: Type.Boolean({
+      default: true,
+      description:
+        'Before the gateway is ready, each data thread serves requests of its own for two seconds, so that the first ones of clients do not run uncompiled code. They reach no worker and are in no metric, log, limit or store.',
+    }),
     policy: Type.Optional(
       Type.String({
         description:

@@ -87,7 +87,7 @@ export class DataThreads {
   async start(): Promise<{ port: number }> {
     const { count, host } = this.#options
     if (this.#port === 0) this.#port = await findFreePort(host)
-    await Promise.all(Array.from({ length: count }, (_, place) => this.#spawn(place + 1).listening))
+    await Promise.all(Array.from({ length: count }, (_, place) => this.#spawn(place + 1, false).listening))
     // All of them, also one that listened and ended while the others started.
     for (const thread of this.#threads.values()) this.#replaceOnExit(thread)
     return { port: this.#port }
@@ -144,9 +144,9 @@ export class DataThreads {
     return [...this.#threads.values()].filter((thread) => !thread.hasEnded)
   }
 
-  #spawn(index: number): ThreadHandle {
+  #spawn(index: number, isReplacement: boolean): ThreadHandle {
     const { entry, execArgv, link, counters, shared, config } = this.#options
-    const seed = { index, port: this.#port, counters, config: config() }
+    const seed = { index, port: this.#port, counters, isReplacement, config: config() }
     const thread = new ThreadHandle({ entry, execArgv, link, shared, seed })
     this.#threads.set(index, thread)
     void thread.ended.then((end) => this.#onEnd(thread, end))
@@ -172,7 +172,7 @@ export class DataThreads {
       this.#backOffs.set(index, backOff)
       const timer = setTimeout(() => {
         this.#restarts.delete(timer)
-        this.#replaceOnExit(this.#spawn(index))
+        this.#replaceOnExit(this.#spawn(index, true))
       }, backOff.delayMs(livedMs))
       this.#restarts.add(timer)
     })

@@ -72,6 +72,8 @@ export interface ThreadSeed {
   /** Port to listen on, shared with the other threads; never 0. */
   readonly port: number
   readonly counters: SharedArrayBuffer
+  /** The thread replaces one that has ended. */
+  readonly isReplacement: boolean
   /** Blocks that control has created so far. */
   readonly shared: SharedBlocks
   /** Port for requests of further blocks. */

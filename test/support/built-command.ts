@@ -243,7 +243,7 @@ export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Prom
   const { log, ...kernel } = (options.kernel ?? {}) as Record<string, object>
   const file = join(makeFolder(), 'weir.json')
   const config = {
-    kernel: { threads: 2, port: 0, log: { level: 'warn', ...log }, ...kernel },
+    kernel: { threads: 2, port: 0, warmUp: false, log: { level: 'warn', ...log }, ...kernel },
     plugins: {
       auth: { auditLog: false },
       health: {},
