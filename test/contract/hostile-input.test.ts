@@ -22,7 +22,7 @@ import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.
 import { withModelInfo, withServerInfo } from '../../plugins/protocols/chat/serve/models/worker-info.ts'
 import { toConstraint } from '../../plugins/protocols/chat/serve/settings.ts'
 import { toRefusal } from '../../plugins/protocols/generations/errors.ts'
-import { parseArguments } from '../../plugins/tools/mcp/loop/run-tool.ts'
+import { parseArguments } from '../../plugins/tools/mcp/tools/check-arguments.ts'
 import { scrapeTargets } from '../../plugins/workers/health/engine-metrics.ts'
 import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
 import { groupDated } from '../../plugins/workers/http/discover-models.ts'

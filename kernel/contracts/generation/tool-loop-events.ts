@@ -28,9 +28,21 @@ export interface ToolCallError {
   readonly message: string
 }
 
+/** A question of a tool server to its user, which ended a call; the call is run again with the answer. */
+export interface ServerQuestion {
+  /** Name of the answer among those that the server expects. */
+  readonly key: string
+  /** Parameters of `elicitation/create`: a message, and the schema of the answer or a URL. */
+  readonly params: Readonly<Record<string, unknown>>
+  /** Opaque; sent back to the server, and not shown to clients. Null if the server sent none. */
+  readonly requestState: string | null
+  /** The server that asked, without credentials; only it gets the answer. */
+  readonly server: string
+}
+
 /** How a call ended. */
 export interface ToolCallResult {
-  /** `incomplete`: the model's answer was cut off before the call was run. */
+  /** `incomplete`: the model's answer was cut off before the call was run, or the server asked a question. */
   readonly status: 'completed' | 'failed' | 'incomplete'
   /** Output of the tool as text; empty if it failed. */
   readonly output: string
@@ -40,6 +52,8 @@ export interface ToolCallResult {
   readonly modelText: string
   /** Structured output beside the text; null if there is none. */
   readonly structured: unknown
+  /** The call waits for the answer to it. */
+  readonly question?: ServerQuestion
   readonly durationMs: number
 }
 
@@ -145,7 +159,7 @@ export type ToolLoopEvent =
       readonly approvalId: string | null
       readonly result: ToolCallResult
     }
-  /** The call needs approval; the turn ends without running it. */
+  /** The call needs approval, or an answer to the question of its server; the turn ends without running it. */
   | {
       readonly type: 'approval_requested'
       readonly index: number
@@ -153,6 +167,7 @@ export type ToolLoopEvent =
       readonly label: string
       readonly name: string
       readonly arguments: string
+      readonly question?: ServerQuestion
     }
   /**
    * A call of a tool that is hidden from clients. It has no index, and is stored only for the history of the next turn.
@@ -166,7 +181,7 @@ export type ToolLoopEvent =
     }
   | {
       readonly type: 'finished'
-      /** `handed_over`: the client has to run functions or to approve calls. `tool_limit`: see `atLimit`. */
+      /** `handed_over`: the client has to run functions, to approve calls or to answer questions. `tool_limit`: see `atLimit`. */
       readonly reason: FinishReason | 'handed_over' | 'tool_limit'
       readonly matchedStop: string | number | null
       /** The last answer in the format of its worker, for requests with `GenerationRequest.native`. */

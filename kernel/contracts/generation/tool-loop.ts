@@ -6,7 +6,7 @@ import type { RequestContext } from '../request.ts'
 import { token } from '../token.ts'
 import type { WorkerEntry } from '../worker.ts'
 import type { GenerationRequest } from './generation-request.ts'
-import type { BuiltInType, CalledTool, ToolLoopListener } from './tool-loop-events.ts'
+import type { BuiltInType, CalledTool, ServerQuestion, ToolLoopListener } from './tool-loop-events.ts'
 
 /** Selects tools of a server by name and by the server's annotations. */
 export interface ToolFilter {
@@ -38,6 +38,8 @@ export interface McpToolRequest {
   readonly deniedTools?: readonly string[]
   /** Default: the operator's setting, `never` if none. */
   readonly approval?: ApprovalRule
+  /** Questions of the server to its user (elicitation) reach the client. Default: they are declined. */
+  readonly elicits?: boolean
   /** Field of the request, such as `tools[0]`, for errors. */
   readonly param: string
 }
@@ -66,8 +68,8 @@ export type ToolReference =
   | { readonly kind: 'built_in'; readonly type: BuiltInType }
 
 /**
- * The client's decision on a call that needed approval. The call is run or rejected before the first generation; call and
- * result follow the history.
+ * The client's decision on a call that needed approval, or its answer to a question of the server. The call is run or rejected
+ * before the first generation; call and result follow the history.
  */
 export interface ApprovalAnswer {
   readonly approvalId: string
@@ -75,8 +77,12 @@ export interface ApprovalAnswer {
   readonly name: string
   /** As the model wrote them. */
   readonly arguments: string
+  /** Of a question: whether it is answered; the call is run in both cases. */
   readonly isApproved: boolean
+  /** Of an answered question: the answer, JSON by the schema of the question. */
   readonly reason?: string
+  /** As the call of this turn asked it; absent for approvals. */
+  readonly question?: ServerQuestion
 }
 
 /** A server whose tool list the client got in an earlier turn. */

@@ -54,6 +54,12 @@ const McpTool = Type.Object({
       Type.Object({ always: nullable(ToolFilter), never: nullable(ToolFilter) }),
     ]),
   ),
+  elicitation: nullable(
+    Type.Boolean({
+      description:
+        'Questions of the server to its user become approval requests (not a member of the OpenAI API).',
+    }),
+  ),
   connector_id: Type.Optional(Type.Unknown({ description: 'Not supported.' })),
   tunnel_id: Type.Optional(Type.Unknown({ description: 'Not supported.' })),
 })

@@ -55,6 +55,12 @@ export const mcpErrors = defineErrors('mcp', {
     source: 'client',
     text: (most: number) => `at most ${most} tool servers can be used in one request`,
   },
+  invalid_elicitation_answer: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (id: string, problem: string) =>
+      `the answer to the question '${id}' (reason of its mcp_approval_response) ${problem}`,
+  },
   tool_not_available: {
     kind: 'bad_request',
     source: 'client',

@@ -80,7 +80,7 @@ export class GatewayToolLoop implements ToolLoopService {
   #plan(tenant: string, turn: Pick<ToolTurn, 'tools' | 'approvals'>): ServerPlan[] {
     const { config, servers } = this.#parts
     const plans = planServers(turn.tools, tenant, config, servers)
-    checkApprovals(turn, tenant, servers)
+    checkApprovals(turn, plans, tenant, servers)
     return plans
   }
 

@@ -1,9 +1,10 @@
 /**
- * Runs one tool call to its result. Servers of protocol 2026-07-28 may first ask for input, which the gateway declines because
- * it has no user, or return a task, which the gateway polls until it ends.
+ * Runs one tool call to its result. Servers of protocol 2026-07-28 may first ask for input, which ends the call if its client
+ * can answer and is declined otherwise, or return a task, which the gateway polls until it ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isObject } from '#kernel'
+import { isObject, type ServerQuestion } from '#kernel'
+import { readSchema } from '../tools/tool-schema.ts'
 import type { RequestOptions, SentRequest, ServerRequests } from './server-requests.ts'
 import { fromRpcError, ToolServerError } from './tool-server-error.ts'
 
@@ -12,13 +13,32 @@ export interface CallResult {
   readonly result: unknown
   /** Questions of the server that were declined. */
   readonly declined: readonly string[]
+  /** The question that ended the call without a result; null if none did. */
+  readonly question: AskedQuestion | null
 }
 
-type CallOptions = Omit<RequestOptions, 'maxMs'> & { readonly maxMs: number }
+/** A question as the connection knows it. */
+export type AskedQuestion = Omit<ServerQuestion, 'server'>
+
+/** How the questions of a call are answered. */
+export interface QuestionOptions {
+  /** The client can answer: a question ends the call. */
+  readonly elicits?: boolean
+  /** The answer to the question that ended an earlier run of the call. */
+  readonly answer?: QuestionAnswer
+}
+
+export interface QuestionAnswer extends Pick<ServerQuestion, 'key' | 'requestState'> {
+  readonly response: { readonly action: 'accept' | 'decline'; readonly content?: JsonObject }
+}
+
+type CallOptions = Omit<RequestOptions, 'maxMs'> & QuestionOptions & { readonly maxMs: number }
 type JsonObject = Readonly<Record<string, unknown>>
 
 const MAX_ROUNDS = 16
 const MAX_QUESTION_CHARACTERS = 2_000
+/** Of a question that is kept until it is answered, with the state of the server. */
+const MAX_KEPT_CHARACTERS = 65_536
 /** Delay before the request is repeated for a server that asks nothing. */
 const REPEAT_MS = 250
 const POLL_MS = 1_000
@@ -35,8 +55,11 @@ export async function callTool(
   options: CallOptions,
 ): Promise<CallResult> {
   const run = new ToolCall(requests, options)
-  const result = await run.toResult(await run.send({ method: 'tools/call', params: call }), call)
-  return { result, declined: run.declined }
+  const { answer } = options
+  const answered = answer && { [answer.key]: answer.response }
+  const params = answered ? withResponses(call, answered, answer.requestState) : call
+  const result = await run.toResult(await run.send({ method: 'tools/call', params }), call)
+  return { result, declined: run.declined, question: run.question }
 }
 
 class ToolCall {
@@ -44,6 +67,7 @@ class ToolCall {
   readonly #options: CallOptions
   readonly #untilMs: number
   readonly declined: string[] = []
+  question: AskedQuestion | null = null
 
   constructor(requests: ServerRequests, options: CallOptions) {
     this.#requests = requests
@@ -70,9 +94,11 @@ class ToolCall {
           `the result has the unknown type '${shorten(type)}'`,
         )
       const { inputRequests, requestState } = result as JsonObject
+      this.question = this.#options.elicits === true ? questionOf(inputRequests, requestState) : null
+      if (this.question !== null) return null
       const inputResponses = this.#decline(inputRequests)
       if (Object.keys(inputResponses).length === 0) await this.#wait(REPEAT_MS)
-      const params = { ...call, inputResponses, ...(typeof requestState === 'string' && { requestState }) }
+      const params = withResponses(call, inputResponses, requestState)
       result = await this.send({ method: 'tools/call', params })
     }
     throw new ToolServerError(
@@ -156,6 +182,23 @@ class ToolCall {
       throw new ToolServerError('http_error', 0, 'cancelled')
     })
   }
+}
+
+function withResponses(call: JsonObject, inputResponses: JsonObject, requestState: unknown): JsonObject {
+  return { ...call, inputResponses, ...(typeof requestState === 'string' && { requestState }) }
+}
+
+/** Null unless it is one question, within the bounds. */
+function questionOf(inputRequests: unknown, state: unknown): AskedQuestion | null {
+  const asked = Object.entries(isObject(inputRequests) ? inputRequests : {})
+  if (asked.length !== 1) return null
+  const [[key, request]] = asked
+  if (!isObject(request) || request.method !== 'elicitation/create' || !isObject(request.params)) return null
+  const { params } = request
+  if (typeof params.message !== 'string' || typeof readSchema(params.requestedSchema) === 'string')
+    return null
+  const question = { key, params, requestState: typeof state === 'string' ? state : null }
+  return JSON.stringify(question).length > MAX_KEPT_CHARACTERS ? null : question
 }
 
 function pollMsOf({ pollIntervalMs }: JsonObject): number {

@@ -1,6 +1,6 @@
 /** One connection to a tool server: lists its tools, runs calls and detects its end. */
 import type { ListedTool, Logger, OutgoingHttp } from '#kernel'
-import { callTool } from './call-tool.ts'
+import { callTool, type QuestionOptions } from './call-tool.ts'
 import { Credentials } from './credentials.ts'
 import { LEGACY, type OpenClient, type OpenListeners, openClient } from './open-client.ts'
 import type { UnusableTool } from './read-tools.ts'
@@ -17,7 +17,7 @@ import {
   toToolServerError,
 } from './tool-server-error.ts'
 
-export interface CallOptions {
+export interface CallOptions extends QuestionOptions {
   readonly signal: AbortSignal
   /** Restarted by each progress notification of the server. */
   readonly timeoutMs: number
@@ -144,24 +144,29 @@ export class ServerConnection {
   async #call(
     name: string,
     input: Record<string, unknown>,
-    { signal, timeoutMs }: CallOptions,
+    { timeoutMs, ...options }: CallOptions,
   ): Promise<ToolOutput> {
     const { requests } = this.#opened
-    const { result, declined } = await callTool(
+    const { result, declined, question } = await callTool(
       requests,
       { name, arguments: input },
       {
-        signal,
+        ...options,
         timeoutMs,
         maxMs: Math.max(this.#limits.maxCallMs, timeoutMs),
         paramHeaders: paramHeaders(this.#list.headerParams(name), input),
       },
     )
+    const { secrets } = this.#credentials
+    const asked = declined.map((question) => `The server asked its user, and got no answer: ${question}\n`)
+    if (question !== null) {
+      const params = redactJson(question.params, secrets)
+      const text = redact(`${asked.join('')}The server asks its user: ${params.message}`, secrets)
+      return { text, isError: false, structured: null, images: [], question: { ...question, params } }
+    }
     const output = readResult(result, this.#limits.maxOutputBytes)
     const { isError } = output
     if (isError && UNKNOWN_TOOL.test(output.text.slice(0, MAX_ERROR_TEXT))) this.#list.discard()
-    const asked = declined.map((question) => `The server asked its user, and got no answer: ${question}\n`)
-    const { secrets } = this.#credentials
     const text = redact(asked.join('') + output.text, secrets)
     const structured = redactJson(output.structured, secrets)
     return text === output.text && structured === output.structured ? output : { ...output, text, structured }

@@ -395,6 +395,24 @@ test('a question of the server is declined, and reaches the model with the resul
   )
 })
 
+test.each([
+  ['one question', 1, 'Sure?', true],
+  ['several questions', 2, 'Sure?', false],
+  ['a question beyond the bound', 1, 'x'.repeat(70_000), false],
+])('%s for a client that can answer: ends the call, or is declined', async (_, count, message, isAsked) => {
+  const server = await serve({
+    t: (_input, { mcpReq }) => {
+      if (mcpReq.inputResponses !== undefined) return 'declined'
+      const params = { message, requestedSchema: { type: 'object', properties: {} } } as const
+      const asked = Array.from({ length: count }, (_, i) => [`q${i}`, inputRequired.elicit(params)])
+      return inputRequired({ inputRequests: Object.fromEntries(asked), requestState: 's' })
+    },
+  })
+  const output = await (await connect(server.url)).call('t', {}, { ...limit(), elicits: true })
+  expect(output.question?.params.message).toBe(isAsked ? message : undefined)
+  expect(output.text.endsWith('declined')).toBe(!isAsked)
+})
+
 test('a server that asks for sampling is refused by capability', async () => {
   const server = await serve({
     think: () =>

@@ -1,5 +1,6 @@
 /** Reads the result of a call: the text that models and clients get, and the images that models with vision get beside it. */
 import { isObject } from '#kernel'
+import type { AskedQuestion } from './call-tool.ts'
 import { ToolServerError } from './tool-server-error.ts'
 
 interface ToolImage {
@@ -17,6 +18,8 @@ export interface ToolOutput {
   /** Structured content of the result, any JSON value; null if absent or too large. */
   readonly structured: unknown
   readonly images: readonly ToolImage[]
+  /** Ended the call instead of a result. */
+  readonly question?: AskedQuestion
 }
 
 /** One block of a result. */

@@ -1,6 +1,8 @@
 /** Runs the calls of one model turn and those that a client has approved, several in parallel, and reports them in order. */
 import type { ApprovalAnswer, ChatMessage, TextEditors, TextStream, ToolCallResult } from '#kernel'
 import { editTexts, type TurnOutput } from '#shared'
+import type { QuestionAnswer } from '../connection/call-tool.ts'
+import { toQuestionAnswer } from '../tools/question-answers.ts'
 import type { OfferedTool, OfferedTools } from './offered-tools.ts'
 import type { Caller, RanCall, ToolRunner } from './run-tool.ts'
 import {
@@ -29,6 +31,8 @@ export interface PendingCall {
   /** Null for calls that clients do not see. */
   readonly index: number | null
   readonly approvalId: string | null
+  /** The answer to the question that ended an earlier run. */
+  readonly answer?: QuestionAnswer
 }
 
 interface RunParts {
@@ -52,7 +56,10 @@ export async function runCalls(calls: readonly PendingCall[], parts: RunParts): 
       const call = calls[i]
       if (call.index !== null)
         parts.output.emit({ type: 'call_running', index: call.index, tool: call.tool.called })
-      const ran = await parts.runner.run(call.tool, call.argumentText, parts.caller, parts.signal)
+      const { tool, argumentText, answer } = call
+      const elicits = call.index !== null && tool.server.plan.request?.elicits === true
+      const options = { signal: parts.signal, elicits, answer }
+      const ran = await parts.runner.run(tool, argumentText, parts.caller, options)
       finished[i].resolve(parts.editorOf === null ? ran : edited(ran, call, parts.editorOf))
     }
   }
@@ -63,7 +70,9 @@ export async function runCalls(calls: readonly PendingCall[], parts: RunParts): 
   for (const [i, call] of calls.entries()) {
     const { result, images } = await finished[i].promise
     emitEnd(call, result, parts.output)
-    answers.push({ callId: call.callId, text: result.modelText, isError: result.status === 'failed', images })
+    const isError = result.status === 'failed'
+    const isQuestion = result.question !== undefined
+    answers.push({ callId: call.callId, text: result.modelText, isError, images, isQuestion })
   }
   await Promise.all(workers)
   return answers
@@ -79,7 +88,7 @@ async function edited(
   const name = called.kind === 'mcp' ? called.name : tool.name
   const stream: TextStream = { kind: 'tool_output', choice: 0, call: { id: call.callId, name } }
   const edit = async (text: string) => (await editorOf(stream)?.edit(text, true)) ?? text
-  const { output, modelText, error, structured } = result
+  const { output, modelText, error, structured, question } = result
   const said = await edit(modelText)
   return {
     result: {
@@ -91,6 +100,9 @@ async function edited(
           ? null
           : { ...error, message: error.message === modelText ? said : await edit(error.message) },
       structured: await editTexts(structured, edit),
+      ...(question !== undefined && {
+        question: { ...question, params: (await editTexts(question.params, edit)) as typeof question.params },
+      }),
     },
     images,
   }
@@ -99,9 +111,21 @@ async function edited(
 function emitEnd(call: PendingCall, result: ToolCallResult, output: TurnOutput): void {
   const { callId, index, approvalId, argumentText } = call
   const tool = call.tool.called
-  if (index === null)
+  if (index === null) {
     output.emit({ type: 'hidden_call', callId, tool, arguments: argumentText, modelText: result.modelText })
-  else output.emit({ type: 'call_done', index, callId, tool, arguments: argumentText, approvalId, result })
+    return
+  }
+  output.emit({ type: 'call_done', index, callId, tool, arguments: argumentText, approvalId, result })
+  const { question } = result
+  if (question !== undefined && tool.kind === 'mcp')
+    output.emit({
+      ...tool,
+      type: 'approval_requested',
+      index: output.nextIndex(),
+      callId,
+      arguments: argumentText,
+      question,
+    })
 }
 
 /** Reports calls of a truncated answer as incomplete. */
@@ -145,7 +169,10 @@ interface ApprovedCalls {
   readonly steps: readonly (PendingCall | ToolAnswer)[]
 }
 
-/** Calls that waited for approval: approved ones are started, the model receives a refusal for denied ones. */
+/**
+ * Calls that waited for approval or an answer: approved and answered ones are started, the model receives a refusal for
+ * denied ones.
+ */
 export function beginApproved(
   answers: readonly ApprovalAnswer[],
   offered: OfferedTools,
@@ -160,8 +187,8 @@ export function beginApproved(
   })
   const steps = answers.map((answer, i) => {
     const { id } = calls[i]
-    const { isApproved, reason, label } = answer
-    if (!isApproved)
+    const { isApproved, reason, label, question } = answer
+    if (!isApproved && question === undefined)
       return refuse(id, reason ? `The user denied this call: ${reason}` : 'The user denied this call.')
     return begin(answer, id, offered, budget, isHidden(label) ? null : output)
   })
@@ -170,12 +197,13 @@ export function beginApproved(
 
 /** @param output null for calls hidden from clients */
 function begin(
-  { approvalId, label, name, arguments: argumentText }: ApprovalAnswer,
+  given: ApprovalAnswer,
   callId: string,
   offered: OfferedTools,
   budget: CallBudget,
   output: TurnOutput | null,
 ): PendingCall | ToolAnswer {
+  const { approvalId, label, name, arguments: argumentText, question } = given
   const tool = offered.findOrigin({ kind: 'mcp', label, name })
   const called = tool?.called ?? { kind: 'mcp', label, name }
   const index = output?.nextIndex() ?? null
@@ -184,7 +212,9 @@ function begin(
     if (argumentText !== '') output.emit({ type: 'call_arguments', index, delta: argumentText })
     output.emit({ type: 'call_arguments_done', index, arguments: argumentText })
   }
-  if (tool !== undefined && budget.take()) return { callId, tool, argumentText, index, approvalId }
+  const answer = question && toQuestionAnswer(given, question)
+  if (tool !== undefined && budget.take())
+    return { callId, tool, argumentText, index, approvalId, ...(answer && { answer }) }
   const text = tool === undefined ? TOOL_NOT_AVAILABLE : LIMIT_REACHED
   // The client approved this call, so its failure is visible.
   if (output !== null && index !== null)

@@ -2,26 +2,24 @@
  * Runs one call: guards can reject or change it, the tenant's limit and a timeout apply, and every failure becomes a
  * result that the model can read. Each call is logged and counted.
  */
-import {
-  type CalledTool,
-  type FieldProblem,
-  type GuardDecision,
-  type GuardedCall,
-  isObject,
-  type Logger,
-  type Metrics,
-  parseBoundedText,
-  type SpanAttributes,
-  type ToolCallGuard,
-  type ToolCallGuardsService,
-  type ToolCallResult,
-  type WorkSpan,
+import type {
+  CalledTool,
+  GuardDecision,
+  GuardedCall,
+  Logger,
+  Metrics,
+  SpanAttributes,
+  ToolCallGuard,
+  ToolCallGuardsService,
+  ToolCallResult,
+  WorkSpan,
 } from '#kernel'
 import type { McpConfig } from '../config.ts'
+import type { QuestionOptions } from '../connection/call-tool.ts'
 import type { CallOptions } from '../connection/server-connection.ts'
 import type { ToolOutput } from '../connection/tool-output.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
-import { checkArguments } from '../tools/check-arguments.ts'
+import { checkArguments, describeProblem, parseArguments } from '../tools/check-arguments.ts'
 import { toServerArguments } from './built-in-functions.ts'
 import type { OfferedTool } from './offered-tools.ts'
 
@@ -39,6 +37,10 @@ export interface Caller {
 export interface RanCall {
   readonly result: ToolCallResult
   readonly images: ToolOutput['images']
+}
+
+interface RunOptions extends QuestionOptions {
+  readonly signal: AbortSignal
 }
 
 type Outcome = Omit<ToolCallResult, 'durationMs'> & {
@@ -60,11 +62,11 @@ export class ToolRunner {
   }
 
   /** Never rejects. */
-  async run(tool: OfferedTool, argumentText: string, caller: Caller, signal: AbortSignal): Promise<RanCall> {
+  async run(tool: OfferedTool, argumentText: string, caller: Caller, options: RunOptions): Promise<RanCall> {
     const startedMs = performance.now()
     const server = metricLabelOf(tool)
     const span = beginSpan(tool, server, caller)
-    const { images, label, ...outcome } = await this.#outcomeOf(tool, argumentText, caller, signal)
+    const { images, label, ...outcome } = await this.#outcomeOf(tool, argumentText, caller, options)
     const durationMs = performance.now() - startedMs
     this.#metrics.onCall(server, label, durationMs)
     this.#writeAudit(tool, argumentText, caller, label, durationMs)
@@ -76,7 +78,7 @@ export class ToolRunner {
     tool: OfferedTool,
     argumentText: string,
     caller: Caller,
-    signal: AbortSignal,
+    options: RunOptions,
   ): Promise<Outcome> {
     const input = parseArguments(argumentText)
     if (typeof input === 'string') return refused('invalid_arguments', `The arguments ${input}.`)
@@ -86,7 +88,7 @@ export class ToolRunner {
     if (problem !== null)
       return refused(
         'invalid_arguments',
-        `The arguments do not match the schema of the tool: ${describe(problem)}.`,
+        `The arguments do not match the schema of the tool: ${describeProblem(problem)}.`,
       )
     if (!this.#tenantCalls.enter(caller.tenant))
       return refused('tenant_limit', 'Too many tools run at the moment; try again later.')
@@ -103,7 +105,8 @@ export class ToolRunner {
       const decision = await this.#guards.check(guarded, caller.log)
       if (decision.action === 'reject') return refused('rejected', decision.text)
       const final = decision.action === 'modify' ? { ...decision.arguments } : input
-      return toOutcome(await send(tool, final, { signal, timeoutMs: this.#config.limits.callMs }))
+      const output = await send(tool, final, { ...options, timeoutMs: this.#config.limits.callMs })
+      return toOutcome(output, tool.server.plan.server)
     } catch (error) {
       return failed(toToolServerError(error))
     } finally {
@@ -133,18 +136,20 @@ export class ToolRunner {
   }
 }
 
-function toOutcome(output: ToolOutput): Outcome {
-  const { text, structured, images } = output
+function toOutcome(output: ToolOutput, server: string): Outcome {
+  const { text, structured, images, question } = output
   if (output.isError)
     return { ...failed(new ToolServerError('mcp_tool_execution_error', 0, text)), structured, images }
+  const status = question === undefined ? 'completed' : 'incomplete'
   return {
-    status: 'completed',
+    status,
     output: text,
     error: null,
     modelText: text,
     structured,
     images,
-    label: 'completed',
+    ...(question !== undefined && { question: { ...question, server } }),
+    label: status,
   }
 }
 
@@ -207,23 +212,6 @@ class TenantCalls {
     else this.#running.set(tenant, count - 1)
   }
 }
-
-/** An empty text is an empty object. @returns what is wrong with a text that is not a JSON object */
-export function parseArguments(text: string): Record<string, unknown> | string {
-  try {
-    const value: unknown = text.trim() === '' ? {} : parseBoundedText(text)
-    return isObject(value) ? value : 'must be a JSON object'
-  } catch (error) {
-    return `are not valid JSON (${(error as Error).message})`
-  }
-}
-
-function describe({ field, text }: FieldProblem): string {
-  return `${field === '' ? 'the arguments' : `'${field}'`} ${text}`.slice(0, MAX_PROBLEM)
-}
-
-/** Schemas may list many allowed values. */
-const MAX_PROBLEM = 1_000
 
 /** Guards of other plugins, called in order: the first rejection ends the check, changes accumulate. */
 export class ToolCallGuardList implements ToolCallGuardsService {

@@ -132,6 +132,7 @@ export class ToolTurnRun implements RunningTurn {
     const ran = await this.#runAll(steps.filter((step) => 'tool' in step))
     const answers = steps.map((step) => ('tool' in step ? (ran.get(step.callId) as ToolAnswer) : step))
     this.#messages = [...this.#messages, message, ...toToolMessages(answers)]
+    if (!this.#isOver && answers.some(({ isQuestion }) => isQuestion)) this.#finish('handed_over', null)
   }
 
   async #iterate(): Promise<void> {
@@ -153,7 +154,8 @@ export class ToolTurnRun implements RunningTurn {
     if (turn.calls.length === 0) return this.#finish(reason, matchedStop)
     const answers = await this.#runModelCalls(turn.calls)
     if (this.#isOver) return
-    if (turn.calls.some(({ route }) => route.kind === 'function' || route.kind === 'approval'))
+    const isForClient = turn.calls.some(({ route }) => route.kind === 'function' || route.kind === 'approval')
+    if (isForClient || answers.some(({ isQuestion }) => isQuestion))
       return this.#finish('handed_over', matchedStop)
     this.#messages = [...this.#messages, toAssistantMessage(turn), ...toToolMessages(answers)]
     if (this.#isLast) this.#endAfterLast(matchedStop)

@@ -35,6 +35,8 @@ export interface ToolAnswer {
   readonly text: string
   readonly isError: boolean
   readonly images: readonly { readonly mimeType: string; readonly data: string }[]
+  /** The call waits for an answer of the client. */
+  readonly isQuestion?: boolean
 }
 
 export const LIMIT_REACHED = 'The limit of tool calls for this request is reached. Answer with what you know.'

@@ -1,5 +1,5 @@
 /** Checks the arguments of a call by the tool's schema, so that a model learns which one is wrong from any server. */
-import { compileForeign, type FieldProblem } from '#kernel'
+import { compileForeign, type FieldProblem, isObject, parseBoundedText } from '#kernel'
 import type { Schema } from './schema-references.ts'
 import { checkableParts } from './tool-schema.ts'
 
@@ -32,3 +32,20 @@ function open(schema: Schema): Checker | null {
   const check = parts === null ? null : compileForeign(schema)
   return parts === null || check === null ? null : { parts, check }
 }
+
+/** An empty text is an empty object. @returns what is wrong with a text that is not a JSON object */
+export function parseArguments(text: string): Record<string, unknown> | string {
+  try {
+    const value: unknown = text.trim() === '' ? {} : parseBoundedText(text)
+    return isObject(value) ? value : 'must be a JSON object'
+  } catch (error) {
+    return `are not valid JSON (${(error as Error).message})`
+  }
+}
+
+export function describeProblem({ field, text }: FieldProblem): string {
+  return `${field === '' ? 'the arguments' : `'${field}'`} ${text}`.slice(0, MAX_PROBLEM)
+}
+
+/** Schemas may list many allowed values. */
+const MAX_PROBLEM = 1_000

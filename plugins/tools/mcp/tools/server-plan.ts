@@ -5,6 +5,7 @@ import { connectionKey } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
 import { type ReachRules, readServerUrl } from '../net/reach-rules.ts'
 import type { ConfiguredServers, KnownServer } from './configured-servers.ts'
+import { toQuestionAnswer } from './question-answers.ts'
 
 /** One server of a turn, before it is opened. */
 export interface ServerPlan extends KnownServer {
@@ -48,18 +49,28 @@ export function planServers(
 }
 
 /**
- * The server of an approved call must be among the tools; denials need none.
- * @throws unknown_mcp_server (400)
+ * The server of an approved call, and the one that asked a question, must be among the tools; denials need none.
+ * @throws unknown_mcp_server, invalid_elicitation_answer (400)
  */
 export function checkApprovals(
   { tools, approvals }: Pick<ToolTurn, 'tools' | 'approvals'>,
+  plans: readonly ServerPlan[],
   tenant: string,
   servers: ConfiguredServers,
 ): void {
   const declared = tools.flatMap((tool) => (tool.kind === 'mcp' ? tool.label : []))
   const known = new Set(declared.map((label) => label.toLowerCase()))
-  const missing = approvals.find(({ isApproved, label }) => isApproved && !known.has(label.toLowerCase()))
-  if (missing === undefined) return
+  const asking = new Set(plans.map(({ label, server }) => `${label.toLowerCase()} ${server}`))
+  const missing = approvals.find(({ isApproved, label, question }) =>
+    question === undefined
+      ? isApproved && !known.has(label.toLowerCase())
+      : !asking.has(`${label.toLowerCase()} ${question.server}`),
+  )
+  if (missing === undefined) {
+    for (const answer of approvals)
+      if (answer.question !== undefined) toQuestionAnswer(answer, answer.question)
+    return
+  }
   const shown = declared.filter((label) => !servers.isInternal(label))
   throw mcpErrors.unknown_mcp_server.with({ param: 'input' }, missing.label, shown, servers.labelsFor(tenant))
 }

@@ -4,13 +4,14 @@
  */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '#shared'
+import { approvalItem } from '../approvals.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { CallItem } from './call-items.ts'
 import type { EventEncoder } from './event-encoder.ts'
 import { MessageItem, ReasoningItem } from './model-items.ts'
 import { type EventOf, NativeItem, type OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
-import { approvalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
+import { BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
 export function outputOptions(
   { include, store, summary, tools }: CreateRequest,

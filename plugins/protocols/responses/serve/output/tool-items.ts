@@ -1,6 +1,6 @@
 /** Items of tools that the gateway runs, while they run. */
 import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
-import { newId, newItemId, parseCallArguments } from '#shared'
+import { newId, parseCallArguments } from '#shared'
 import type { EventEncoder } from './event-encoder.ts'
 import { type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
 
@@ -107,12 +107,6 @@ function toWireError({ type, code, message }: NonNullable<ToolCallResult['error'
   return type === 'mcp_tool_execution_error'
     ? { type, content: [{ type: 'text', text: message }] }
     : { type, code, message }
-}
-
-/** A call that waits for the approval of the client: whole from its beginning. */
-export function approvalItem({ label, name, arguments: args }: EventOf<'approval_requested'>): HistoryItem {
-  const type = 'mcp_approval_request'
-  return { id: newItemId(type), type, server_label: label, name, arguments: args }
 }
 
 /** The state between the beginning and the end. */

@@ -1,5 +1,6 @@
 /** Calls in the history that the gateway ran or that the user denied, with their results as the model gets them. */
 import type { BuiltInType, CalledTool, HistoryItem } from '#kernel'
+import { isQuestion } from '../approvals.ts'
 
 export interface GatewayCall {
   readonly id: string
@@ -25,9 +26,10 @@ export class GatewayCalls {
         this.#requests.set(item.id, item)
         return null
       case 'mcp_approval_response': {
-        // An allowed call follows as one that was run.
+        // An allowed call follows as one that was run, and so does one whose question was answered.
         const request = this.#requests.get(String(item.approval_request_id))
-        return request === undefined || item.approve === true ? null : toMcpCall(request, denialText(item))
+        if (request === undefined || isQuestion(request)) return null
+        return item.approve === true ? null : toMcpCall(request, denialText(item))
       }
       case 'mcp_call':
       case '_hidden_call':

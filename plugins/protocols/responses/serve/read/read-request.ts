@@ -56,6 +56,9 @@ export function readCreateRequest(json: unknown, members: JsonObject = {}): Crea
   if (background && stream)
     throw responsesErrors.background_conflicts_with_stream.with({ param: 'background' })
   if (background && !store) throw responsesErrors.background_requires_store.with({ param: 'background' })
+  const asking = tools.gateway.find((tool) => tool.kind === 'mcp' && tool.elicits === true)
+  if (asking !== undefined && !store)
+    wrongValue(`${asking.param}.elicitation`, 'needs a stored response ("store": true)')
   checkInput(body.input)
   return {
     model,

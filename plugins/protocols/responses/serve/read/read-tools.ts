@@ -142,6 +142,7 @@ function readMcp(tool: McpTool, path: string): McpToolRequest {
         : toFilter(allowed_tools as WireFilter),
     }),
     ...(approval !== undefined && { approval }),
+    ...(tool.elicitation === true && { elicits: true }),
   }
 }
 

@@ -12,6 +12,7 @@ import type {
 } from '#kernel'
 import { ignoredMembers, warningHeader } from '#shared'
 import { responsesErrors } from '../../errors.ts'
+import { answersOf } from '../approvals.ts'
 import type { Parts } from '../parts.ts'
 import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
@@ -127,7 +128,7 @@ function toPlan(
   known: ReadonlyMap<string, HistoryItem>,
 ): Plan {
   const approvals = answersOf(before, input, known)
-  // The tool loop runs or rejects the calls of these approvals.
+  // The tool loop runs or rejects the calls of these approvals and questions.
   const pending = new Set(approvals.map(({ approvalId }) => approvalId))
   const isPending = ({ type, approval_request_id: id }: HistoryItem) =>
     type === 'mcp_approval_response' && pending.has(String(id))
@@ -165,45 +166,6 @@ function toPlan(
       conversationId,
     },
   }
-}
-
-/**
- * Answers that this turn must process. Answers in the input that belong to its history were processed before.
- * @throws approval_request_not_found, approval_already_answered (400)
- */
-function answersOf(
-  before: readonly HistoryItem[],
-  input: readonly HistoryItem[],
-  known: ReadonlyMap<string, HistoryItem>,
-): ApprovalAnswer[] {
-  const answers: ApprovalAnswer[] = []
-  const earlier = before.filter(({ type }) => type === 'mcp_approval_response')
-  const answered = new Set(earlier.map(({ approval_request_id: id }) => String(id)))
-  const ran = new Set(
-    input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
-  )
-  // A denied call has no item: a later assistant message shows that the denial was processed.
-  const lastMessage = input.findLastIndex(({ role }) => role === 'assistant')
-  for (const [index, item] of input.entries()) {
-    if (item.type !== 'mcp_approval_response') continue
-    const approvalId = String(item.approval_request_id)
-    const request = known.get(approvalId)
-    if (request?.type !== 'mcp_approval_request')
-      throw responsesErrors.approval_request_not_found.with({ param: 'input' }, approvalId)
-    if (answered.has(approvalId))
-      throw responsesErrors.approval_already_answered.with({ param: 'input' }, approvalId)
-    answered.add(approvalId)
-    if (item.approve === true ? ran.has(approvalId) : index < lastMessage) continue
-    answers.push({
-      approvalId,
-      label: String(request.server_label),
-      name: String(request.name),
-      arguments: String(request.arguments),
-      isApproved: item.approve === true,
-      ...(typeof item.reason === 'string' && { reason: item.reason }),
-    })
-  }
-  return answers
 }
 
 /** Servers whose tools the history lists. */
