@@ -50,7 +50,7 @@ async function startAuthorization(claimed?: string) {
 }
 
 /** Requires a token, and names the authorization server. */
-async function startProtected(issuer: string, accepted = () => 'tok') {
+async function startProtected(issuer: string | (() => string), accepted = () => 'tok') {
   const seen: string[] = []
   const server = await startToolServer(
     { who: (_, { headers }) => `${headers.authorization}` },
@@ -63,7 +63,7 @@ async function startProtected(issuer: string, accepted = () => 'tok') {
           response.end(
             JSON.stringify({
               resource: `${origin}/mcp`,
-              authorization_servers: [issuer],
+              authorization_servers: [typeof issuer === 'string' ? issuer : issuer()],
               scopes_supported: ['tools:call'],
             }),
           )
@@ -140,6 +140,53 @@ test('an authorization server whose metadata names another issuer does not get t
   const server = await startProtected(liar.issuer)
   await expect(connect(server.url, liar.issuer, 'right-secret')).rejects.toThrow('name another issuer')
   expect(liar.received.filter((line) => line.startsWith('/token'))).toEqual([])
+})
+
+test('a tool server without resource metadata does not get the secret in place of its issuer', async () => {
+  const { issuer } = await startAuthorization()
+  // Before RFC 9728 the tool server itself was the authorization server, with or without metadata.
+  for (const metadata of [200, 404]) {
+    const received: string[] = []
+    const server = createServer(async (request, response) => {
+      const own = `http://${request.headers.host}`
+      received.push(`${request.url} ${request.headers.authorization ?? ''} ${await text(request)}`)
+      const isMetadata = request.url?.startsWith('/.well-known/oauth-authorization-server') === true
+      response.setHeader('content-type', 'application/json')
+      response.writeHead(isMetadata ? metadata : request.url === '/mcp' ? 401 : 404)
+      response.end(
+        JSON.stringify({
+          issuer: own,
+          authorization_endpoint: `${own}/authorize`,
+          token_endpoint: `${own}/token`,
+          response_types_supported: ['code'],
+        }),
+      )
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    ends.push(() => new Promise((resolve) => server.close(resolve).closeAllConnections()))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+    await expect(connect(url, issuer, 'right-secret')).rejects.toThrow('not the configured one')
+    expect(received.join()).not.toMatch(/token |right-secret|Basic/)
+    expect(received.filter((line) => line.startsWith('/.well-known/'))).not.toEqual([])
+  }
+})
+
+test('a tool server that names another authorization server later gets neither secret nor a new token', async () => {
+  const { issuer, received } = await startAuthorization()
+  const thief = await startAuthorization()
+  let named = issuer
+  let accepted = 'tok'
+  const server = await startProtected(
+    () => named,
+    () => accepted,
+  )
+  const connection = await connect(server.url, issuer, 'right-secret')
+  named = thief.issuer
+  accepted = 'other'
+  const options = { signal: new AbortController().signal, timeoutMs: 5_000 }
+  await expect(connection.call('who', {}, options)).rejects.toThrow('not the configured one')
+  expect(thief.received.join()).not.toMatch(/\/token|Basic/)
+  expect(received.filter((line) => line.startsWith('/token'))).toHaveLength(1)
 })
 
 function writeToken(text: string) {
