@@ -1,11 +1,13 @@
 /** The initial state of an instance, which is restored chunk by chunk where a call has written. @hot */
-import { CHUNK_SHIFT, PAGE_BYTES } from '../rewrite/plan.ts'
+import { CHUNK_SHIFT, MARK_REACH, PAGE_BYTES } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from '../rewrite/rewrite-module.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 
 const CHUNK_BYTES = 1 << CHUNK_SHIFT
-/** A store may reach this far beyond its chunk. */
-const OVERLAP_BYTES = 16
+/** Longest store. */
+const VECTOR_BYTES = 16
+/** Stores may reach this far beyond the chunk that they mark. */
+const OVERLAP_BYTES = MARK_REACH + VECTOR_BYTES
 const EMPTY_CHUNK = new Uint8Array(CHUNK_BYTES + OVERLAP_BYTES)
 /** At the end of the memory, where nothing follows. */
 const LAST_EMPTY_CHUNK = EMPTY_CHUNK.subarray(0, CHUNK_BYTES)

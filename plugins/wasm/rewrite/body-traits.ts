@@ -23,8 +23,9 @@ export interface BodyTraits {
   readonly loops: readonly LoopForm[]
 }
 
-/** Maximum size of the loop bodies of a module that are duplicated, bytes. */
-const TWICE_MODULE_BYTES = 262_144
+/** Maximum size of the loop bodies of a module that are duplicated: bytes, and the share of a larger module. */
+const TWICE_BYTES = 16_384
+const TWICE_SHARE = 1 / 32
 
 interface Scanned {
   readonly arms: number[]
@@ -41,7 +42,7 @@ interface Scanned {
 export function scanBodies(parts: ModuleParts): BodyTraits[] {
   const imported = parts.imports.length
   const referenced = new Set(parts.referenced)
-  const budget = { bytes: TWICE_MODULE_BYTES }
+  const budget = { bytes: Math.max(TWICE_BYTES, parts.bytes.length * TWICE_SHARE) }
   const scanned = parts.bodies.map((body) =>
     scanBody(new ByteReader(parts.bytes, body.from, body.to), imported, referenced, budget),
   )

@@ -24,7 +24,8 @@ import { weightOf } from './fuel-weights.ts'
 import { Instruction, storedType } from './instruction.ts'
 import type { Range } from './module-parts.ts'
 import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
-import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
+import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, MARK_REACH, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
+import { StoreMarks } from './store-marks.ts'
 
 /** Estimated stack of an active function without its local variables. */
 const FRAME_BYTES = 64
@@ -38,6 +39,9 @@ export class BodyWriter {
   readonly out = new ByteWriter()
   readonly meter: FuelMeter
   readonly #plan: Plan
+  /** Local variables of the body. */
+  readonly #declared = new ByteWriter()
+  readonly marks: StoreMarks
   /** Additional local variables by purpose, in order of declaration. */
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
@@ -47,6 +51,7 @@ export class BodyWriter {
 
   constructor(plan: Plan) {
     this.#plan = plan
+    this.marks = new StoreMarks(plan.parts)
     this.meter = new FuelMeter(this.out, plan.global.fuel, (name, type) => this.#local(name, type))
   }
 
@@ -62,6 +67,7 @@ export class BodyWriter {
     this.#traits = traits
     this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * locals : 0
     this.#countsStack = traits.isRecursive || traits.catches
+    this.marks.begin(locals)
     this.meter.begin(traits.hasLoop && !traits.catches)
     this.#enter()
     if (this.#isWrapped) this.out.write([OP.block, ...this.#blockType(results)])
@@ -80,13 +86,23 @@ export class BodyWriter {
 
   /** Appends the size and the content of the body. @param groups of the local variables of the original body */
   appendTo(into: ByteWriter, groups: Range, groupCount: number): void {
-    const declared = new ByteWriter()
+    const declared = this.#declared
+    declared.clear()
     declared.u32(groupCount + this.#extra.size)
     declared.copy(this.#plan.parts.bytes, groups.from, groups.to)
     for (const { type } of this.#extra.values()) declared.write([1, type])
-    into.u32(declared.length + this.out.length)
+    const { places } = this.meter
+    const costs = places.map(({ region }) => signed(region.cost))
+    into.u32(costs.reduce((sum, cost) => sum + cost.length, declared.length + this.out.length))
     into.copy(declared.view())
-    into.copy(this.out.view())
+    const written = this.out.view()
+    let from = 0
+    for (let i = 0; i < places.length; i++) {
+      into.copy(written, from, places[i].at)
+      into.write(costs[i])
+      from = places[i].at
+    }
+    into.copy(written, from)
   }
 
   /** Writes fuel and stack accounting at the entry. */
@@ -208,20 +224,30 @@ export class BodyWriter {
     this.meter.returned()
   }
 
-  /** Saves value and address while the chunk is marked. */
+  /** Marks the chunk; value and computed address are saved meanwhile. */
   #store(type: number): void {
     const { index, offset } = this.instruction
-    const { exchange, memories } = this.#plan
-    const value = this.#local(`value ${type}`, type)
-    const address = this.#local('address', VALUE.i32)
-    const written = offset > 0 ? add(teeLocal(address), i32(offset)) : teeLocal(address)
-    this.out.write(
-      setLocal(value),
-      access(OP.i32Store8, exchange, memories[index].chunks, shiftRight(written, CHUNK_SHIFT), i32(1)),
-      local(address),
-      local(value),
-    )
+    const from = offset - (offset % MARK_REACH)
+    const known = this.marks.address
+    if (known !== null) {
+      if (this.marks.isNew(index, from)) this.out.write(this.#mark(index, known, from))
+    } else {
+      const value = this.#local(`value ${type}`, type)
+      const address = this.#local('address', VALUE.i32)
+      this.out.write(
+        setLocal(value),
+        this.#mark(index, teeLocal(address), from),
+        local(address),
+        local(value),
+      )
+    }
     this.copy()
+  }
+
+  #mark(memory: number, address: Code, offset: number): Code {
+    const { exchange, memories } = this.#plan
+    const start = offset > 0 ? add(address, i32(offset)) : address
+    return access(OP.i32Store8, exchange, memories[memory].chunks, shiftRight(start, CHUNK_SHIFT), i32(1))
   }
 
   /** Destination, source or value, and count are on the stack. */

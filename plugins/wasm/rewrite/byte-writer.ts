@@ -29,22 +29,6 @@ export class ByteWriter {
     this.write(unsigned(value))
   }
 
-  /** Reserves space for a number of at most 34 bits. @returns its offset, for `fill` */
-  later(): number {
-    const place = this.length
-    this.write([0x80, 0x80, 0x80, 0x80, 0])
-    return place
-  }
-
-  /** @param value 0 to 2^34 - 1 */
-  fill(place: number, value: number): void {
-    let rest = value
-    for (let i = 0; i < 5; i++) {
-      this.#bytes[place + i] = (rest % 128) | (i < 4 ? 0x80 : 0)
-      rest = Math.floor(rest / 128)
-    }
-  }
-
   name(text: string): void {
     const bytes = Buffer.from(text)
     this.u32(bytes.length)

@@ -8,15 +8,13 @@ import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 
 /** Straight-line code. */
 export interface Region {
-  /** Offsets at which its cost is written. */
-  readonly places: number[]
   /** Of a loop body, the region around the loop, which includes the cost of the first iteration. */
   readonly around: Region | null
   cost: number
 }
 
 /** Unreachable code. */
-const DEAD: Region = { places: [], around: null, cost: 0 }
+const DEAD: Region = { around: null, cost: 0 }
 
 /** Index of an additional local variable. */
 type LocalOf = (name: string, type: number) => number
@@ -31,6 +29,8 @@ export class FuelMeter {
   readonly #fuel: number
   readonly #local: LocalOf
   readonly #regions: Region[] = []
+  /** Offsets at which costs are inserted, in order. */
+  readonly places: { readonly at: number; readonly region: Region }[] = []
   /** The fuel is in the global since the last call. */
   #isSpilled = false
 
@@ -45,6 +45,7 @@ export class FuelMeter {
     this.isLocal = isLocal
     this.region = null
     this.#regions.length = 0
+    this.places.length = 0
     this.#isSpilled = false
     // Target of the branches for calls without fuel.
     if (isLocal) this.#out.write([OP.block, EMPTY_BLOCK])
@@ -149,7 +150,7 @@ export class FuelMeter {
     this.#isSpilled = false
   }
 
-  /** Fills in the costs of the regions; inner regions come after those around them. */
+  /** Sums the costs of the regions; inner regions come after those around them. */
   end(): void {
     if (this.isLocal) {
       this.#out.write([OP.return, OP.end])
@@ -157,14 +158,13 @@ export class FuelMeter {
       this.#out.byte(OP.unreachable)
     }
     for (let i = this.#regions.length - 1; i >= 0; i--) {
-      const { places, around, cost } = this.#regions[i]
-      for (const place of places) this.#out.fill(place, cost)
+      const { around, cost } = this.#regions[i]
       if (around !== null) around.cost += cost
     }
   }
 
   #open(around: Region | null = null): Region {
-    const region = { places: [], around, cost: 0 }
+    const region = { around, cost: 0 }
     this.#regions.push(region)
     this.region = region
     return region
@@ -189,8 +189,7 @@ export class FuelMeter {
   /** Subtracts the cost from the value on the stack. */
   #subtract(region: Region): void {
     this.#out.byte(OP.i64Const)
-    const place = this.#out.later()
-    if (region !== DEAD) region.places.push(place)
+    this.places.push({ at: this.#out.length, region })
     this.#out.byte(OP.i64Sub)
   }
 

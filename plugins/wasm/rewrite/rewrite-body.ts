@@ -32,6 +32,7 @@ interface OpenBlock {
 
 export class BodyRewriter {
   readonly #bytes: Uint8Array
+  readonly #restores: boolean
   readonly #writer: BodyWriter
   readonly #blocks: OpenBlock[] = []
   #arms: BodyTraits['arms'] = []
@@ -41,6 +42,7 @@ export class BodyRewriter {
 
   constructor(plan: Plan) {
     this.#bytes = plan.parts.bytes
+    this.#restores = plan.limits.restores
     this.#writer = new BodyWriter(plan)
   }
 
@@ -61,20 +63,24 @@ export class BodyRewriter {
 
   #code(reader: ByteReader): void {
     const writer = this.#writer
-    const { instruction, meter } = writer
+    const { instruction, meter, marks } = writer
     const blocks = this.#blocks
+    const restores = this.#restores
     let isReachable = true
     let leavesLoop = false
     while (!reader.isAtEnd) {
       instruction.read(reader)
       const { op } = instruction
+      const again = op === OP.end ? blocks.at(-1)?.again : null
+      if (again) marks.restart()
+      else if (restores) marks.note(instruction)
       if (meter.isBack && isReachable && op === OP.end && blocks.length === 0) writer.return()
       else if (isControl(op)) meter.fetch()
       if (isOpening(op)) {
         meter.need(isReachable)
         writer.charge()
         this.#open(reader.at, isReachable)
-      } else if (op === OP.end && blocks.at(-1)?.again) {
+      } else if (again) {
         // Leaves the loop after the first copy of the body; a branch continues with the second.
         writer.out.write([OP.br, 2, OP.end])
         reader.at = this.#openAgain()

@@ -225,6 +225,29 @@ describe('a rewritten module', () => {
     expect(rewriteModule(bytes, LIMITS).bytes.length).toBeLessThan(2 * bytes.length)
   })
 
+  test('marks memory once for all stores to one frame, also after branches, but not for another frame', () => {
+    const bytesOf = (code: string) => {
+      const text = `(module (memory 1) (func (export "f") (param i32) ${code}))`
+      return (
+        rewriteModule(assemble(text), LIMITS).bytes.length -
+        rewriteModule(assemble(text), { ...LIMITS, restores: false }).bytes.length
+      )
+    }
+    const store = (offset: number) => `(i32.store offset=${offset} (local.get 0) (i32.const 7))`
+    const once = bytesOf(store(0))
+    expect(bytesOf([0, 8, 64, 500].map(store).join(''))).toBe(once)
+    expect(bytesOf(`${store(0)} (if (local.get 0) (then ${store(4)}) (else ${store(8)})) ${store(12)}`)).toBe(
+      once,
+    )
+    for (const code of [
+      `${store(0)} ${store(600)}`,
+      `(if (local.get 0) (then ${store(4)}) (else ${store(8)}))`,
+      `${store(0)} (local.set 0 (i32.const 5000)) ${store(0)}`,
+      `${store(0)} (loop $l ${store(4)} (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))`,
+    ])
+      expect(bytesOf(code), code).toBeGreaterThan(once + 8)
+  })
+
   test('keeps no state of a call: globals of every type, growth, exchange memory', () => {
     const guest = open(
       assemble(`(module (memory (export "m") 1) (global $a (mut i64) (i64.const 5)) (global $b (mut f64) (f64.const 1.5))

@@ -141,7 +141,7 @@ class ModuleWriter {
     this.#section(SECTION.code, (section) => section.copy(code.view()))
     this.#carry(SECTION.data)
     if (parts.names !== null) this.#raw(SECTION.custom, parts.names)
-    return Uint8Array.from(out.view())
+    return new Uint8Array(out.view())
   }
 
   #code(): ByteWriter {
