@@ -87,10 +87,11 @@ export class GuestExchange {
   }
 
   /** The limit that made the guest trap; null for other traps. */
-  get brokenLimit(): 'fuel' | 'stack' | 'exchange' | 'address' | null {
+  get brokenLimit(): 'fuel' | 'stack' | 'exchange' | 'address' | 'heap' | null {
     if (this.end() < 0) return 'fuel'
     if (this.#stack.value < 0) return 'stack'
     if (this.#fault.value === FAULT.exchange) return 'exchange'
+    if (this.#fault.value === FAULT.heap) return 'heap'
     return this.#fault.value === FAULT.address ? 'address' : null
   }
 

@@ -195,3 +195,18 @@ test('a module has at most 32 counter names', async () => {
   await burnt(`(local $at i64) (local $counted i64) ${times(40, count)}
     (if (i64.ne (local.get $counted) (i64.const 32)) (then (unreachable)))`)
 })
+
+test('a call that creates too many objects ends with the reason', async () => {
+  const bytes = assemble(
+    `(module (type $list (array (mut i64)))
+      (func (export "on_request") (result i32) (array.len (array.new_default $list (i32.const 3000000)))))`,
+    true,
+  )
+  const module = {
+    ...{ uuid: 'm', name: 'm', instance: 'fresh', startFuel: LIMITS.fuel, config: {}, usesWasi: false },
+    ...(await buildGuest(bytes, 'fresh', LIMITS)),
+  } as unknown as LoadedModule
+  const state = new SharedState(new SharedArrayBuffer(1_048_576), 0)
+  const instance = await GuestInstance.open(module, guestSurroundings(state, 'error'))
+  expect(() => instance.run('on_request', Buffer.alloc(4), null, LIMITS.fuel)).toThrow('exceeded its memory')
+})

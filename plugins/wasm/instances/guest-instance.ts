@@ -27,8 +27,8 @@ export interface GuestSurroundings {
 
 /** The guest exceeded a limit of its call. */
 export class LimitBroken extends Error {
-  readonly limit: 'fuel' | 'stack' | 'exchange'
-  constructor(limit: 'fuel' | 'stack' | 'exchange', message: string) {
+  readonly limit: 'fuel' | 'stack' | 'exchange' | 'heap'
+  constructor(limit: 'fuel' | 'stack' | 'exchange' | 'heap', message: string) {
     super(message)
     this.name = 'LimitBroken'
     this.limit = limit
@@ -152,6 +152,7 @@ export class GuestInstance implements GuestState {
     if (limit === 'stack' || error instanceof RangeError)
       return new LimitBroken('stack', 'the module used up its stack')
     if (limit === 'exchange') return new LimitBroken(limit, 'the module exceeded its exchange memory')
+    if (limit === 'heap') return new LimitBroken(limit, 'the module exceeded its memory')
     if (limit === 'address') return new Error('the module used an address outside of its memory blocks')
     const reason = error instanceof Error ? error.message : String(error)
     return new Error(reason.slice(0, MAX_REASON_CHARACTERS), { cause: error })

@@ -94,6 +94,8 @@ function scanBody(
         break
       case OP.callIndirect:
       case OP.returnCallIndirect:
+      case OP.callRef:
+      case OP.returnCallRef:
         found.isLeaf = false
         found.callsIndirectly = true
         break

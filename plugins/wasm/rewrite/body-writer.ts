@@ -26,6 +26,7 @@ import type { Range } from './module-parts.ts'
 import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, MARK_REACH, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
 import { StoreMarks } from './store-marks.ts'
+import { typeBytes } from './value-types.ts'
 
 /** Estimated stack of an active function without its local variables. */
 const FRAME_BYTES = 64
@@ -151,6 +152,7 @@ export class BodyWriter {
         this.#call(index)
         return
       case OP.callIndirect:
+      case OP.callRef:
         this.meter.around(() => this.copy())
         return
       case OP.return:
@@ -161,6 +163,7 @@ export class BodyWriter {
         this.out.write(indexed(OP.returnCall, this.#plan.replacements.get(index) ?? index))
         return
       case OP.returnCallIndirect:
+      case OP.returnCallRef:
         this.#leave()
         this.copy()
         return
@@ -194,6 +197,35 @@ export class BodyWriter {
         this.#burnForCount((count) => shiftLeft(count, UNITS_OF_PLACE_SHIFT))
         this.copy()
         return
+      case OP.structNew:
+      case OP.structNewDefault:
+        this.#reserve(i32(1))
+        this.copy()
+        return
+      case OP.arrayNewFixed:
+        this.#reserve(i32(this.instruction.second))
+        this.copy()
+        return
+      case OP.arrayNew:
+      case OP.arrayNewDefault:
+      case OP.arrayNewData:
+      case OP.arrayNewElem: {
+        const count = this.#local('count', VALUE.i32)
+        this.out.write(teeLocal(count))
+        this.#reserve(local(count))
+        this.copy()
+        return
+      }
+      case OP.arrayFill:
+      case OP.arrayCopy:
+      case OP.arrayInitData:
+      case OP.arrayInitElem:
+        this.#noteDirty()
+        this.#burnForCount((count) => count)
+        this.copy()
+        return
+      case OP.structSet:
+      case OP.arraySet:
       case OP.tableSet:
       case OP.elemDrop:
       case OP.dataDrop:
@@ -211,6 +243,12 @@ export class BodyWriter {
     if (replaced === undefined) this.meter.around(() => this.copy())
     else if (replaced === this.#plan.allocation) this.#callAdded(replaced)
     else this.out.write(indexed(OP.call, replaced))
+  }
+
+  /** Takes the memory of objects of the instruction's type. @param count of structs, or of entries of an array */
+  #reserve(count: Code): void {
+    const { bytes = 0 } = this.#plan.parts.types[this.instruction.index]
+    this.#callAdded(this.#plan.reserve, count, i32(bytes))
   }
 
   /** Calls an added function that burns fuel. */
@@ -290,6 +328,6 @@ export class BodyWriter {
 
   #blockType(results: readonly number[]): Code {
     if (results.length === 0) return [EMPTY_BLOCK]
-    return results.length === 1 ? results : signed(this.#plan.types.indexOf([], results))
+    return results.length === 1 ? typeBytes(results[0]) : signed(this.#plan.types.indexOf([], results))
   }
 }

@@ -30,12 +30,15 @@ import {
   BLOCK_HEAD_BYTES,
   BYTES_OF_UNIT_SHIFT,
   CHUNK_SHIFT,
+  HEAP_UNIT_SHIFT,
   PAGE_BYTES,
   type Plan,
   REPORT,
   REPORT_BYTES,
+  type RewriteLimits,
   UNITS_OF_PLACE_SHIFT,
 } from './plan.ts'
+import { isNeverNull } from './value-types.ts'
 
 /** A function without its final `end`. */
 export interface FunctionCode extends FunctionType {
@@ -45,7 +48,7 @@ export interface FunctionCode extends FunctionType {
 }
 
 /** Values of the global `fault`: why an added function trapped. */
-export const FAULT = { exchange: 1, address: 2 } as const
+export const FAULT = { exchange: 1, address: 2, heap: 3 } as const
 const ROUND_UP_8 = 7
 const MAX_BLOCK_BYTES = 0x7000_0000
 
@@ -73,6 +76,8 @@ export function addedFunction(plan: Plan, one: AddedFunction): FunctionCode {
   switch (one.kind) {
     case 'burn':
       return { parameters: [I32], results: [], locals: 0, code: burn(plan, local(0)) }
+    case 'reserve':
+      return { parameters: [I32, I32], results: [], locals: 0, code: reserve(plan) }
     case 'mark':
       return { parameters: [I32, I32], results: [], locals: 0, code: mark(plan, one.memory) }
     case 'grow':
@@ -104,6 +109,24 @@ function burn({ global: { fuel } }: Plan, units: Code): Code {
     setGlobal(fuel, op(OP.i64Sub, global(fuel), op(OP.i64ExtendI32U, units))),
     trapWhen(op(OP.i64LtS, global(fuel), i64(0))),
   )
+}
+
+/** (entries, size of an entry in bytes): takes memory that is not given back during the call, and burns fuel for it. */
+function reserve(plan: Plan): Code {
+  const { fuel, heapLeft } = plan.global
+  const bytes = op(OP.i64Mul, op(OP.i64ExtendI32U, local(0)), op(OP.i64ExtendI32U, local(1)))
+  const units = op(OP.i64Add, op(OP.i64ShrU, bytes, i64(HEAP_UNIT_SHIFT)), i64(1))
+  return sequence(
+    faultWhen(plan, FAULT.heap, op(OP.i64GtU, units, op(OP.i64ExtendI32U, global(heapLeft)))),
+    setGlobal(heapLeft, sub(global(heapLeft), op(OP.i32WrapI64, units))),
+    setGlobal(fuel, op(OP.i64Sub, global(fuel), units)),
+    trapWhen(op(OP.i64LtS, global(fuel), i64(0))),
+  )
+}
+
+/** Garbage-collected memory of one call, which is as much as its linear memories may have. */
+export function heapUnits({ maxPages }: RewriteLimits): number {
+  return maxPages * (PAGE_BYTES >> HEAP_UNIT_SHIFT)
 }
 
 /** (to, count): burns fuel for the range and marks its chunks. */
@@ -272,6 +295,7 @@ function begin({ base, global: own, limits }: Plan): Code {
   return sequence(
     setGlobal(own.fuel, op(OP.i64TruncF64S, fuel)),
     setGlobal(own.stack, i32(limits.stackBytes)),
+    setGlobal(own.heapLeft, i32(heapUnits(limits))),
     setGlobal(own.inputBytes, inputBytes),
     setGlobal(own.top, op(OP.i32And, inputEnd, i32(~ROUND_UP_8))),
     ...[own.fault, own.outputAt, own.outputBytes, own.errorAt].map((zero) => setGlobal(zero, i32(0))),
@@ -301,5 +325,9 @@ function save({ kept, global: { dirty } }: Plan): Code {
 }
 
 function restore({ kept }: Plan): Code {
-  return sequence(...kept.map(({ global: to, shadow }) => setGlobal(to, global(shadow))))
+  return sequence(
+    ...kept.map(({ global: to, shadow, type }) =>
+      setGlobal(to, isNeverNull(type) ? op(OP.refAsNonNull, global(shadow)) : global(shadow)),
+    ),
+  )
 }

@@ -28,6 +28,8 @@ export function weightOf({ op }: Instruction, isExchanged: boolean): number {
       return isExchanged ? EXCHANGE_CALL : CALL
     case OP.callIndirect:
     case OP.returnCallIndirect:
+    case OP.callRef:
+    case OP.returnCallRef:
       return INDIRECT_CALL
     case OP.throw:
     case OP.throwRef:
@@ -45,6 +47,10 @@ export function weightOf({ op }: Instruction, isExchanged: boolean): number {
     case OP.tableFill:
     case OP.tableCopy:
     case OP.tableInit:
+    case OP.arrayFill:
+    case OP.arrayCopy:
+    case OP.arrayInitData:
+    case OP.arrayInitElem:
       return BULK
   }
   return isDivision(op) ? DIVISION : 1

@@ -1,6 +1,6 @@
 /**
- * Reads instructions: opcode, immediates and length. Supports core 2.0 with SIMD and relaxed SIMD, bulk memory, reference
- * types, multiple memories, tail calls and both forms of exceptions.
+ * Reads instructions: opcode, immediates and length. Supports core 3.0 without 64-bit memories: SIMD, bulk
+ * memory, references and garbage-collected types, multiple memories, tail calls and both forms of exceptions.
  *
  * @source WebAssembly core 3.0, 5.4 (binary format of instructions); legacy exception handling proposal
  */
@@ -8,13 +8,11 @@
 import type { ByteReader } from './byte-reader.ts'
 import { type BadModule, UnsupportedFeature } from './module-rejected.ts'
 import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
+import { readHeapType, readValueType } from './value-types.ts'
 
 const LAST_TRUNCATION = 0xfc07
 const LAST_VECTOR = 0xfdff
 const LAST_RELAXED_VECTOR = 0x113
-
-const REFERENCES = new Set([0x70, 0x6f, 0x69])
-const VALUES = new Set<number>(Object.values(VALUE))
 
 /** The last instruction; one object is reused for all. */
 export class Instruction {
@@ -36,6 +34,7 @@ export class Instruction {
     const first = reader.byte()
     this.op = first
     if (first === 0xfc) this.#readMisc(reader)
+    else if (first === 0xfb) this.#readCollected(reader)
     else if (first === 0xfd) this.#readVector(reader)
     else if (first >= OP.firstLoad && first <= OP.lastStore) this.#readMemoryArgument(reader)
     else if (first < OP.i32Eqz) this.#readBasic(reader, first)
@@ -74,7 +73,7 @@ export class Instruction {
         this.second = reader.u32()
         return
       case OP.selectTyped:
-        reader.list(() => checkValueType(reader.byte()))
+        reader.list(() => readValueType(reader))
         return
       case OP.i32Const:
       case OP.i64Const:
@@ -93,6 +92,8 @@ export class Instruction {
       case OP.brIf:
       case OP.call:
       case OP.returnCall:
+      case OP.callRef:
+      case OP.returnCallRef:
       case OP.delegate:
       case OP.localGet:
       case OP.localSet:
@@ -119,9 +120,26 @@ export class Instruction {
   }
 
   #readReference(reader: ByteReader, op: number): void {
-    if (op === OP.refNull) reader.s33()
-    else if (op === OP.refFunc) this.index = reader.u32()
-    else if (op !== OP.refIsNull) throw unknown(op)
+    if (op === OP.refNull) readHeapType(reader)
+    else if (op === OP.refFunc || op === OP.brOnNull || op === OP.brOnNonNull) this.index = reader.u32()
+    else if (op !== OP.refIsNull && op !== OP.refEq && op !== OP.refAsNonNull) throw unknown(op)
+  }
+
+  #readCollected(reader: ByteReader): void {
+    const op = 0xfb00 + Math.min(reader.u32(), 0xff)
+    this.op = op
+    if (op > OP.lastCollected) throw unknown(op)
+    if (op === OP.brOnCast || op === OP.brOnCastFail) {
+      // Which of the two types include null.
+      reader.byte()
+      this.index = reader.u32()
+      readHeapType(reader)
+      readHeapType(reader)
+    } else if (op >= OP.refTest && op <= OP.refCastNull) readHeapType(reader)
+    else if (op < OP.arrayLen || (op > OP.arrayLen && op < OP.refTest)) {
+      this.index = reader.u32()
+      if (hasSecondIndex(op)) this.second = reader.u32()
+    }
   }
 
   #readMisc(reader: ByteReader): void {
@@ -157,41 +175,26 @@ export class Instruction {
   }
 }
 
-/** @returns the type @throws BadModule for a type of several bytes */
-export function checkValueType(type: number): number {
-  if (VALUES.has(type) || REFERENCES.has(type)) return type
-  throw unknownType(type, 'values')
-}
-
-/** @throws BadModule for an unsupported reference type */
-export function checkReferenceType(type: number, what: string): number {
-  if (REFERENCES.has(type)) return type
-  throw unknownType(type, what)
-}
-
-function unknownType(type: number, what: string): BadModule {
-  const family = type === 0x63 || type === 0x64 ? ' (typed references)' : ''
-  return new UnsupportedFeature(
-    `the module has ${what} of the type 0x${type.toString(16)}${family}, which the gateway does not run`,
+/** A field, a segment, a second type or a count after the type. */
+function hasSecondIndex(op: number): boolean {
+  return (
+    (op > OP.structNewDefault && op <= OP.structSet) ||
+    (op >= OP.arrayNewFixed && op <= OP.arrayNewElem) ||
+    (op >= OP.arrayCopy && op <= OP.arrayInitElem)
   )
 }
 
 /** Empty, one value type, or the index of a type, which is not negative. */
 function readBlockType(reader: ByteReader): void {
   const first = reader.bytes[reader.at]
-  const type = reader.s33()
-  if (type < 0 && first !== EMPTY_BLOCK) checkValueType(first)
+  // One byte with its sign bit set is a negative number: not an index.
+  if (first === EMPTY_BLOCK) reader.skip(1)
+  else if (first > EMPTY_BLOCK && first < 0x80) readValueType(reader)
+  else reader.s33()
 }
 
 function unknown(op: number): BadModule {
-  const family =
-    op === 0xfe
-      ? ' (atomic instructions)'
-      : op === 0xfb
-        ? ' (garbage-collected types)'
-        : op === 0x14 || op === 0x15 || (op >= 0xd3 && op <= 0xd6)
-          ? ' (typed function references)'
-          : ''
+  const family = op === 0xfe ? ' (atomic instructions)' : ''
   return new UnsupportedFeature(
     `the module uses the instruction 0x${op.toString(16)}${family}, which the gateway does not run`,
   )

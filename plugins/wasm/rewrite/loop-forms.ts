@@ -67,8 +67,12 @@ export class LoopForms {
         if (target) target.isRepeated = true
         return
       }
-      case OP.brTable: {
-        // Its targets are not read: it may lead to any open loop.
+      case OP.brTable:
+      case OP.brOnNull:
+      case OP.brOnNonNull:
+      case OP.brOnCast:
+      case OP.brOnCastFail: {
+        // Their targets are not adjusted: they may lead to any open loop.
         const loop = this.#loops.at(-1)
         if (loop !== undefined) loop.isPlain = false
         return

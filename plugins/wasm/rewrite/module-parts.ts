@@ -1,9 +1,10 @@
 /** Parses the header of a module and the sections that the rewriter changes; others stay ranges of bytes. @source WebAssembly core 3.0, 5.5 */
 
 import { ByteReader } from './byte-reader.ts'
-import { checkReferenceType, checkValueType, Instruction } from './instruction.ts'
+import { Instruction } from './instruction.ts'
 import { BadModule, UnsupportedFeature } from './module-rejected.ts'
-import { OP } from './opcodes.ts'
+import { OP, VALUE } from './opcodes.ts'
+import { readReferenceType, readValueType } from './value-types.ts'
 
 export const SECTION = {
   custom: 0,
@@ -28,16 +29,42 @@ const CORE_VERSION = [0x01, 0x00, 0x00, 0x00]
 const COMPONENT_VERSION = [0x0d, 0x00, 0x01, 0x00]
 const HEADER_BYTES = 8
 
-const FUNCTION_TYPE = 0x60
+export const FUNCTION_TYPE = 0x60
+/** Forms of types. */
+const FORM = {
+  group: 0x4e,
+  openSubtype: 0x50,
+  finalSubtype: 0x4f,
+  function: FUNCTION_TYPE,
+  struct: 0x5f,
+  array: 0x5e,
+} as const
+/** Fields may have types of 8 and 16 bits. */
+const PACKED = { i8: 0x78, i16: 0x77 } as const
+/** First byte of a table with an expression for its entries. */
+export const TABLE_WITH_VALUE = 0x40
+/** Size of the largest field, or entry of an array. */
+const MOST_ENTRY_BYTES = 16
+const WORD_BYTES = 8
+/** Head of a struct in the memory of the engine. */
+const OBJECT_BYTES = 16
 
 export interface FunctionType {
   readonly parameters: readonly number[]
   readonly results: readonly number[]
+  /** Size of a struct, or of an entry of an array; absent for functions. */
+  readonly bytes?: number
 }
 
 export interface Limits {
   readonly minimum: number
   readonly maximum: number | null
+}
+
+export interface Table extends Limits {
+  readonly type: number
+  /** Expression for the first value of the entries; null for null. */
+  readonly value: Range | null
 }
 
 /** Kinds of imports and exports. */
@@ -81,16 +108,19 @@ export interface ModuleParts {
   readonly sections: ReadonlyMap<number, Range>
   /** The name section, for stack traces. */
   readonly names: Range | null
+  /** By index. Types of structs and arrays have no parameters and results. */
   readonly types: readonly FunctionType[]
+  /** Number of entries of the type section, each a type or a group of types. */
+  readonly typeGroups: number
   readonly imports: readonly ModuleImport[]
   /** Types of the module's own functions. */
   readonly functions: readonly number[]
-  readonly tables: readonly (Limits & { readonly type: number })[]
+  readonly tables: readonly Table[]
   readonly memories: readonly Limits[]
   readonly globals: readonly { readonly type: number; readonly isMutable: boolean }[]
   readonly exports: readonly ModuleExport[]
   readonly bodies: readonly Range[]
-  /** Total size of the data segments. */
+  /** Total size of the data segments and of arrays that are created with the module. */
   readonly dataBytes: number
   /** Functions that tables or references may hold. */
   readonly referenced: ReadonlySet<number>
@@ -149,6 +179,7 @@ class PartsReader {
   readonly #referenced = new Set<number>()
   readonly #instruction = new Instruction()
   #names: Range | null = null
+  #arrayBytes = 0
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
@@ -161,19 +192,23 @@ class PartsReader {
       else this.#sections.set(id, { from, to })
     }
     this.#readElements()
+    const groups = this.#list(SECTION.type, readGroup)
+    const globals = this.#list(SECTION.global, (reader) => this.#readGlobal(reader))
+    const tables = this.#list(SECTION.table, (reader) => this.#readTable(reader))
     return {
       bytes: this.#bytes,
       sections: this.#sections,
       names: this.#names,
-      types: this.#list(SECTION.type, (reader) => readType(reader)),
+      types: groups.flat(),
+      typeGroups: groups.length,
       imports: this.#list(SECTION.import, readImport),
       functions: this.#list(SECTION.function, (reader) => reader.u32()),
-      tables: this.#list(SECTION.table, readTable),
+      tables,
       memories: this.#list(SECTION.memory, readLimits),
-      globals: this.#list(SECTION.global, (reader) => this.#readGlobal(reader)),
+      globals,
       exports: this.#list(SECTION.export, readExport),
       bodies: this.#list(SECTION.code, readBody),
-      dataBytes: this.#readDataBytes(),
+      dataBytes: this.#readDataBytes() + this.#arrayBytes,
       referenced: this.#referenced,
     }
   }
@@ -197,11 +232,30 @@ class PartsReader {
     return { type, isMutable }
   }
 
+  #readTable(reader: ByteReader): Table {
+    if (reader.bytes[reader.at] !== TABLE_WITH_VALUE) return { ...readTable(reader), value: null }
+    // A zero follows.
+    reader.skip(2)
+    const table = readTable(reader)
+    const from = reader.at
+    this.#skipConstant(reader)
+    return { ...table, value: { from, to: reader.at } }
+  }
+
   #skipConstant(reader: ByteReader): void {
+    const instruction = this.#instruction
     do {
-      this.#instruction.read(reader)
-      if (this.#instruction.op === OP.refFunc) this.#referenced.add(this.#instruction.index)
-    } while (this.#instruction.op !== OP.end)
+      const before = instruction.op === OP.i32Const ? instruction.start : -1
+      instruction.read(reader)
+      if (instruction.op === OP.refFunc) this.#referenced.add(instruction.index)
+      else if (instruction.op === OP.arrayNew || instruction.op === OP.arrayNewDefault) {
+        if (before < 0)
+          throw new UnsupportedFeature(
+            'the module has an array as initial value whose length is not an i32.const, which the gateway does not run',
+          )
+        this.#arrayBytes += (new ByteReader(reader.bytes, before + 1).s33() >>> 0) * MOST_ENTRY_BYTES
+      }
+    } while (instruction.op !== OP.end)
   }
 
   /** Forms: 0 first memory, 1 passive, 2 explicit memory. */
@@ -228,8 +282,8 @@ class PartsReader {
       if (isActive && (flags & 2) !== 0) reader.u32()
       if (isActive) this.#skipConstant(reader)
       if ((flags & 3) !== 0) {
-        const kind = reader.byte()
-        if (hasExpressions) checkReferenceType(kind, 'elements')
+        if (hasExpressions) readReferenceType(reader, 'elements')
+        else reader.skip(1)
       }
       for (let left = reader.count(); left > 0; left--) {
         if (hasExpressions) this.#skipConstant(reader)
@@ -239,18 +293,43 @@ class PartsReader {
   }
 }
 
+/** One type, or types that refer to one another. */
+function readGroup(reader: ByteReader): FunctionType[] {
+  if (reader.bytes[reader.at] !== FORM.group) return [readType(reader)]
+  reader.skip(1)
+  return reader.list(() => readType(reader))
+}
+
 function readType(reader: ByteReader): FunctionType {
-  const form = reader.byte()
-  if (form !== FUNCTION_TYPE)
+  let form = reader.byte()
+  if (form === FORM.openSubtype || form === FORM.finalSubtype) {
+    reader.list(() => reader.u32())
+    form = reader.byte()
+  }
+  if (form === FORM.struct)
+    return {
+      parameters: [],
+      results: [],
+      bytes: reader.list(() => readField(reader)).reduce((sum, bytes) => sum + bytes, OBJECT_BYTES),
+    }
+  if (form === FORM.array) return { parameters: [], results: [], bytes: readField(reader) }
+  if (form !== FORM.function)
     throw new UnsupportedFeature(
-      `the module has a type of the form 0x${form.toString(16)}; the gateway runs function types only`,
+      `the module has a type of the form 0x${form.toString(16)}, which the gateway does not run`,
     )
   const types = () => reader.list(() => readValueType(reader))
   return { parameters: types(), results: types() }
 }
 
-function readValueType(reader: ByteReader): number {
-  return checkValueType(reader.byte())
+/** @returns its size, bytes */
+function readField(reader: ByteReader): number {
+  const first = reader.bytes[reader.at]
+  const packed = first === PACKED.i8 ? 1 : first === PACKED.i16 ? 2 : 0
+  if (packed > 0) reader.skip(1)
+  const type = packed > 0 ? 0 : readValueType(reader)
+  // Whether it can be changed.
+  reader.skip(1)
+  return packed > 0 ? packed : type === VALUE.v128 ? MOST_ENTRY_BYTES : WORD_BYTES
 }
 
 function readImport(reader: ByteReader): ModuleImport {
@@ -272,7 +351,7 @@ function readImport(reader: ByteReader): ModuleImport {
 }
 
 function readTable(reader: ByteReader): Limits & { type: number } {
-  const type = checkReferenceType(reader.byte(), 'a table')
+  const type = readReferenceType(reader, 'a table')
   return { type, ...readLimits(reader) }
 }
 

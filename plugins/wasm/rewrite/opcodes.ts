@@ -22,6 +22,8 @@ export const OP = {
   callIndirect: 0x11,
   returnCall: 0x12,
   returnCallIndirect: 0x13,
+  callRef: 0x14,
+  returnCallRef: 0x15,
   delegate: 0x18,
   catchAll: 0x19,
   drop: 0x1a,
@@ -63,7 +65,9 @@ export const OP = {
   i32And: 0x71,
   i32Shl: 0x74,
   i32ShrU: 0x76,
+  i64Add: 0x7c,
   i64Sub: 0x7d,
+  i64Mul: 0x7e,
   i64ShrU: 0x88,
   i32WrapI64: 0xa7,
   i64ExtendI32U: 0xad,
@@ -73,6 +77,30 @@ export const OP = {
   refNull: 0xd0,
   refIsNull: 0xd1,
   refFunc: 0xd2,
+  refEq: 0xd3,
+  refAsNonNull: 0xd4,
+  brOnNull: 0xd5,
+  brOnNonNull: 0xd6,
+  // With prefix 0xfb.
+  structNew: 0xfb00,
+  structNewDefault: 0xfb01,
+  structSet: 0xfb05,
+  arrayNew: 0xfb06,
+  arrayNewDefault: 0xfb07,
+  arrayNewFixed: 0xfb08,
+  arrayNewData: 0xfb09,
+  arrayNewElem: 0xfb0a,
+  arraySet: 0xfb0e,
+  arrayLen: 0xfb0f,
+  arrayFill: 0xfb10,
+  arrayCopy: 0xfb11,
+  arrayInitData: 0xfb12,
+  arrayInitElem: 0xfb13,
+  refTest: 0xfb14,
+  refCastNull: 0xfb17,
+  brOnCast: 0xfb18,
+  brOnCastFail: 0xfb19,
+  lastCollected: 0xfb1e,
   // With prefix 0xfc.
   memoryInit: 0xfc08,
   dataDrop: 0xfc09,
@@ -92,10 +120,18 @@ export const OP = {
 /** A value type as its byte. */
 export const VALUE = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b } as const
 
+/** First byte of a reference type with a heap type; the first form includes null. */
+export const [NULLABLE, NOT_NULL] = [0x63, 0x64]
+
 /** Type of a block without parameters and results. */
 export const EMPTY_BLOCK = 0x40
 
 /** Returns true if the instruction opens a block. */
 export function isOpening(op: number): boolean {
   return op === OP.block || op === OP.loop || op === OP.if || op === OP.try || op === OP.tryTable
+}
+
+/** Returns true if the instruction branches depending on a reference. */
+export function branchesOnReference(op: number): boolean {
+  return op === OP.brOnNull || op === OP.brOnNonNull || op === OP.brOnCast || op === OP.brOnCastFail
 }

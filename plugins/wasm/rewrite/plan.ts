@@ -1,5 +1,5 @@
 /** Indices and offsets of what the rewriter adds, always after the module's own, so that no index changes. */
-import type { FunctionType, ModuleParts } from './module-parts.ts'
+import type { FunctionType, ModuleParts, Range } from './module-parts.ts'
 import { VALUE } from './opcodes.ts'
 
 /** Size of the chunks in which memory is restored, as a shift of addresses. */
@@ -10,6 +10,8 @@ export const PAGE_BYTES = 65_536
 const CHUNKS_OF_PAGE = PAGE_BYTES >> CHUNK_SHIFT
 /** Bytes of bulk operations per unit of fuel, as a shift. */
 export const BYTES_OF_UNIT_SHIFT = 4
+/** Bytes of garbage-collected memory per unit that is counted, as a shift. */
+export const HEAP_UNIT_SHIFT = 4
 /** Fuel per table entry that is filled or copied, as a shift. */
 export const UNITS_OF_PLACE_SHIFT = 5
 /** Size of the head of a block, which holds its length. */
@@ -46,6 +48,7 @@ const OWN_GLOBALS = [
   'dirty',
   'pagesLeft',
   'placesLeft',
+  'heapLeft',
   'top',
   'inputBytes',
   'outputAt',
@@ -68,6 +71,8 @@ interface MemoryPlan {
 
 interface TablePlan {
   readonly type: number
+  /** Expression for the first value of the entries. */
+  readonly value: Range | null
   readonly minimum: number
   readonly maximum: number
   readonly grow: number
@@ -85,6 +90,8 @@ export interface Plan {
   readonly base: number
   /** Function that burns a number of units. */
   readonly burn: number
+  /** Function that takes garbage-collected memory and burns fuel for it. */
+  readonly reserve: number
   /** Function that allocates a block in the exchange memory. */
   readonly allocation: number
   /** Replacement of an imported function by its index. */
@@ -96,28 +103,30 @@ export interface Plan {
   readonly types: TypeList
 }
 
-/** The types of the module and added types. */
+/** Types that are added to those of the module. */
 class TypeList {
-  readonly all: FunctionType[]
+  readonly added: FunctionType[] = []
+  /** Index of the first one. */
+  readonly #first: number
   readonly #known = new Map<string, number>()
 
-  constructor(types: readonly FunctionType[]) {
-    this.all = [...types]
+  constructor(first: number) {
+    this.#first = first
   }
 
   indexOf(parameters: readonly number[], results: readonly number[]): number {
     const key = `${parameters}:${results}`
     const known = this.#known.get(key)
     if (known !== undefined) return known
-    this.#known.set(key, this.all.length)
-    this.all.push({ parameters, results })
-    return this.all.length - 1
+    const index = this.#first + this.added.push({ parameters, results }) - 1
+    this.#known.set(key, index)
+    return index
   }
 }
 
 /** Added functions, in order of their indices; written by `exchange-functions.ts`. */
 export type AddedFunction =
-  | { readonly kind: 'burn' }
+  | { readonly kind: 'burn' | 'reserve' }
   | { readonly kind: 'mark' | 'grow'; readonly memory: number }
   | { readonly kind: 'table-grow'; readonly table: number }
   | { readonly kind: 'exchange'; readonly name: string }
@@ -134,6 +143,7 @@ export function makePlan(
   let nextGlobal = parts.globals.length
   const own = OWN_GLOBALS.map((name) => [name, nextGlobal++] as const)
   const burn = add({ kind: 'burn' })
+  const reserve = add({ kind: 'reserve' })
   let pagesLeft = limits.maxPages
   for (const { minimum } of parts.memories) pagesLeft -= minimum
   let chunks = 0
@@ -153,9 +163,9 @@ export function makePlan(
   })
   let placesLeft = limits.maxTablePlaces
   for (const { minimum } of parts.tables) placesLeft -= minimum
-  const tables = parts.tables.map(({ type, minimum, maximum }, table): TablePlan => {
+  const tables = parts.tables.map(({ type, minimum, maximum, value }, table): TablePlan => {
     const most = Math.min(maximum ?? limits.maxTablePlaces, minimum + Math.max(0, placesLeft))
-    return { type, minimum, maximum: most, grow: add({ kind: 'table-grow', table }) }
+    return { type, value, minimum, maximum: most, grow: add({ kind: 'table-grow', table }) }
   })
   const replacements = new Map<number, number>()
   // The gateway allocates blocks even if the module does not.
@@ -178,11 +188,12 @@ export function makePlan(
     exchange: parts.memories.length,
     base,
     burn,
+    reserve,
     allocation,
     replacements,
     firstFunction,
     kept,
-    types: new TypeList(parts.types),
+    types: new TypeList(parts.types.length),
   }
   return { plan, added }
 }

@@ -6,7 +6,7 @@ import type { ByteWriter } from './byte-writer.ts'
 import { indexed } from './code.ts'
 import type { Region } from './fuel-meter.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
-import { EMPTY_BLOCK, isOpening, OP } from './opcodes.ts'
+import { branchesOnReference, EMPTY_BLOCK, isOpening, OP } from './opcodes.ts'
 import type { Plan } from './plan.ts'
 
 /** Conditional code of at least this fuel is a region of its own. */
@@ -26,7 +26,7 @@ interface OpenBlock {
   readonly body: Region | null
   /** Position for the second copy of a duplicated loop body. */
   readonly again: { readonly at: number; readonly arm: number; readonly loop: number } | null
-  /** A `br_table` continues at its end, and so without the code in front of it. */
+  /** A `br_table` or a branch on a reference continues at its end, and so without the code in front of it. */
   isSwitched: boolean
 }
 
@@ -111,6 +111,10 @@ export class BodyRewriter {
         if (op === OP.br || op === OP.brIf) this.#branch()
         else writer.emit()
         if (op === OP.brTable) this.#noteSwitch()
+        else if (branchesOnReference(op)) {
+          this.#noteTarget(instruction.index)
+          meter.close()
+        }
         if (op === OP.brIf) this.#openArm()
         if (!endsCode(op)) continue
         isReachable = false
@@ -215,10 +219,12 @@ export class BodyRewriter {
   #noteSwitch(): void {
     const { start, end } = this.#writer.instruction
     const reader = new ByteReader(this.#bytes, start + 1, end)
-    for (let left = reader.count(); left >= 0; left--) {
-      const target = this.#blocks.at(-1 - reader.u32())
-      if (target !== undefined) target.isSwitched = true
-    }
+    for (let left = reader.count(); left >= 0; left--) this.#noteTarget(reader.u32())
+  }
+
+  #noteTarget(label: number): void {
+    const target = this.#blocks.at(-1 - label)
+    if (target !== undefined) target.isSwitched = true
   }
 
   /** Returns true if code that ends with this instruction leaves the innermost loop. */
@@ -237,7 +243,11 @@ export class BodyRewriter {
 /** Control instructions, where the fuel must be in the local variable on all paths. */
 function isControl(op: number): boolean {
   return (
-    (op >= OP.block && op <= OP.brTable) || op === OP.delegate || op === OP.catchAll || op === OP.tryTable
+    (op >= OP.block && op <= OP.brTable) ||
+    op === OP.delegate ||
+    op === OP.catchAll ||
+    op === OP.tryTable ||
+    branchesOnReference(op)
   )
 }
 
@@ -250,6 +260,7 @@ function endsCode(op: number): boolean {
     op === OP.return ||
     op === OP.returnCall ||
     op === OP.returnCallIndirect ||
+    op === OP.returnCallRef ||
     op === OP.throw ||
     op === OP.throwRef ||
     op === OP.rethrow

@@ -59,6 +59,42 @@ function newModule() {
 const memoryOf = (exports: WebAssembly.Exports, name = 'm') =>
   Buffer.from((exports[name] as WebAssembly.Memory).buffer)
 
+/** Run by fresh instances only. */
+const COLLECTED: Readonly<Record<string, string>> = {
+  'structs and arrays that refer to one another': `(module
+    (rec (type $node (struct (field $value (mut i32)) (field $next (mut (ref null $node))))) (type $list (array (mut (ref null $node)))))
+    (type $text (array (mut i16))) (data $d "abcdefgh")
+    (func (export "f") (param $n i32) (result i32) (local $head (ref null $node)) (local $all (ref null $list)) (local $i i32) (local $sum i32)
+      (local.set $all (array.new $list (ref.null $node) (i32.const 20)))
+      (loop $l
+        (local.set $head (struct.new $node (local.get $i) (local.get $head)))
+        (array.set $list (local.get $all) (local.get $i) (local.get $head))
+        (br_if $l (i32.lt_s (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+      (struct.set $node $value (local.get $head) (i32.const 100))
+      (block $end (loop $walk
+        (local.set $sum (i32.add (local.get $sum) (struct.get $node $value (br_on_null $end (local.get $head)))))
+        (local.set $head (struct.get $node $next (local.get $head)))
+        (br $walk)) (unreachable))
+      (i32.add (local.get $sum) (i32.add (array.len (local.get $all))
+        (array.get_u $text (array.new_data $text $d (i32.const 2) (i32.const 3)) (i32.const 1))))))`,
+  'casts, small integers and references to functions': `(module
+    (type $shape (sub (struct (field i32)))) (type $circle (sub $shape (struct (field i32) (field i64)))) (type $f (func (param i32) (result i32)))
+    (elem declare func $double) (func $double (type $f) (i32.mul (local.get 0) (i32.const 2)))
+    (global $kept (mut (ref $f)) (ref.func $double)) (global $any (mut anyref) (ref.null any)) (table $t 3 (ref null $shape))
+    (func $again (type $f) (return_call_ref $f (i32.add (local.get 0) (i32.const 1)) (global.get $kept)))
+    (func $area (param (ref null $shape)) (result i32) (local $c (ref null $circle))
+      (block $is (result (ref $circle))
+        (drop (br_on_cast $is (ref null $shape) (ref $circle) (local.get 0)))
+        (return (i32.const 7)))
+      (local.set $c) (i32.wrap_i64 (struct.get $circle 1 (local.get $c))))
+    (func (export "f") (param $n i32) (result i32)
+      (global.set $any (ref.i31 (local.get $n)))
+      (table.set $t (i32.const 1) (struct.new $circle (i32.const 1) (i64.const 50)))
+      (i32.add (call_ref $f (local.get $n) (global.get $kept))
+        (i32.add (call $again (local.get $n)) (i32.add (i31.get_s (ref.cast (ref i31) (global.get $any)))
+          (i32.add (call $area (table.get $t (i32.const 1))) (call $area (struct.new $shape (i32.const 3)))))))))`,
+}
+
 const FEATURES: Readonly<Record<string, string>> = {
   'recursion and branches': `(module (func $fib (export "f") (param i32) (result i32)
     (if (result i32) (i32.lt_s (local.get 0) (i32.const 2)) (then (local.get 0))
@@ -131,6 +167,19 @@ describe('a rewritten module', () => {
         expect(after.exports['weir:global:stack']).toMatchObject({ value: LIMITS.stackBytes })
       }
     }
+  })
+
+  test.each(Object.entries(COLLECTED))('gives the same results: %s', (_, text) => {
+    const bytes = assemble(text, true)
+    for (const argument of [1, 7, 12]) {
+      const before = (instantiate(bytes).f as Run)(argument)
+      const after = open(bytes)
+      expect(after.run('f', argument)).toEqual(before)
+      expect(after.burnt()).toBeGreaterThan(0)
+      expect(after.exports['weir:global:stack']).toMatchObject({ value: LIMITS.stackBytes })
+    }
+    const reused = { ...LIMITS, restores: false }
+    expect(() => rewriteModule(bytes, reused)).toThrow('register it with `instance: fresh`')
   })
 
   test('behaves like the original for any program, uses deterministic fuel, and can be restored', () => {
@@ -265,6 +314,25 @@ describe('a rewritten module', () => {
     expect(memoryOf(guest.exports).some((byte) => byte !== 0)).toBe(false)
   })
 
+  test('keeps no object of a call, and is not restored after a change of an object that was there before', () => {
+    const guest = open(
+      assemble(
+        `(module (type $box (struct (field (mut i32)))) (global $first (ref $box) (struct.new $box (i32.const 5)))
+          (global $held (mut (ref $box)) (struct.new $box (i32.const 6)))
+          (func (export "look") (result i32) (i32.add (struct.get $box 0 (global.get $first)) (struct.get $box 0 (global.get $held))))
+          (func (export "replace") (global.set $held (struct.new $box (i32.const 70))))
+          (func (export "change") (struct.set $box 0 (global.get $first) (i32.const 70))))`,
+        true,
+      ),
+    )
+    guest.run('replace')
+    expect(guest.run('look')).toBe(75)
+    expect(guest.snapshot?.restore()).toBe(true)
+    expect(guest.run('look')).toBe(11)
+    guest.run('change')
+    expect(guest.snapshot?.restore()).toBe(false)
+  })
+
   test('is not restored after a changed table or a dropped segment', () => {
     const text = (code: string) =>
       assemble(
@@ -293,6 +361,35 @@ describe('a limit', () => {
   }
   test.each(Object.entries(endless))('of fuel or stack ends %s', (_, code) => {
     const guest = open(assemble(`(module (tag $t) (memory 1) (func $f (export "f") ${code}))`))
+    expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
+    expect(guest.exchange.brokenLimit).toMatch(/fuel|stack/)
+  })
+
+  const collected: Readonly<Record<string, string>> = {
+    'one array': '(drop (array.new_default $a (local.get 0)))',
+    'arrays of two bytes': '(loop $l (global.set $kept (array.new_default $a (i32.const 9000))) (br $l))',
+    structs: '(loop $l (drop (struct.new $s (ref.null $a) (i64.const 1))) (br $l))',
+    'arrays of given entries':
+      '(loop $l (drop (array.new_fixed $a 3 (i32.const 1) (i32.const 2) (i32.const 3))) (br $l))',
+  }
+  test.each(Object.entries(collected))('of memory ends a call that creates %s', (_, code) => {
+    const text = `(module (type $a (array (mut i16))) (type $s (struct (field (ref null $a)) (field i64)))
+      (global $kept (mut (ref null $a)) (ref.null $a)) (func (export "f") (param i32) ${code}))`
+    const guest = open(assemble(text, true), { maxPages: 4 })
+    expect(() => guest.run('f', 200_000)).toThrow(WebAssembly.RuntimeError)
+    expect(guest.exchange.brokenLimit).toBe('heap')
+    const initial =
+      '(module (type $a (array i8)) (global (ref $a) (array.new_default $a (i32.const 100000))))'
+    expect(() => rewriteModule(assemble(initial, true), { ...LIMITS, maxPages: 4 })).toThrow('bytes of data')
+  })
+
+  const branches: Readonly<Record<string, string>> = {
+    'a branch on a null reference': '(loop $l (drop (br_on_null $l (ref.null $f))))',
+    'a call of a reference': '(call_ref $f (ref.func $g)) (call_ref $f (ref.func $g))',
+    'a tail call of a reference': '(return_call_ref $f (ref.func $g))',
+  }
+  test.each(Object.entries(branches))('of fuel or stack ends %s', (_, code) => {
+    const guest = open(assemble(`(module (type $f (func)) (func $g (export "f") (type $f) ${code}))`, true))
     expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
     expect(guest.exchange.brokenLimit).toMatch(/fuel|stack/)
   })
@@ -366,18 +463,19 @@ describe('unsupported features are rejected by name', () => {
     ['a block that catches', [0x06, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x0b, 0x1a]],
     ['an arm', [0x41, 1, 0x04, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x05, ...NULL, 0x0b, 0x1a]],
     ['a choice', [...NULL, ...NULL, 0x41, 0, 0x1c, 1, ...TYPED, ...pad(ENDLESS), 0x1a]],
-  ])('%s with a typed reference that hides an endless loop is rejected', (_, code) => {
+  ])('%s with a typed reference that hides an endless loop ends', (_, code) => {
     const bytes = moduleOf(code, [])
     expect(WebAssembly.validate(bytes)).toBe(true)
-    expect(() => rewriteModule(bytes, LIMITS)).toThrow(BadModule)
-    expect(() => rewriteModule(bytes, LIMITS)).toThrow('typed references')
+    const guest = open(bytes)
+    expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
+    expect(guest.exchange.brokenLimit).toBe('fuel')
   })
 
-  test('elements with a typed reference are rejected', () => {
+  test('elements with a typed reference are read whole', () => {
     // A passive segment without elements.
     const bytes = moduleOf([], [1, 5, ...TYPED, 0])
     expect(WebAssembly.validate(bytes)).toBe(true)
-    expect(() => rewriteModule(bytes, LIMITS)).toThrow('typed references')
+    expect(WebAssembly.validate(rewriteModule(bytes, LIMITS).bytes)).toBe(true)
   })
 
   /** A module with one function, and enough types for the wanted index of the last. */
@@ -389,6 +487,7 @@ describe('unsupported features are rejected by name', () => {
       for (let i = 0; i < types; i++) content.write([0x60, 0, 0])
     })
     section(3, (content) => content.write([1, 0]))
+    section(7, (content) => content.write([1, 1, 0x66, 0, 0]))
     if (elements.length > 0) section(9, (content) => content.write(elements))
     section(10, (content) => {
       content.byte(1)
@@ -400,7 +499,10 @@ describe('unsupported features are rejected by name', () => {
 })
 
 test('any valid module is rewritten into a valid module or rejected with a message', () => {
-  const valid = Object.values(FEATURES).map((text) => assemble(text))
+  const valid = [
+    ...Object.values(FEATURES).map((text) => assemble(text)),
+    ...Object.values(COLLECTED).map((text) => assemble(text, true)),
+  ]
   const damaged = fc
     .tuple(
       fc.constantFrom(...valid),

@@ -3,12 +3,28 @@
 import { scanBodies } from './body-traits.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { type Code, i32, i64 } from './code.ts'
-import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
-import { KIND, type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
-import { BadModule } from './module-rejected.ts'
+import {
+  addedFunction,
+  EXCHANGE_FUNCTIONS,
+  type FunctionCode,
+  heapUnits,
+  hostFunctions,
+} from './exchange-functions.ts'
+import {
+  FUNCTION_TYPE,
+  type FunctionType,
+  KIND,
+  type ModuleParts,
+  type Range,
+  readParts,
+  SECTION,
+  TABLE_WITH_VALUE,
+} from './module-parts.ts'
+import { BadModule, UnsupportedFeature } from './module-rejected.ts'
 import { OP, VALUE } from './opcodes.ts'
 import { BLOCK_HEAD_BYTES, makePlan, PAGE_BYTES, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'
+import { heapBytes, nullable, typeBytes } from './value-types.ts'
 
 /** Prefix of added exports. */
 export const EXPORT_PREFIX = 'weir:'
@@ -68,13 +84,17 @@ export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritt
 }
 
 function checkLimits(
-  { imports, memories, tables, exports, dataBytes }: ModuleParts,
-  { maxPages, maxTablePlaces }: RewriteLimits,
+  { imports, memories, tables, exports, dataBytes, types }: ModuleParts,
+  { maxPages, maxTablePlaces, restores }: RewriteLimits,
 ): void {
   const foreign = imports.find(({ kind }) => kind !== KIND.function)
   if (foreign !== undefined)
     throw new BadModule(
       `the module imports ${foreign.module}.${foreign.name}, which is not a function; only functions can be imported`,
+    )
+  if (!restores && types.some(({ bytes }) => bytes !== undefined))
+    throw new UnsupportedFeature(
+      'the module has garbage-collected types, whose memory is limited for each call; register it with `instance: fresh`',
     )
   const pages = memories.reduce((sum, { minimum }) => sum + minimum, 0)
   if (pages > maxPages)
@@ -127,7 +147,7 @@ class ModuleWriter {
     const code = this.#code()
     const out = this.#out
     out.write([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
-    this.#section(SECTION.type, (section) => this.#types(section))
+    this.#append(SECTION.type, parts.typeGroups, types.added, writeFunctionType)
     this.#carry(SECTION.import)
     this.#append(SECTION.function, parts.functions.length, typeIndices, (section, type) => section.u32(type))
     this.#section(SECTION.table, (section) => this.#tables(section))
@@ -160,24 +180,14 @@ class ModuleWriter {
     return code
   }
 
-  #types(section: ByteWriter): void {
-    const { all } = this.#plan.types
-    section.u32(all.length)
-    for (const { parameters, results } of all) {
-      section.byte(0x60)
-      for (const list of [parameters, results]) {
-        section.u32(list.length)
-        section.write(list)
-      }
-    }
-  }
-
   #tables(section: ByteWriter): void {
     section.u32(this.#plan.tables.length)
-    for (const { type, minimum, maximum } of this.#plan.tables) {
-      section.write([type, HAS_MAXIMUM])
+    for (const { type, minimum, maximum, value } of this.#plan.tables) {
+      if (value !== null) section.write([TABLE_WITH_VALUE, 0])
+      section.write(typeBytes(type), [HAS_MAXIMUM])
       section.u32(minimum)
       section.u32(maximum)
+      if (value !== null) section.copy(this.#plan.parts.bytes, value.from, value.to)
     }
   }
 
@@ -200,6 +210,7 @@ class ModuleWriter {
       [global.fuel]: limits.startFuel,
       [global.stack]: limits.stackBytes,
       [global.pagesLeft]: limits.maxPages - sum(memories),
+      [global.heapLeft]: heapUnits(limits),
       [global.placesLeft]: limits.maxTablePlaces - sum(tables),
       // Start of the blocks that the start function allocates.
       [global.top]: base + BLOCK_HEAD_BYTES,
@@ -209,9 +220,9 @@ class ModuleWriter {
       value: first[index] ?? 0,
     }))
     const sizes = memories.map(({ minimum }) => ({ type: VALUE.i32, value: minimum }))
-    const shadows = kept.map(({ type }) => ({ type, value: 0 }))
+    const shadows = kept.map(({ type }) => ({ type: nullable(type), value: 0 }))
     this.#append(SECTION.global, parts.globals.length, [...own, ...sizes, ...shadows], (section, one) => {
-      section.write([one.type, MUTABLE], constant(one.type, one.value), [OP.end])
+      section.write(typeBytes(one.type), [MUTABLE], constant(one.type, one.value), [OP.end])
     })
   }
 
@@ -278,6 +289,14 @@ class ModuleWriter {
   }
 }
 
+function writeFunctionType(section: ByteWriter, { parameters, results }: FunctionType): void {
+  section.byte(FUNCTION_TYPE)
+  for (const list of [parameters, results]) {
+    section.u32(list.length)
+    for (const type of list) section.write(typeBytes(type))
+  }
+}
+
 /** Size of the entry count at the start of a section. */
 function countBytes({ parts }: Plan, { from }: Range): number {
   let bytes = 1
@@ -299,6 +318,6 @@ function constant(type: number, value: number): Code {
     case VALUE.v128:
       return [0xfd, 0x0c, ...new Array<number>(16).fill(0)]
     default:
-      return [OP.refNull, type]
+      return [OP.refNull, ...heapBytes(type)]
   }
 }

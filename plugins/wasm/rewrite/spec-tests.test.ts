@@ -21,6 +21,7 @@ import { type Rewritten, rewriteModule } from './rewrite-module.ts'
 const MANIFEST = fileURLToPath(new URL('../../../test/fixtures/wasm/spec/Cargo.toml', import.meta.url))
 const FETCH_LIMIT_MS = 120_000
 const FUEL = 100_000_000
+const COLLECTED = ['proposals/function-references', 'proposals/gc']
 const FOLDERS = [
   'wasm-v2',
   'proposals/tail-call',
@@ -29,6 +30,7 @@ const FOLDERS = [
   'proposals/extended-const',
   'proposals/simd',
   'proposals/relaxed-simd',
+  ...COLLECTED,
 ]
 /** The gateway provides functions only: imported tags become tags of the module, in both versions. */
 const IMPORTED_TAG = /\(tag (\$\S+) \(import "[^"]*" "[^"]*"\)/g
@@ -114,12 +116,14 @@ class Script {
   readonly counts: Counts = { modules: 0, refused: 0, passedBy: 0, calls: 0, traps: 0 }
   readonly differences: string[] = []
   readonly #restores: boolean
+  readonly #isCollected: boolean
   readonly #named = new Map<string, Pair>()
   readonly #registered: [Record<string, unknown>, Record<string, unknown>]
   #current: Pair | null = null
 
-  constructor(restores: boolean) {
+  constructor(restores: boolean, isCollected: boolean) {
     this.#restores = restores
+    this.#isCollected = isCollected
     this.#registered = [{ spectest: spectest() }, { spectest: spectest() }]
   }
 
@@ -145,7 +149,7 @@ class Script {
       const bytes =
         rest[0] === 'binary'
           ? bytesOf(rest.slice(1) as string[])
-          : assemble(text.replace(IMPORTED_TAG, '(tag $1'))
+          : assemble(text.replace(IMPORTED_TAG, '(tag $1'), this.#isCollected)
       const module = new WebAssembly.Module(bytes)
       // First, so that a rejected module has no effect on the modules it is linked with.
       const rewritten = rewriteModule(bytes, { ...LIMITS, restores: this.#restores })
@@ -235,7 +239,7 @@ describe.each(isThorough ? [false, true] : [true])(
         const files = (await readdir(join(folder, name))).filter((file) => file.endsWith('.wast')).sort()
         const total: Counts = { modules: 0, refused: 0, passedBy: 0, calls: 0, traps: 0 }
         for (const file of files) {
-          const script = new Script(restores)
+          const script = new Script(restores, COLLECTED.includes(name))
           script.run(await readFile(join(folder, name, file), 'utf8'))
           expect(script.differences, file).toEqual([])
           for (const key of Object.keys(total) as (keyof Counts)[]) total[key] += script.counts[key]
