@@ -25,6 +25,10 @@ export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
 ])
 /** A call too, if a client of another format declared such a tool. */
 export const CUSTOM_CALL = 'custom_tool_call'
+/** Events of one item, whatever members they lack. */
+const ITEM_EVENT =
+  /^response\.(?:content_part|custom_tool_call|function_call|output_item|output_text|reasoning|refusal)/
+
 /** An item that has not ended. */
 interface OpenItem {
   readonly kind: 'message' | 'reasoning' | 'call' | 'native' | 'hidden'
@@ -52,6 +56,10 @@ export class ResponseAnswer {
   #declared: ReadonlySet<string> | null = null
   /** By the worker's index; null once it has ended. */
   readonly #items = new Map<unknown, OpenItem | null>()
+  /** Index of the worker's item ids, for events without an index. */
+  readonly #places = new Map<string, unknown>()
+  /** Index of the item that began last. */
+  #last: unknown
   /** Complete items, for a request whose next round sends them back. */
   readonly #content: JsonObject[] = []
   #callCount = 0
@@ -99,6 +107,8 @@ export class ResponseAnswer {
 
   openItem(index: unknown, item: unknown): void {
     if (!isObject(item) || this.#items.has(index)) return
+    this.#last = index
+    if (isText(item.id)) this.#places.set(item.id, index)
     const kind = this.#kindOf(item.type)
     const number = kind === 'call' ? this.#callCount++ : kind === 'native' ? this.#nativeCount++ : -1
     this.#items.set(index, {
@@ -144,11 +154,20 @@ export class ResponseAnswer {
     return isObject(item.extra_content) ? { extraContent: item.extra_content } : {}
   }
 
-  /** Index of the open item with this id of the worker; undefined if there is none. */
-  indexOf(id: unknown): unknown {
-    if (!isText(id)) return undefined
-    for (const [index, open] of this.#items) if (open?.item.id === id) return index
-    return undefined
+  /**
+   * Index of the item of an event without an index: by its id, or else the one that began last. Items without an index are
+   * numbered in order. Undefined for an event of the whole response.
+   */
+  placeOf({ type, item_id, item }: JsonObject): unknown {
+    const id = isObject(item) ? item.id : item_id
+    const place = isText(id) ? this.#places.get(id) : undefined
+    if (place !== undefined) return place
+    if (typeof type !== 'string' || !ITEM_EVENT.test(type)) return undefined
+    const isNew = isText(id) || type === 'response.output_item.added' || !this.#items.get(this.#last)
+    if (!isNew) return this.#last
+    const next = this.#items.size
+    if (isText(id)) this.#places.set(id, next)
+    return next
   }
 
   /** True for an item whose events only the client knows. */

@@ -123,6 +123,45 @@ test('reasoning, text, calls and worker-specific items become events in order', 
   ])
 })
 
+test.each([
+  ['with ids', true],
+  ['without ids', false],
+])('events without an index, items %s: content is emitted once', (_, hasIds) => {
+  const message = (text: string) => ({ type: 'message', content: [{ type: 'output_text', text }] })
+  const content = [{ type: 'output_text', text: 'Second' }]
+  const named = (id: string, event: object) => ({ ...event, ...(hasIds && { item_id: id }) }) as never
+  const given = (id: string, item: object) => ({ ...item, ...(hasIds && { id }) })
+  const output = [
+    given('a', message('First')),
+    given('b', { type: 'message', content }),
+    given('c', items[3]),
+  ]
+  const stream = sse([
+    { type: 'response.created', response: begun } as never,
+    { type: 'response.output_item.added', item: given('a', message('')) } as never,
+    named('a', { type: 'response.output_text.delta', delta: 'First' }),
+    { type: 'response.output_item.done', item: output[0] } as never,
+    // An item that does not begin.
+    named('b', { type: 'response.output_text.delta', delta: 'Second' }),
+    { type: 'response.some_new_event' },
+    { type: 'response.output_item.done', item: output[1] } as never,
+    { type: 'response.output_item.added', item: given('c', { ...items[3], arguments: '' }) } as never,
+    named('c', { type: 'response.function_call_arguments.delta', delta: '{"x":1}' }),
+    { type: 'response.output_item.done', item: output[2] } as never,
+    { type: 'response.completed', response: { ...begun, status: 'completed', output } } as never,
+  ])
+  expect(readStream(stream).events.slice(1)).toMatchObject([
+    { type: 'text', delta: 'First' },
+    { type: 'text', delta: 'Second' },
+    { type: 'native_event', event: { type: 'response.some_new_event' } },
+    { type: 'tool_call', index: 0 },
+    { type: 'tool_arguments', delta: '{"x":1}' },
+    { type: 'tool_call_done', index: 0 },
+    { type: 'choice_done' },
+    { type: 'finished' },
+  ])
+})
+
 test('events do not depend on the split of the bytes', () => {
   const { events } = readStream(STREAM)
   fc.assert(

@@ -55,7 +55,7 @@ export class ResponseJson implements JsonAnswer {
   /** A stream without a final event was cut. */
   addEvent(data: JsonObject): boolean {
     const answer = this.#answer
-    const { output_index: index = answer.indexOf(data.item_id), delta } = data
+    const { output_index: index = answer.placeOf(data), delta } = data
     if (answer.isNative(index) && data.type !== 'response.output_item.done') {
       answer.event(index, data)
       return false
