@@ -8,6 +8,9 @@ import type { HeaderList } from './transport.ts'
 /** Extra response headers: [name, value, …], names lower-case. */
 export type ExtraHeaders = readonly string[]
 
+/** Response header of warnings. */
+export const WARNING_HEADER = 'x-weir-warning'
+
 /** A complete response, as `onRequest` and `onError` hooks may return one. */
 export interface WholeResponse {
   readonly status: number
@@ -140,6 +143,12 @@ export interface RequestContext extends RequestFacts {
   /** @throws json_parse_error (400) when the bytes are not one JSON object, invalid_field for a wrong model or stream */
   peek(): RoutingPeek
 
+  /**
+   * Adds a warning to the response: to its header `x-weir-warning`, or as a comment at the end of an event stream that has
+   * begun.
+   * @param warning a field value
+   */
+  warn(warning: string): void
   /**
    * Opens the event stream of the response with a comment if no worker has sent a byte that long after the arrival of the
    * request (checked each second), since clients give up on a silent server. `sse` and a relay then continue the stream, and

@@ -6,7 +6,13 @@ import { ANONYMOUS_TENANT, type Credentials, type Identity, tenantOf } from '../
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks, WorkerErrorText } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
-import type { ExtraHeaders, StreamOptions, StreamWriter, TokenUsage } from '../contracts/request.ts'
+import {
+  type ExtraHeaders,
+  type StreamOptions,
+  type StreamWriter,
+  type TokenUsage,
+  WARNING_HEADER,
+} from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { headerOf, isFieldValue } from '../wire/headers.ts'
 import type { CompiledRoute } from './compiled-route.ts'
@@ -62,6 +68,8 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   opensAtMs = 0
   isOpenedEarly = false
   #earlyHeaders: ExtraHeaders = []
+  #warnings: string[] | null = null
+  #hasEventStream = false
 
   readonly #pathValues: readonly string[]
   #abortListeners: (() => void)[] | null = null
@@ -196,8 +204,9 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   }
 
   #send(status: number, contentType: string | null, body: string | Buffer, headers?: ExtraHeaders): void {
-    if (this.#bypassesHooks) this.sink.send(status, contentType, headers ?? null, body)
-    else if (!this.isDone) this.#throughHooks().sendWhole(status, contentType, headers ?? null, body)
+    const all = this.#withWarnings(headers)
+    if (this.#bypassesHooks) this.sink.send(status, contentType, all, body)
+    else if (!this.isDone) this.#throughHooks().sendWhole(status, contentType, all, body)
   }
 
   sendWhole(status: number, headers: HeaderList, body: Buffer): void {
@@ -218,6 +227,19 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     return this.stream(status, [...SSE_HEADERS, ...headers])
   }
 
+  warn(warning: string): void {
+    this.#warnings ??= []
+    this.#warnings.push(warning)
+  }
+
+  #withWarnings(headers: ExtraHeaders | undefined): ExtraHeaders | null {
+    if (this.#warnings === null) return headers ?? null
+    const added = [WARNING_HEADER, this.#warnings.join(', ')]
+    this.#warnings = null
+    assertHeaders(added, 'a warning')
+    return [...(headers ?? []), ...added]
+  }
+
   openAfter(ms: number, headers: ExtraHeaders = []): void {
     assertHeaders(headers, 'a handler')
     this.opensAtMs = this.startedAtMs + ms
@@ -234,6 +256,7 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
 
   startStream(status: number, headers: HeaderList, isEventStream: boolean): void {
     if (this.isOpenedEarly) return
+    this.#hasEventStream = isEventStream
     if (this.#bypassesHooks) this.sink.start(status, headers, isEventStream)
     else if (!this.isDone) this.#throughHooks().startStream(status, headers, isEventStream)
   }
@@ -245,6 +268,10 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   }
 
   endStream(last: Buffer | string = EMPTY, endsInError = false): void {
+    if (this.#warnings !== null && this.#hasEventStream && !endsInError) {
+      this.writeStream(`: ${WARNING_HEADER} ${this.#warnings.join(', ')}\n\n`)
+      this.#warnings = null
+    }
     if (endsInError) this.sink.isCutAtEnd = this.route.errors.cutsFailedStreams === true
     if (this.#bypassesHooks) this.sink.end(last)
     else if (!this.isDone) this.#throughHooks().endStream(last)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { ROOT } from '../architecture/source-scan.ts'
 import { HANDLED, REJECTED, reasonOf } from '../support/formats/handled.ts'
+import { FORMATS, ROUTES, TITLES, WORKERS } from '../support/formats/lanes.ts'
 import { outcomeOf, type Sent } from '../support/formats/outcome.ts'
 import { casesOf, type JsonObject, type SdkCase } from '../support/formats/sdk-cases.ts'
 import { type FormatName, SDK_FORMATS, SDK_TYPES } from '../support/formats/sdk-formats.ts'
@@ -10,12 +11,6 @@ import { readSdkTypes } from '../support/formats/sdk-types.ts'
 import { formatsPage } from '../support/reference/formats.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, openFleet } from './fleet.ts'
-import { VENDOR } from './messages-fleet.ts'
-
-const FORMATS = ['chat', 'responses', 'messages'] as const
-const TITLES = { chat: 'Chat', responses: 'Responses', messages: 'Messages' } as const
-const ROUTES = { chat: '/v1/chat/completions', responses: '/v1/responses', messages: '/v1/messages' } as const
-const WORKERS = { chat: {}, responses: { spec: { apis: ['responses'] } }, messages: VENDOR } as const
 
 const choice = { index: 0, finish_reason: 'stop' }
 const answer = { role: 'assistant', content: 'hi' }

@@ -63,6 +63,8 @@ export type GenerationEvent =
       readonly isBreak?: boolean
       /** Set if the worker distinguishes its reasoning from summaries of it. */
       readonly form?: 'text' | 'summary'
+      /** Of the event, in the format of `GenerationRequest.native`. */
+      readonly members?: NativeObject
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
@@ -72,13 +74,27 @@ export type GenerationEvent =
       readonly type: 'text'
       readonly choice: number
       readonly delta: string
+      /** As of `reasoning`. */
+      readonly members?: NativeObject
       /** Of exactly the tokens of this delta. */
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
-  /** A source of the text so far: of the Responses format (`url_citation` and the like), or of the worker's own kind. */
-  | { readonly type: 'annotation'; readonly choice: number; readonly annotation: unknown }
-  | { readonly type: 'refusal'; readonly choice: number; readonly delta: string }
+  /** A source of the text so far. */
+  | {
+      readonly type: 'annotation'
+      readonly choice: number
+      readonly annotation: unknown
+      /** Name of the engine adapter whose own kind it has. Default: of the Responses format (`url_citation` and the like). */
+      readonly engine?: string
+    }
+  | {
+      readonly type: 'refusal'
+      readonly choice: number
+      readonly delta: string
+      /** As of `reasoning`. */
+      readonly members?: NativeObject
+    }
   | {
       readonly type: 'tool_call'
       readonly choice: number
@@ -99,6 +115,8 @@ export type GenerationEvent =
       readonly choice: number
       readonly index: number
       readonly delta: string
+      /** As of `reasoning`. */
+      readonly members?: NativeObject
       /** Of tokens since the last delta of any kind. */
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null

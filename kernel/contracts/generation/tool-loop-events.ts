@@ -94,9 +94,22 @@ export type ToolLoopEvent =
       /** As of the generation's event; of reasoning only. */
       readonly isBreak?: boolean
       readonly form?: 'text' | 'summary'
+      /** As of the generation's event. */
+      readonly members?: NativeObject
     }
-  | { readonly type: 'refusal'; readonly index: number; readonly delta: string }
-  | { readonly type: 'annotation'; readonly index: number; readonly annotation: unknown }
+  | {
+      readonly type: 'refusal'
+      readonly index: number
+      readonly delta: string
+      readonly members?: NativeObject
+    }
+  /** As of the generation's event. */
+  | {
+      readonly type: 'annotation'
+      readonly index: number
+      readonly annotation: unknown
+      readonly engine?: string
+    }
   | { readonly type: 'reasoning_signature'; readonly index: number; readonly signature: string }
   /** As of the generation's event. */
   | { readonly type: 'part_done'; readonly index: number; readonly part: NativeObject }
@@ -127,7 +140,12 @@ export type ToolLoopEvent =
       /** As of the generation's event. */
       readonly members?: NativeObject
     }
-  | { readonly type: 'function_arguments'; readonly index: number; readonly delta: string }
+  | {
+      readonly type: 'function_arguments'
+      readonly index: number
+      readonly delta: string
+      readonly members?: NativeObject
+    }
   | {
       readonly type: 'function_done'
       readonly index: number

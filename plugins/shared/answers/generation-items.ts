@@ -72,6 +72,7 @@ export class GenerationItems<Route extends CallRoute> {
           index: this.#indexOfOpen('message'),
           delta: event.delta,
           logprobs: event.logprobs ?? null,
+          ...(event.members && { members: event.members }),
         })
         return
       case 'reasoning':
@@ -82,6 +83,7 @@ export class GenerationItems<Route extends CallRoute> {
           logprobs: event.logprobs ?? null,
           ...(event.isBreak === true && { isBreak: true }),
           ...(event.form !== undefined && { form: event.form }),
+          ...(event.members && { members: event.members }),
         })
         return
       case 'reasoning_signature': {
@@ -90,11 +92,17 @@ export class GenerationItems<Route extends CallRoute> {
         return
       }
       case 'refusal':
-        this.output.emit({ type: event.type, index: this.#indexOfOpen('message'), delta: event.delta })
+        this.output.emit({
+          type: event.type,
+          index: this.#indexOfOpen('message'),
+          delta: event.delta,
+          ...(event.members && { members: event.members }),
+        })
         return
       case 'annotation': {
         const index = this.#indexOfOpen('message')
-        this.output.emit({ type: event.type, index, annotation: event.annotation })
+        const { annotation, engine } = event
+        this.output.emit({ type: event.type, index, annotation, ...(engine !== undefined && { engine }) })
         return
       }
       case 'item_started':
@@ -127,7 +135,7 @@ export class GenerationItems<Route extends CallRoute> {
         this.#beginCall(event)
         return
       case 'tool_arguments':
-        this.#addArguments(this.calls.get(event.index), event.delta)
+        this.#addArguments(this.calls.get(event.index), event.delta, event.members)
         return
       case 'tool_call_done':
         this.#holdCall(this.calls.get(event.index), event.members)
@@ -214,16 +222,16 @@ export class GenerationItems<Route extends CallRoute> {
     })
   }
 
-  #addArguments(call: ItemCall<Route> | undefined, delta: string): void {
+  #addArguments(call: ItemCall<Route> | undefined, delta: string, members?: NativeObject): void {
     if (call === undefined || call.isWhole) return
     call.argumentText += delta
-    this.#emitArguments(call, delta)
+    this.#emitArguments(call, delta, members)
   }
 
-  #emitArguments({ route, index }: ItemCall<Route>, delta: string): void {
+  #emitArguments({ route, index }: ItemCall<Route>, delta: string, members?: NativeObject): void {
     if (index === null) return
-    const type = route.kind === 'function' ? 'function_arguments' : 'call_arguments'
-    this.output.emit({ type, index, delta })
+    if (route.kind !== 'function') this.output.emit({ type: 'call_arguments', index, delta })
+    else this.output.emit({ type: 'function_arguments', index, delta, ...(members && { members }) })
   }
 
   #holdCall(call: ItemCall<Route> | undefined, members: NativeObject | undefined): void {

@@ -1,5 +1,5 @@
 /** Headers of formats: request headers of the Messages API, and the response header of warnings. */
-import type { ExtraHeaders, HeaderList, RequestContext } from '#kernel'
+import { type ExtraHeaders, type HeaderList, type RequestContext, WARNING_HEADER } from '#kernel'
 
 export const MESSAGES_VERSION_HEADER = 'anthropic-version'
 const BETA_HEADER = 'anthropic-beta'
@@ -30,7 +30,6 @@ function joinedBetas(received: readonly string[]): string {
   return joined
 }
 
-const WARNING_HEADER = 'x-weir-warning'
 const MAX_NAMES = 20
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/
 

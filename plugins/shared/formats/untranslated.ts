@@ -1,5 +1,6 @@
 /** Finds what a translation leaves out: members and kinds of a body that it does not read, whatever they are. */
-import { isObject } from '#kernel'
+import { isObject, type RequestContext } from '#kernel'
+import { ignoredMembers } from './headers.ts'
 
 /** What of a value is read: all of it, the named members, or those of its kind. */
 export type Translation = true | TranslatedMembers | TranslatedKinds
@@ -22,6 +23,28 @@ export class TranslatedKinds {
   /** Null for a kind that is left out. */
   of({ type }: Readonly<Record<string, unknown>>): Translation | null {
     return this.#kinds.get(type) ?? this.#others
+  }
+}
+
+/** Workers choose the names. */
+const MAX_PATHS = 100
+
+/** What an answer of a worker has and the client does not get. */
+export class LeftOut {
+  readonly #paths = new Set<string>()
+
+  add(path: string): void {
+    if (this.#paths.size < MAX_PATHS) this.#paths.add(path)
+  }
+
+  /** Adds what the translation of a part of the answer does not read. */
+  addFrom(value: unknown, translation: Translation, path = ''): void {
+    if (this.#paths.size < MAX_PATHS) collect(value, translation, path, this.#paths)
+  }
+
+  /** Call before the end of the answer. */
+  report(ctx: RequestContext): void {
+    for (const warning of ignoredMembers([...this.#paths])) ctx.warn(warning)
   }
 }
 

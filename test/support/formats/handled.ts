@@ -1,15 +1,16 @@
-/** Why members are in no request of a worker, and why some are rejected. A member without a reason fails the test. */
+/** Why members are in no request of a worker or in no answer for a client, and why some are rejected. A member without a reason fails the test. */
 import type { FormatName } from './sdk-formats.ts'
 
 interface Reason {
   readonly text: string
-  readonly clients: readonly FormatName[]
+  /** Of the sender: the client of a request, the worker of an answer. */
+  readonly formats: readonly FormatName[]
   readonly paths: RegExp
 }
 
-const reason = (text: string, clients: readonly FormatName[], ...paths: readonly string[]): Reason => ({
+const reason = (text: string, formats: readonly FormatName[], ...paths: readonly string[]): Reason => ({
   text,
-  clients,
+  formats,
   paths: new RegExp(`^(?:${paths.join('|')})(?:$|[.:[])`),
 })
 
@@ -76,6 +77,103 @@ export const REJECTED: readonly Reason[] = [
   ),
 ]
 
-export function reasonOf(reasons: readonly Reason[], client: FormatName, path: string): string | undefined {
-  return reasons.find(({ clients, paths }) => clients.includes(client) && paths.test(path))?.text
+const EVENT = '(?:events\\[response\\.(?:completed|output_item\\.added)\\]\\.)?'
+const WRITTEN = 'ids, times, states and counts are written by the gateway'
+const AS_ITEM = 'the item has it when it is complete'
+
+/** Of answers. */
+export const ANSWERED: readonly Reason[] = [
+  reason(
+    WRITTEN,
+    ['chat'],
+    '(?:events\\.)?(?:created|id|model)',
+    '(?:events\\.)?usage.total_tokens',
+    'events$',
+  ),
+  reason(
+    'as in the first chunk',
+    ['chat'],
+    'events.(?:choices.index|service_tier|system_fingerprint)',
+    'events.choices.delta\\[assistant\\].role',
+  ),
+  reason(
+    'only clients with such a member get it',
+    ['chat'],
+    'service_tier',
+    'system_fingerprint',
+    '(?:events\\.)?choices.logprobs',
+  ),
+  reason('recorded as usage', ['chat'], '(?:events\\.)?usage.(?:completion|prompt)_tokens_details'),
+  reason(
+    'the same reason in the client’s format, which tool calls and text decide',
+    ['chat'],
+    '(?:events\\.)?choices.finish_reason',
+  ),
+  reason(
+    'part of a call without its name',
+    ['chat'],
+    '(?:events\\.)?choices.(?:message|delta)\\[assistant\\].(?:tool_calls\\[(?:custom|some_new_kind)\\]|function_call\\[object\\])',
+  ),
+  reason(
+    WRITTEN,
+    ['responses'],
+    `${EVENT}(?:output|item)\\[[a-z_]+\\].(?:id|status)`,
+    `${EVENT}(?:response\\.)?(?:completed_at|created_at|id|output_text|status|usage.total_tokens)`,
+    `${EVENT}(?:response\\.)?usage.input_tokens`,
+  ),
+  reason(
+    'repeats the request',
+    ['responses'],
+    `${EVENT}(?:response\\.)?(?:background|conversation|max_output_tokens|max_tool_calls|metadata|parallel_tool_calls|previous_response_id|prompt_cache_key|prompt_cache_options|prompt_cache_retention|reasoning|safety_identifier|temperature|text|top_logprobs|top_p|truncation|user)`,
+  ),
+  reason(
+    'only clients with such a member get it',
+    ['responses'],
+    `${EVENT}(?:response\\.)?(?:model|service_tier)`,
+    `${EVENT}(?:output|item)\\[[a-z_]+\\].(?:namespace|encrypted_content|output_format)`,
+    '.*logprobs',
+  ),
+  reason(
+    'of a response that has failed or is incomplete',
+    ['responses'],
+    `${EVENT}(?:response\\.)?(?:error|incomplete_details)`,
+  ),
+  reason('errors have the codes of the gateway', ['responses'], 'events\\[(?:error|response\\.failed)\\]'),
+  reason(
+    'one text of reasoning, where the format has one',
+    ['responses'],
+    `${EVENT}(?:output|item)\\[reasoning\\].content`,
+  ),
+  reason(
+    'repeats other events, from which it is written again',
+    ['responses'],
+    'events\\[response\\.(?:completed|created|in_progress|queued)\\]$',
+    'events\\[response\\.(?:output_text|refusal|function_call_arguments|reasoning_text|reasoning_summary_text)\\.done\\]',
+    'events\\[response\\.(?:content_part|reasoning_summary_part)\\.(?:added|done)\\]',
+    'events\\[response\\.output_item\\.(?:added|done)\\]$',
+  ),
+  reason(AS_ITEM, ['responses'], 'events\\[response\\.[a-z_]*(?:call|tools)[a-z_]*\\.[a-z_]+\\]'),
+  reason(AS_ITEM, ['responses'], 'events\\[response\\.output_text\\.annotation\\.added\\]'),
+  reason('opaque; only the vendor reads it', ['messages'], '.*signature', '.*\\[signature_delta\\]'),
+  reason(
+    'the same reason in the client’s format, which tool calls and text decide',
+    ['messages'],
+    '(?:events\\[message_delta\\].delta.)?stop_(?:reason|sequence)',
+  ),
+  reason(
+    'recorded as usage',
+    ['messages'],
+    '(?:events\\[message_(?:start|delta)\\].(?:message\\[message\\].)?)?usage',
+  ),
+  reason(WRITTEN, ['messages'], 'id', 'events\\[message_start\\].message\\[message\\].id'),
+  reason(
+    'the block has it',
+    ['messages'],
+    'events\\[content_block_(?:start|delta|stop)\\](?:$|.index)',
+    'events\\[message_stop\\]$',
+  ),
+]
+
+export function reasonOf(reasons: readonly Reason[], sender: FormatName, path: string): string | undefined {
+  return reasons.find(({ formats, paths }) => formats.includes(sender) && paths.test(path))?.text
 }

@@ -1,9 +1,9 @@
-/** What became of a member of a client's request on its way to a worker. */
+/** What became of a member of a request or an answer on its way to the other side. */
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject, SdkCase } from './sdk-cases.ts'
 import type { Json } from './sdk-types.ts'
 
-/** A request as the worker got it, and the response of the gateway. */
+/** A request as the worker got it and the response of the gateway, or an answer as the client got it. */
 export interface Sent {
   readonly status: number
   /** Null if no worker got a request. */
@@ -30,7 +30,7 @@ export function outcomeOf({ path, isKind, body, before }: SdkCase, base: Sent, s
 
 /** Whether the warning names the member, or what it is part of. */
 function isNamedIn(warning: string, segments: readonly string[]): boolean {
-  const names = /names="([^"]*)"/.exec(warning)?.[1].split(' ') ?? []
+  const names = [...warning.matchAll(/names="([^"]*)"/g)].flatMap(([, all]) => all.split(' '))
   return names.some((name) => segments.includes(name.slice(name.lastIndexOf('.') + 1)))
 }
 

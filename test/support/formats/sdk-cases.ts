@@ -1,4 +1,4 @@
-/** One request for every optional member, kind and value of an SDK's request type, each beside a request without it. */
+/** One body for every optional member, kind and value of an SDK's type, each beside a body without it. */
 import type { Json, Member, Shape } from './sdk-types.ts'
 
 type ObjectShape = Extract<Shape, { kind: 'object' }>
@@ -25,12 +25,22 @@ export interface CaseOptions {
   readonly around: Readonly<Record<string, (element: Json) => readonly Json[]>>
   /** Further members without which the one of this path is invalid. */
   readonly beside: Readonly<Record<string, JsonObject>>
+  /** Of an answer. */
+  readonly answer?: AnswerCaseOptions
+}
+
+/** Answers have cases of required members too, and of members, kinds and values that the type does not have. */
+interface AnswerCaseOptions {
+  /** What stands around an element of a list that is left out. Default: what the body has. */
+  readonly without: Readonly<Record<string, (element: Json) => readonly Json[]>>
 }
 
 interface Choice {
   /** Kind of an object, or text of a value; empty if there is only one. */
   readonly label: string
   readonly value: Json
+  /** In place of `value`, for a body without it. Default: what the body has. */
+  readonly without?: Json
   /** What has further members, and how their object is put in place of `value`. */
   readonly inner: { readonly shape: ObjectShape; readonly wrap: (inner: JsonObject) => Json } | null
 }
@@ -47,16 +57,28 @@ interface OpenObject {
 
 /** Each type once, at its shortest path. */
 export function casesOf(shape: Shape, options: CaseOptions): SdkCase[] {
-  if (shape.kind !== 'object') throw new Error('a request is an object')
+  if (shape.kind !== 'object') throw new Error('a body is an object')
   const cases: SdkCase[] = []
-  const seen = new Set<number>()
+  const seen = new Set([UNKNOWN.id])
   const open: OpenObject[] = [{ shape, path: '', plainPath: '', required: options.body, put: (body) => body }]
   for (let object = open.shift(); object !== undefined; object = open.shift()) {
     if (seen.has(object.shape.id)) continue
     seen.add(object.shape.id)
+    if (options.answer !== undefined && !options.skipped.has(`${object.plainPath}.`))
+      cases.push(unknownMember(object))
     for (const member of object.shape.members()) addCases(member, object, options, cases, open)
   }
   return cases.sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+function unknownMember({ path, required, put }: OpenObject): SdkCase {
+  const name = 'some_new_member'
+  return {
+    path: path === '' ? name : `${path}.${name}`,
+    isKind: false,
+    body: put({ ...required, [name]: 'new' }),
+    before: put(required),
+  }
 }
 
 function addCases(
@@ -68,14 +90,23 @@ function addCases(
 ): void {
   const { name } = member
   const plain = plainPath === '' ? name : `${plainPath}.${name}`
-  if (options.skipped.has(plain) || options.skipped.has(name)) return
   const at = path === '' ? name : `${path}.${name}`
+  if ([plain, name, at].some((one) => options.skipped.has(one))) return
   const without = { ...required, ...options.beside[plain] }
-  for (const [index, { label, value, inner }] of choicesOf(member, plain, options).entries()) {
+  const choices = choicesOf(member, plain, options)
+  for (const [index, choice] of choices.entries()) {
+    const { label, value, inner } = choice
     const isKind = inner !== null && label !== ''
     const here = label === '' ? at : isKind ? `${at}[${label}]` : `${at}: ${label}`
-    if (member.isOptional || index > 0)
-      cases.push({ path: here, isKind, body: put({ ...without, [name]: value }), before: put(without) })
+    const other = index > 0 || options.answer === undefined ? undefined : otherThan(choice, member)
+    const instead = choice.without ?? other
+    if (member.isOptional || index > 0 || instead !== undefined) {
+      const before =
+        instead === undefined || (member.isOptional && choice.without === undefined)
+          ? without
+          : { ...without, [name]: instead }
+      cases.push({ path: here, isKind, body: put({ ...without, [name]: value }), before: put(before) })
+    }
     if (inner !== null)
       open.push({
         shape: inner.shape,
@@ -87,19 +118,63 @@ function addCases(
   }
 }
 
+/** Another value of a required member; undefined for what every body has. */
+function otherThan({ value, inner }: Choice, { isNullable, shapes }: Member): Json | undefined {
+  if (isNullable) return null
+  if (inner !== null || shapes().some(({ kind }) => kind === 'value')) return undefined
+  if (typeof value === 'string') return `other than ${value}`
+  if (typeof value === 'number') return value + 1
+  return typeof value === 'boolean' ? !value : undefined
+}
+
 function choicesOf(member: Member, path: string, options: CaseOptions): readonly Choice[] {
-  const { values, around } = options
+  const choices = knownChoices(member, path, options)
+  if (options.answer === undefined || choices.length < 2) return choices
+  if (choices.every(({ value }) => typeof value === 'string'))
+    return [...choices, { label: '"some_new_value"', value: 'some_new_value', inner: null }]
+  if (choices.some(({ inner }) => inner === null)) return choices
+  const isList = member.shapes().some(({ kind }) => kind === 'array')
+  const unknown = { type: 'some_new_kind', some_new_member: 'new' }
+  return [
+    ...choices,
+    ...(isList ? listChoices([choiceOfUnknown(unknown)], path, options, true) : [choiceOfUnknown(unknown)]),
+  ]
+}
+
+const UNKNOWN: ObjectShape = { kind: 'object', id: -1, members: () => [] }
+
+function choiceOfUnknown(value: JsonObject): Choice {
+  return {
+    label: String(value.type),
+    value,
+    inner: { shape: UNKNOWN, wrap: (inner) => ({ ...value, ...inner }) },
+  }
+}
+
+function listChoices(
+  elements: readonly Choice[],
+  path: string,
+  { around, answer }: CaseOptions,
+  isOneOfSeveral: boolean,
+): Choice[] {
   const surround = around[path] ?? ((element: Json) => [element])
+  const without = answer?.without[path]
+  return elements.map(({ label, value, inner }) => ({
+    label: label || (isOneOfSeveral ? '…' : ''),
+    value: surround(value),
+    without: without?.(value),
+    inner: inner && { shape: inner.shape, wrap: (one) => surround(inner.wrap(one)) },
+  }))
+}
+
+function knownChoices(member: Member, path: string, options: CaseOptions): readonly Choice[] {
+  const { values } = options
   const given = values[path] ?? values[member.name]
   const shapes = member.shapes()
   const choices = shapes.flatMap((shape): Choice[] => {
     if (shape.kind === 'array') {
       const elements = shape.of().map((one) => choiceOf(one, path, options))
-      return elements.map(({ label, value, inner }) => ({
-        label: label || (elements.length > 1 || shapes.length > 1 ? '…' : ''),
-        value: surround(value),
-        inner: inner && { shape: inner.shape, wrap: (one) => surround(inner.wrap(one)) },
-      }))
+      return listChoices(elements, path, options, elements.length > 1 || shapes.length > 1)
     }
     return [choiceOf(shape, path, options)]
   })

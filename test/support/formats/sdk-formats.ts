@@ -1,10 +1,10 @@
 /** The request formats of the SDKs: their types, and valid values where a type says too little. */
 import type { CaseOptions } from './sdk-cases.ts'
-import type { Json } from './sdk-types.ts'
+import type { Json, SdkType } from './sdk-types.ts'
 
 export type FormatName = 'chat' | 'responses' | 'messages'
 
-export const SDK_TYPES: Readonly<Record<FormatName, readonly [module: string, type: string]>> = {
+export const SDK_TYPES: Readonly<Record<FormatName, SdkType>> = {
   chat: ['openai/resources/chat/completions/completions', 'ChatCompletionCreateParamsBase'],
   responses: ['openai/resources/responses/responses', 'ResponseCreateParamsBase'],
   // The beta type holds the members of the other one.
@@ -15,7 +15,7 @@ const MODEL = 'test-model'
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII='
 const SCHEMA = { type: 'object', properties: { a: { type: 'string' } } }
 
-const shared: Readonly<Record<string, Json>> = {
+export const shared: Readonly<Record<string, Json>> = {
   arguments: '{}',
   call_id: 'call_1',
   tool_call_id: 'call_1',

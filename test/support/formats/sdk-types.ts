@@ -1,4 +1,4 @@
-/** The request types of the SDKs, read with the TypeScript compiler: members, whether they are optional, and their kinds. */
+/** Types of the SDKs, read with the TypeScript compiler: members, whether they are optional, and their kinds. */
 import { join } from 'node:path'
 import {
   API,
@@ -24,6 +24,7 @@ export type Shape =
 export interface Member {
   readonly name: string
   readonly isOptional: boolean
+  readonly isNullable: boolean
   /** More than one for a union; null and undefined are left out. */
   readonly shapes: () => readonly Shape[]
 }
@@ -31,22 +32,24 @@ export interface Member {
 /** Exists for the compiler only, beside the packages. */
 const CONFIG = join(ROOT, 'sdk-types.json')
 
-/**
- * Reads exported types of packages.
- *
- * @param types by a name, the module and the type in it
- */
+/** A type in a module; with `list`, an object with a list of such values under that name. */
+export type SdkType = readonly [module: string, type: string, list?: string]
+
+/** Reads exported types of packages. */
 export function readSdkTypes<Name extends string>(
-  types: Readonly<Record<Name, readonly [module: string, type: string]>>,
+  types: Readonly<Record<Name, SdkType>>,
 ): { readonly shapes: Readonly<Record<Name, Shape>>; close(): void } {
   const source = join(ROOT, 'sdk-types.ts')
-  const entries = Object.entries<readonly [string, string]>(types)
+  const entries = Object.entries<SdkType>(types)
   const files = new Map([
     [CONFIG, JSON.stringify({ compilerOptions: { module: 'nodenext', strict: true }, files: [source] })],
     [
       source,
       entries
-        .map(([name, [module, type]]) => `export type { ${type} as ${name} } from '${module}'`)
+        .map(([name, [module, type, list]]) => {
+          const read = `import('${module}').${type}`
+          return `export type ${name} = ${list === undefined ? read : `{ ${list}: ${read}[] }`}`
+        })
         .join('\n'),
     ],
   ])
@@ -61,7 +64,7 @@ export function readSdkTypes<Name extends string>(
   const exported = checker.getExportsOfModule(checker.getSymbolAtLocation(file) as never)
   const shapes = Object.fromEntries(
     exported.map((symbol) => {
-      const [shape] = shapesOf(checker, checker.getDeclaredTypeOfSymbol(checker.getAliasedSymbol(symbol)))
+      const [shape] = shapesOf(checker, checker.getDeclaredTypeOfSymbol(symbol))
       return [symbol.name, shape]
     }),
   ) as Record<Name, Shape>
@@ -102,8 +105,14 @@ function membersOf(checker: Checker, type: Type): readonly Member[] {
   return checker.getPropertiesOfType(type).map((symbol) => ({
     name: symbol.name,
     isOptional: (symbol.flags & SymbolFlags.Optional) !== 0,
+    isNullable: isNullable(checker.getTypeOfSymbol(symbol)),
     shapes: once(() => shapesOf(checker, checker.getTypeOfSymbol(symbol))),
   }))
+}
+
+function isNullable(type: Type | undefined): boolean {
+  if (type === undefined || !(type.flags & TypeFlags.Union)) return false
+  return ((type as UnionType).getTypes() ?? []).some(({ flags }) => flags & TypeFlags.Null)
 }
 
 function once<Value>(make: () => Value): () => Value {

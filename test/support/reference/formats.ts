@@ -7,6 +7,29 @@ export interface MemberOutcomes {
   readonly outcomes: readonly string[]
 }
 
+export function answersPage(
+  sections: ReadonlyMap<string, readonly MemberOutcomes[]>,
+  clients: readonly string[],
+): string {
+  return toPage(
+    'Answers',
+    `What becomes of every member, kind and value of the answers in the types of the SDKs \`openai\` and \`@anthropic-ai/sdk\`, and of members, kinds and values that the types do not have (\`some_new_…\`), measured by answers of workers that differ in it alone. Each type is listed once, at its shortest path; \`[kind]\` is the \`type\` (or \`role\`) of an object.`,
+    toTable(
+      ['outcome', 'meaning'],
+      [
+        ['passes', 'the client gets it unchanged'],
+        ['→ `member`', 'it is in this member of the client’s answer'],
+        ['named', 'left out, and named in `x-weir-warning` or in a comment of the stream'],
+        ['other texts', 'why the client does not get it'],
+      ],
+    ),
+    ...sectionsOf(
+      sections,
+      clients.map((client) => `${client} clients`),
+    ),
+  )
+}
+
 export function formatsPage(
   sections: ReadonlyMap<string, readonly MemberOutcomes[]>,
   workers: readonly string[],
@@ -25,11 +48,21 @@ export function formatsPage(
         ['–', 'part of an object that is rejected'],
       ],
     ),
-    ...[...sections].flatMap(([client, members]) => [
-      `## ${client}`,
-      toTable(['member', ...workers.map((worker) => `${worker} workers`)], rowsOf(members)),
-    ]),
+    ...sectionsOf(
+      sections,
+      workers.map((worker) => `${worker} workers`),
+    ),
   )
+}
+
+function sectionsOf(
+  sections: ReadonlyMap<string, readonly MemberOutcomes[]>,
+  columns: readonly string[],
+): string[] {
+  return [...sections].flatMap(([title, members]) => [
+    `## ${title}`,
+    toTable(['member', ...columns], rowsOf(members)),
+  ])
 }
 
 /** Members of one group with the same outcomes share a row. */

@@ -16,6 +16,7 @@ import {
   errorOfEvent,
   type JsonAnswer,
   jsonAnswerReader,
+  LeftOut,
   readAnswerObject,
   streamFailure,
   tokenCount,
@@ -25,6 +26,7 @@ import type { UncheckedChoice, UncheckedResponse } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
 import { ignoredByChat, toChatBody, toCompletionBody, unsentStops } from './to-chat-body.ts'
+import { CHUNK, isPlainChunk } from './translated.ts'
 
 const chatEngineErrors = defineErrors('chat-engine', {
   worker_stream_unfinished: {
@@ -78,6 +80,7 @@ export class ChatAnswer implements JsonAnswer {
   readonly #choices = new Map<number, ChoiceEvents>()
   #hasStarted = false
   #usage: GenerationUsage | null = null
+  readonly #leftOut = new LeftOut()
 
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
@@ -135,6 +138,7 @@ export class ChatAnswer implements JsonAnswer {
   }
 
   #add(answer: UncheckedResponse): void {
+    if (!isPlainChunk(answer)) this.#leftOut.addFrom(answer, CHUNK)
     const usage = readUsage(answer)
     if (usage !== null) this.#usage = usage
     if (!this.#hasStarted) this.#start(answer)
@@ -149,6 +153,7 @@ export class ChatAnswer implements JsonAnswer {
   }
 
   #finish(): void {
+    this.#leftOut.report(this.#attempt.ctx)
     for (const choice of this.#choices.values()) choice.end()
     this.#sink.emit({ type: 'finished', usage: this.#usage })
   }

@@ -12,7 +12,7 @@ import {
   type UsageBreakdown,
   type WorkerMessage,
 } from '#kernel'
-import { streamFailure, tokenCount, type Unchecked } from '#shared'
+import { LeftOut, streamFailure, type Translation, tokenCount, type Unchecked } from '#shared'
 import type { MessageResponse, WireUsage } from '../wire.ts'
 import { NativeBlock } from './native-block.ts'
 
@@ -52,6 +52,8 @@ export class MessageAnswer {
   /** Open blocks, by their index. */
   readonly #open = new Map<unknown, OpenBlock>()
   readonly #isNative: boolean
+  /** Null for clients that speak the format. */
+  readonly #leftOut: LeftOut | null
   /** Complete blocks of a native request. */
   readonly #content: NativeObject[] = []
   #hasStarted = false
@@ -72,6 +74,7 @@ export class MessageAnswer {
     this.#attempt = attempt
     this.#sink = sink
     this.#isNative = attempt.request.native?.engine === ENGINE
+    this.#leftOut = this.#isNative ? null : new LeftOut()
   }
 
   /** Called for the first event of any kind, since some answers lack `message_start`. */
@@ -165,7 +168,7 @@ export class MessageAnswer {
   /** Other formats have no citations of this shape. */
   #citation(annotation: unknown): void {
     if (this.#isNative && isObject(annotation))
-      this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
+      this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation, engine: ENGINE })
   }
 
   #sign(): void {
@@ -196,6 +199,11 @@ export class MessageAnswer {
     this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: call })
   }
 
+  /** @param value an event, or the whole message */
+  noteLeftOut(value: NativeObject, translation: Translation): void {
+    this.#leftOut?.addFrom(value, translation)
+  }
+
   /** @param event with the counts so far */
   addEnd({ delta, usage, ...members }: NativeObject): void {
     this.#usage.add(usage)
@@ -208,6 +216,7 @@ export class MessageAnswer {
 
   finish(): void {
     if (!this.#hasStarted) this.start(null)
+    this.#leftOut?.report(this.#attempt.ctx)
     const reason = this.#reason
     const matchedStop = typeof this.#stopSequence === 'string' ? this.#stopSequence : null
     this.#sink.emit({

@@ -6,7 +6,8 @@ import { jsonAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { MessageJson } from './messages-engine.ts'
 
-const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
+const ctx: unknown = { warn() {} }
+const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {}, ctx } as EngineAttempt
 /** An attempt for a request in the Messages format. */
 const nativeAttempt = { ...attempt, request: { native: { engine: 'messages' } } } as EngineAttempt
 

@@ -128,12 +128,14 @@ function answerWhole<Event extends GenerationEvent | ToolLoopEvent>(
       event.usage === null
         ? estimatedUsage(estimatePromptTokens(request), blocks.characters)
         : toUsage(event.usage)
+    blocks.leftOut.report(ctx)
     ctx.json(200, toMessage(wanted.model, sink.blocks, stop, usage), wanted.headers)
   }
   open({ onEvent })
 }
 
 class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
+  readonly #ctx: RequestContext
   readonly #wanted: WantedAnswer
   readonly #source: Source<Event>
   readonly #stream: MessageStream
@@ -145,6 +147,7 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
   #held: Event[] | null = null
 
   constructor({ pings }: AnswerParts, ctx: RequestContext, wanted: WantedAnswer, source: Source<Event>) {
+    this.#ctx = ctx
     this.#wanted = wanted
     this.#source = source
     this.#stream = new MessageStream(ctx, pings, wanted.headers)
@@ -208,7 +211,10 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
     const usage =
       reported === null ? estimatedUsage(this.#inputTokens, this.#blocks.characters) : toUsage(reported)
     if (stop === null) this.#stream.fail(answerErrors.worker_aborted())
-    else this.#stream.end(stop, usage)
+    else {
+      this.#blocks.leftOut.report(this.#ctx)
+      this.#stream.end(stop, usage)
+    }
   }
 }
 

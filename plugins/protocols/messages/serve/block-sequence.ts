@@ -41,6 +41,9 @@ export class BlockSequence extends Blocks<GenerationEvent> {
       case 'tool_call_done':
         this.#endCall(this.#calls.get(event.index))
         return
+      case 'annotation':
+        this.leftOut.add('annotations')
+        return
       case 'native_item':
         if (imageOfItem(event.item) !== null) this.#addText(IMAGE_NOTE)
         return

@@ -3,7 +3,7 @@
  * meanwhile waits until the open one is complete. @hot
  */
 import type { FinishReason, NativeAnswer, NativeObject } from '#kernel'
-import { tryParseJson } from '#shared'
+import { LeftOut, tryParseJson } from '#shared'
 import type { WireResponseBlock } from '../wire.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
 
@@ -85,6 +85,7 @@ export abstract class Blocks<Event> {
   hasBrokenCall = false
   /** The operator's limit ended the turn before the model did, or the worker paused while its own tools run. */
   isPaused = false
+  readonly leftOut = new LeftOut()
   protected readonly options: BlockOptions
   /** Of all deltas, for estimates of the usage. */
   characters = 0

@@ -69,8 +69,11 @@ export class TurnBlocks extends Blocks<ToolLoopEvent> {
         block.signature += event.signature
         return
       case 'annotation':
-        block.citations.push(event.annotation)
-        this.advance()
+        if (event.engine !== ENGINE) this.leftOut.add('annotations')
+        else {
+          block.citations.push(event.annotation)
+          this.advance()
+        }
         return
       case 'native_item':
         block.native = event.item

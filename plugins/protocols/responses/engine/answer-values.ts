@@ -56,6 +56,46 @@ const EVENT_MEMBERS: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlyS
   call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
 }
 
+/** The same of a complete item, with a status that the gateway would not give it. */
+export function membersAtEnd(kind: 'message' | 'reasoning' | 'call', item: JsonObject): JsonObject {
+  const { status } = item
+  const isUsual = !isText(status) || status === 'completed' || status === 'in_progress'
+  return isUsual ? membersBeside(kind, item) : { ...membersBeside(kind, item), status }
+}
+
+const EVENT: ReadonlySet<string> = new Set([
+  'type',
+  'sequence_number',
+  'item_id',
+  'output_index',
+  'content_index',
+  'summary_index',
+  'annotation_index',
+  'item',
+  'part',
+  'response',
+  'delta',
+  'logprobs',
+  'annotation',
+  'text',
+  'refusal',
+  'arguments',
+  'name',
+  'error',
+  'obfuscation',
+])
+
+/** Members of an event that the gateway does not read; undefined for nearly all events. */
+export function membersOfEvent(event: JsonObject): JsonObject | undefined {
+  let members: Record<string, unknown> | undefined
+  for (const name in event) {
+    if (EVENT.has(name)) continue
+    members ??= {}
+    members[name] = event[name]
+  }
+  return members
+}
+
 /** Members that the worker added to the format, or that the gateway does not read. */
 export function membersBeside(kind: 'message' | 'reasoning' | 'call', item: JsonObject): JsonObject {
   return Object.fromEntries(

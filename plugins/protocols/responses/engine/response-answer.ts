@@ -9,9 +9,18 @@ import {
   type NativeObject,
   workerMessage,
 } from '#kernel'
-import { customArguments, memberName, readLogprobs, StopSearch } from '#shared'
-import { isText, membersBeside, readUsage, textsOf, toAnswerError } from './answer-values.ts'
+import { customArguments, imageOfItem, LeftOut, memberName, readLogprobs, StopSearch } from '#shared'
+import {
+  isText,
+  membersAtEnd,
+  membersBeside,
+  membersOfEvent,
+  readUsage,
+  textsOf,
+  toAnswerError,
+} from './answer-values.ts'
 import { refusesEngineMembers } from './dialects.ts'
+import { ITEMS, NO_ITEMS, RESPONSE } from './translated.ts'
 
 const CHOICE = 0
 /** Name of the adapter. */
@@ -65,10 +74,13 @@ export class ResponseAnswer {
   #callCount = 0
   #nativeCount = 0
   #hasStarted = false
+  /** Further members of the event that is being read. */
+  #members: { readonly members: NativeObject } | undefined
   /** Stop strings are found here, since the service refuses the member; null without any. */
   readonly #search: StopSearch | null
   /** A stop string ended the answer before the worker did. */
   isOver = false
+  readonly #leftOut = new LeftOut()
   /** Of messages and reasoning, for clients of other formats; the last counts. */
   #extraContent: NativeObject | undefined
 
@@ -149,8 +161,11 @@ export class ResponseAnswer {
     return this.#declared.has(member) ? member : String(name)
   }
 
-  #ofCall(item: JsonObject): { members?: JsonObject; extraContent?: NativeObject } {
-    if (this.#isNative) return { members: membersBeside('call', item) }
+  #ofCall(
+    item: JsonObject,
+    membersOf = membersBeside,
+  ): { members?: JsonObject; extraContent?: NativeObject } {
+    if (this.#isNative) return { members: membersOf('call', item) }
     return isObject(item.extra_content) ? { extraContent: item.extra_content } : {}
   }
 
@@ -176,9 +191,19 @@ export class ResponseAnswer {
     return kind === 'native' || kind === 'hidden'
   }
 
+  /** Keeps the further members of a delta for clients that speak the format. */
+  beginEvent(event: JsonObject): void {
+    const members = membersOfEvent(event)
+    this.#members = undefined
+    if (members === undefined) return
+    if (this.#isNative && event.delta !== undefined) this.#members = { members }
+    else for (const name in members) this.#leftOut.add(name)
+  }
+
   /** An event that the gateway does not know, of an item or of the whole response. */
   event(index: unknown, event: JsonObject): void {
     const open = this.#items.get(index)
+    if (!this.#isNative && open?.kind !== 'native' && isText(event.type)) this.#leftOut.add(event.type)
     if (open === null || open?.kind === 'hidden' || (open === undefined && index !== undefined)) return
     this.#emit({
       type: 'native_event',
@@ -205,6 +230,7 @@ export class ResponseAnswer {
         choice: CHOICE,
         delta,
         logprobs: hasLogprobs ? readLogprobs(logprobs) : null,
+        ...this.#members,
       })
   }
 
@@ -225,7 +251,7 @@ export class ResponseAnswer {
   refusal(index: unknown, delta: unknown, part?: unknown): void {
     if (!isText(delta)) return
     this.#enterPart(index, part)
-    this.#emit({ type: 'refusal', choice: CHOICE, delta })
+    this.#emit({ type: 'refusal', choice: CHOICE, delta, ...this.#members })
   }
 
   annotation(index: unknown, annotation: unknown): void {
@@ -280,14 +306,14 @@ export class ResponseAnswer {
       open.hasDelta = true
     }
     const form = this.#isNative ? { form: from } : {}
-    this.#emit({ type: 'reasoning', choice: CHOICE, delta, ...form })
+    this.#emit({ type: 'reasoning', choice: CHOICE, delta, ...form, ...this.#members })
   }
 
   arguments(index: unknown, delta: unknown): void {
     const open = this.#items.get(index)
     if (open?.kind !== 'call' || !isText(delta)) return
     open.hasDelta = true
-    this.#emit({ type: 'tool_arguments', choice: CHOICE, index: open.number, delta })
+    this.#emit({ type: 'tool_arguments', choice: CHOICE, index: open.number, delta, ...this.#members })
   }
 
   /** Emits content without deltas: some workers send whole items only. */
@@ -296,15 +322,27 @@ export class ResponseAnswer {
     this.openItem(index, item)
     const open = this.#items.get(index)
     if (!open) return
+    if (!this.#isNative) this.#noteLeftOut(open, item)
     if (open.kind === 'message') this.#endMessage(index, open, item)
     else if (open.kind === 'reasoning') this.#endReasoning(index, open, item)
     else if (open.kind === 'call') {
       if (!open.hasDelta)
         this.arguments(index, item.type === CUSTOM_CALL ? customArguments(item.input) : item.arguments)
-      this.#emit({ type: 'tool_call_done', choice: CHOICE, index: open.number, ...this.#ofCall(item) })
+      this.#emit({
+        type: 'tool_call_done',
+        choice: CHOICE,
+        index: open.number,
+        ...this.#ofCall(item, membersAtEnd),
+      })
     } else if (open.kind === 'native') this.#endNative(open, item)
     this.#items.set(index, null)
     if (this.#isNative && open.kind !== 'hidden') this.#content.push(item)
+  }
+
+  /** Of items that have no events of a generation, other clients get images. */
+  #noteLeftOut({ kind }: OpenItem, item: JsonObject): void {
+    const isNoted = kind !== 'native' || imageOfItem(item) !== null
+    this.#leftOut.addFrom(isNoted ? item : { type: item.type }, isNoted ? ITEMS : NO_ITEMS, 'output')
   }
 
   #endMessage(index: unknown, open: OpenItem, item: JsonObject): void {
@@ -331,7 +369,7 @@ export class ResponseAnswer {
       this.#emit({
         type: 'item_done',
         choice: CHOICE,
-        members: membersBeside(kind, item),
+        members: membersAtEnd(kind, item),
       })
   }
 
@@ -354,6 +392,8 @@ export class ResponseAnswer {
       if (this.isOver) return
     }
     for (const open of this.#items.values()) if (open?.kind === 'native') this.#endNative(open, open.item)
+    if (!this.#isNative) this.#leftOut.addFrom(whole, RESPONSE)
+    this.#leftOut.report(this.#attempt.ctx)
     this.#emit({
       type: 'choice_done',
       choice: CHOICE,

@@ -6,7 +6,13 @@ import { jsonAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { ResponseJson } from './responses-engine.ts'
 
-const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: { sampling: {} } } as EngineAttempt
+const ctx: unknown = { warn() {} }
+const attempt = {
+  model: 'm',
+  worker: workerEntry({ slot: 0 }),
+  request: { sampling: {} },
+  ctx,
+} as EngineAttempt
 
 function sink() {
   const events: GenerationEvent[] = []

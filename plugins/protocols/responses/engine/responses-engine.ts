@@ -60,6 +60,7 @@ export class ResponseJson implements JsonAnswer {
       answer.event(index, data)
       return false
     }
+    answer.beginEvent(data)
     switch (data.type) {
       case 'response.output_text.delta':
         answer.text(index, delta, data.logprobs, data.content_index)

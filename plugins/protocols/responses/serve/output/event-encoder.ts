@@ -69,10 +69,16 @@ export class EventEncoder {
   }
 
   /** For frequent frames of one type: everything but number and value is prepared. @param value JSON */
-  sendDelta({ head, middle, tail }: DeltaFrame, value: string): void {
+  /** @param members further ones of the worker's event */
+  sendDelta({ head, middle, tail }: DeltaFrame, value: string, members?: NativeObject): void {
     const number = this.#next++
-    this.#sink(head + number + middle + value + tail, number)
+    const more = members === undefined ? '' : memberText(members)
+    this.#sink(head + number + middle + value + more + tail, number)
   }
+}
+
+function memberText(members: NativeObject): string {
+  return `,${JSON.stringify(members).slice(1, -1)}`
 }
 
 /** @returns the frames that `send` sends @param first number of the first one */
@@ -142,10 +148,10 @@ export class ItemEncoder {
     this.events?.send(`response.${this.type}.${name}`, this.where)
   }
 
-  argumentsDelta(delta: string): void {
+  argumentsDelta(delta: string, members?: NativeObject): void {
     if (this.events === null) return
     this.#argumentsFrame ??= deltaFrame(`response.${this.type}_arguments.delta`, this.where, '')
-    this.events.sendDelta(this.#argumentsFrame, JSON.stringify(delta))
+    this.events.sendDelta(this.#argumentsFrame, JSON.stringify(delta), members)
   }
 
   /** @param name of the function; calls of tool servers do not repeat it */
@@ -206,20 +212,21 @@ export class PartEncoder {
     this.#events?.send(`${this.#around}.added`, `${this.#where},"part":${JSON.stringify(part)}`)
   }
 
-  delta(text: string): void {
+  /** @param members as of `sendDelta` */
+  delta(text: string, members?: NativeObject): void {
     if (this.#events === null) return
     this.#deltaFrame ??= deltaFrame(
       `${this.#name}.delta`,
       this.#where,
       this.#kind === 'output_text' ? ',"logprobs":[]' : '',
     )
-    this.#events.sendDelta(this.#deltaFrame, JSON.stringify(text))
+    this.#events.sendDelta(this.#deltaFrame, JSON.stringify(text), members)
   }
 
-  deltaWithLogprobs(text: string, logprobs: readonly unknown[]): void {
+  deltaWithLogprobs(text: string, logprobs: readonly unknown[], members: NativeObject = {}): void {
     this.#events?.send(
       `${this.#name}.delta`,
-      `${this.#where},"delta":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)}`,
+      `${this.#where},${JSON.stringify({ ...members, delta: text, logprobs }).slice(1, -1)}`,
     )
   }
 

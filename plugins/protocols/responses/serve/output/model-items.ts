@@ -45,11 +45,11 @@ export class MessageItem extends OpenItem {
   }
 
   override add(event: ToolLoopEvent): void {
-    if (event.type === 'text') this.#text(event.delta, event.logprobs)
+    if (event.type === 'text') this.#text(event)
     else if (event.type === 'refusal') {
       const part = this.#open('refusal')
       part.text += event.delta
-      part.encoder.delta(event.delta)
+      part.encoder.delta(event.delta, event.members)
     } else if (event.type === 'annotation') {
       const { annotations, encoder } = this.#open('output_text')
       annotations.push(event.annotation)
@@ -82,16 +82,16 @@ export class MessageItem extends OpenItem {
     return this.#value('incomplete', parts)
   }
 
-  #text(delta: string, logprobs: readonly TokenLogprob[] | null): void {
+  #text({ delta, logprobs, members }: EventOf<'text' | 'reasoning'>): void {
     const part = this.#open('output_text')
     part.text += delta
     if (!this.#hasLogprobs || logprobs === null) {
-      part.encoder.delta(delta)
+      part.encoder.delta(delta, members)
       return
     }
     const entries = logprobs.map(toWireLogprob)
     for (const entry of entries) part.logprobs.push(entry)
-    part.encoder.deltaWithLogprobs(delta, entries)
+    part.encoder.deltaWithLogprobs(delta, entries, members)
   }
 
   #open(kind: OpenPart['kind']): OpenPart {
@@ -156,11 +156,11 @@ export class ReasoningItem extends OpenItem {
     if (event.isBreak === true) this.#endPart()
     else {
       const isSummary = event.form === undefined ? this.#options.hasSummary : event.form === 'summary'
-      this.#text(isSummary ? 'summary_text' : 'reasoning_text', event.delta)
+      this.#text(isSummary ? 'summary_text' : 'reasoning_text', event)
     }
   }
 
-  #text(kind: ReasoningKind, delta: string): void {
+  #text(kind: ReasoningKind, { delta, members }: EventOf<'text' | 'reasoning'>): void {
     if (this.#part?.kind !== kind) {
       this.#endPart()
       const encoder = this.encoder.part(kind, this.#partsOf(kind).length)
@@ -168,7 +168,7 @@ export class ReasoningItem extends OpenItem {
       encoder.added({ type: kind, text: '' })
     }
     this.#part.text += delta
-    this.#part.encoder.delta(delta)
+    this.#part.encoder.delta(delta, members)
   }
 
   #endPart(): void {

@@ -48,7 +48,8 @@ export abstract class OpenItem {
   /** Takes the members of the end. @returns the status of the item */
   protected statusAt({ isCut, members }: EventOf<'item_done' | 'function_done'>): string {
     this.members = members ?? this.members
-    return isCut ? 'incomplete' : 'completed'
+    if (isCut) return 'incomplete'
+    return typeof members?.status === 'string' ? members.status : 'completed'
   }
 
   /** Sends the end of the item. */

@@ -1,12 +1,13 @@
 /** Encodes a response as JSON with every key, and the events of its beginning and its end. */
-import type {
-  GatewayError,
-  GenerationUsage,
-  HistoryItem,
-  JsonObject,
-  NativeObject,
-  ResponseRecord,
-  ResponseStatus,
+import {
+  type GatewayError,
+  type GenerationUsage,
+  type HistoryItem,
+  isObject,
+  type JsonObject,
+  type NativeObject,
+  type ResponseRecord,
+  type ResponseStatus,
 } from '#kernel'
 import { answerErrors, toClientItems } from '#shared'
 import { errorEventMembers, toResponseError } from '../../error-format.ts'
@@ -73,7 +74,7 @@ export class ResponseEncoder {
       error: error === null ? null : toResponseError(error),
       incomplete_details: reason === null ? null : { reason },
     })
-    const usage = end === undefined ? 'null' : JSON.stringify(toWireUsage(end.usage))
+    const usage = end === undefined ? 'null' : JSON.stringify(toWireUsage(end.usage, end.native?.usage))
     const echo = end?.native === undefined ? this.#echoText : JSON.stringify(this.#echoWith(end.native))
     return `${head.slice(0, -1)},${echo.slice(1, -1)},"usage":${usage}}`
   }
@@ -118,18 +119,27 @@ export function storedResponse({ reply, output }: ResponseRecord): JsonObject {
   return { ...reply, output: toClientItems(output) }
 }
 
-/** Zeros if the worker reported no usage: clients reject an end without numbers. */
-export function toWireUsage(usage: GenerationUsage | null): JsonObject {
+/**
+ * Zeros if the worker reported no usage: clients reject an end without numbers.
+ * @param stated as the worker reported it, with further members
+ */
+export function toWireUsage(usage: GenerationUsage | null, stated?: unknown): JsonObject {
+  const all = isObject(stated) ? stated : {}
   const input = usage?.inputTokens ?? 0
   const output = usage?.outputTokens ?? 0
   return {
+    ...all,
     input_tokens: input,
     input_tokens_details: {
+      ...(isObject(all.input_tokens_details) && all.input_tokens_details),
       cached_tokens: usage?.cachedTokens ?? 0,
       ...(usage !== null && usage.cacheWriteTokens > 0 && { cache_write_tokens: usage.cacheWriteTokens }),
     },
     output_tokens: output,
-    output_tokens_details: { reasoning_tokens: usage?.reasoningTokens ?? 0 },
+    output_tokens_details: {
+      ...(isObject(all.output_tokens_details) && all.output_tokens_details),
+      reasoning_tokens: usage?.reasoningTokens ?? 0,
+    },
     total_tokens: input + output,
   }
 }

@@ -166,10 +166,11 @@ export class ResponseRun {
     }
   }
 
-  #finished({ reason, usage, native }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
+  #finished({ reason, usage, native, iterations }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
     this.begin()
     const stated = native?.engine === 'responses' ? native.members : { service_tier: this.#serviceTier }
-    const end = { usage, native: stated }
+    // Of several answers the usage is a sum.
+    const end = { usage, native: iterations > 1 ? { ...stated, usage: undefined } : stated }
     if (reason === 'length') this.#end('incomplete', { ...end, incompleteReason: 'max_output_tokens' })
     else if (reason === 'content_filter') this.#end('incomplete', { ...end, incompleteReason: reason })
     else if (reason === 'abort') this.#end('failed', { ...end, error: answerErrors.worker_aborted() })
