@@ -228,6 +228,7 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   }
 
   warn(warning: string): void {
+    assertHeaders([WARNING_HEADER, warning], 'a warning')
     this.#warnings ??= []
     this.#warnings.push(warning)
   }
@@ -236,7 +237,6 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     if (this.#warnings === null) return headers ?? null
     const added = [WARNING_HEADER, this.#warnings.join(', ')]
     this.#warnings = null
-    assertHeaders(added, 'a warning')
     return [...(headers ?? []), ...added]
   }
 
