@@ -51,8 +51,13 @@ export const HOST_FUNCTIONS = Object.freeze({
   sha256: { parameters: ['bytes'], result: 'bytes' },
   /** (key bytes, data bytes) → 32 bytes */
   hmac_sha256: { parameters: ['bytes', 'bytes'], result: 'bytes' },
-  /** (name text, delta) → 1 if counted; a Prometheus series of the module, with a limited number of names */
+  /**
+   * (name text, delta) → 1 if counted; a Prometheus counter of the module. `name{value}` adds the label `label`; the number of
+   * series is limited
+   */
   metric_inc: { parameters: ['text', 'i64'], result: 'i64' },
+  /** (name text, value) → 1 if observed; like `metric_inc`, a histogram of numbers from 0 */
+  metric_observe: { parameters: ['text', 'i64'], result: 'i64' },
 } as const satisfies Record<string, HostFunction>)
 
 export interface HostFunction {

@@ -106,10 +106,10 @@ describe('over two data threads', () => {
       }),
     )
     expect(gateway.command.lines.join('\n')).not.toContain('hidden-value')
-    const counted = (await gateway.metrics()).get(
-      'weir_wasm_module_events_total{module="talker",name="seen"}',
-    )
-    expect(counted).toBe(2)
+    const metrics = await gateway.metrics()
+    const talker = 'module="talker"'
+    expect(metrics.get(`weir_wasm_module_events_total{${talker},name="seen",label="loud"}`)).toBe(2)
+    expect(metrics.get(`weir_wasm_module_values_sum{${talker},name="words",label=""}`)).toBe(3)
   })
 
   test('looping modules delay neither other requests nor the shutdown for long', async () => {

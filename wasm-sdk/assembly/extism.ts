@@ -76,3 +76,6 @@ export declare function hmac_sha256(key: u64, data: u64): u64
 // @ts-ignore: decorator
 @external("extism:host/user", "metric_inc")
 export declare function metric_inc(name: u64, delta: i64): i64
+// @ts-ignore: decorator
+@external("extism:host/user", "metric_observe")
+export declare function metric_observe(name: u64, value: i64): i64

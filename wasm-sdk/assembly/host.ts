@@ -124,7 +124,7 @@ export namespace log {
   }
 }
 
-/** Counters of the module in the gateway's metrics. */
+/** Counters and histograms of the module in the gateway's metrics. `name{value}` has the label `label`. */
 export namespace metric {
   /** Adds to a Prometheus series of the module. The number of names is limited: do not derive them from requests. */
   export function increment(name: string, delta: i64 = 1): bool {
@@ -132,6 +132,14 @@ export namespace metric {
     const counted = host.metric_inc(block, delta)
     host.free(block)
     return counted == 1
+  }
+
+  /** Adds a number from 0 to a histogram of the module. */
+  export function observe(name: string, value: i64): bool {
+    const block = toTextBlock(name)
+    const observed = host.metric_observe(block, value)
+    host.free(block)
+    return observed == 1
   }
 }
 

@@ -44,9 +44,14 @@ func HmacSha256(key, data []byte) []byte {
 	})
 }
 
-// CountMetric adds to a counter of the gateway's metrics. Names match [a-z][a-z0-9_]*.
+// CountMetric adds to a counter of the gateway's metrics. Names match [a-z][a-z0-9_]*; name{value} has the label "label".
 func CountMetric(name string, delta int64) {
 	with(name, func(name uint64) int64 { return hostMetricInc(name, delta) })
+}
+
+// ObserveMetric adds a number from 0 to a histogram of the gateway's metrics, named like those of CountMetric.
+func ObserveMetric(name string, value int64) {
+	with(name, func(name uint64) int64 { return hostMetricObserve(name, value) })
 }
 
 // LogDebug writes a line to the log of the gateway. Do not log user content.

@@ -78,3 +78,6 @@ func hostHmacSha256(key, data uint64) uint64
 
 //go:wasmimport extism:host/user metric_inc
 func hostMetricInc(name uint64, delta int64) int64
+
+//go:wasmimport extism:host/user metric_observe
+func hostMetricObserve(name uint64, value int64) int64

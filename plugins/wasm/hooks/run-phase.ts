@@ -96,7 +96,7 @@ export class PhaseRun {
     })
     this.#atMs = endedAtMs
     const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? CONTINUE
-    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
+    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted, observed } = report
     return {
       failure,
       durationUs,
@@ -104,6 +104,7 @@ export class PhaseRun {
       logs,
       droppedLogs,
       counted,
+      observed,
       action,
       status,
       edits,

@@ -39,6 +39,7 @@ export class GuestInstance implements GuestState {
   readonly module: LoadedModule
   readonly log = new GuestLog()
   readonly counted = new Map<string, number>()
+  readonly observed: (string | number)[] = []
   calls = 0
   /** Fuel used by the last call or the start, units. */
   burntFuel = 0
@@ -108,6 +109,7 @@ export class GuestInstance implements GuestState {
     this.tenant = tenant
     this.log.clear()
     if (this.counted.size > 0) this.counted.clear()
+    if (this.observed.length > 0) this.observed.length = 0
     this.#kernel.clear()
     exchange.begin(input, fuel)
     try {

@@ -16,8 +16,10 @@ const MAX_ABORT_TEXT_BYTES = 4_000
 export interface GuestState {
   readonly module: LoadedModule
   readonly log: GuestLog
-  /** Counts of the call by metric name. */
+  /** Counts of the call by series. */
   readonly counted: Map<string, number>
+  /** Observations of the call: [series, value, …]. */
+  readonly observed: (string | number)[]
   /** Tenant of the call. */
   readonly tenant: string | null
   readonly exports: WebAssembly.Exports

@@ -105,7 +105,7 @@ export class Guest {
       failure = toFailure(error, units)
     }
     this.#onCalled?.(instance)
-    const { log, counted } = instance
+    const { log, counted, observed } = instance
     const endedAtMs = performance.now()
     return {
       value,
@@ -116,6 +116,7 @@ export class Guest {
         logs: log.lines.length === 0 ? NOTHING.logs : [...log.lines],
         droppedLogs: log.dropped,
         counted: counted.size === 0 ? NOTHING.counted : [...counted].flat(),
+        observed: observed.length === 0 ? NOTHING.observed : [...observed],
       },
       endedAtMs,
     }
@@ -209,6 +210,7 @@ const NOTHING: CallReport = Object.freeze({
   logs: [],
   droppedLogs: 0,
   counted: [],
+  observed: [],
 })
 
 function toFailure(error: unknown, units?: number): NonNullable<CallReport['failure']> {

@@ -19,7 +19,11 @@ const WORK_UNITS = {
 } as const
 /** Offset 0 as a value. */
 const NOTHING = new Uint8Array(0)
-const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
+/** A name, and the value of a label. */
+const METRIC_SERIES = /^[a-z][a-z0-9_]{0,63}(?:\{[\w.:/-]{1,64}\})?$/
+const MAX_SERIES_BYTES = 130
+/** Observations of one call. */
+const MAX_OBSERVED = 64
 
 type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
 
@@ -27,8 +31,8 @@ interface HostParts {
   readonly state: SharedState
   nowMs(): number
   randomBytes(count: number): Uint8Array
-  /** Returns false for a new name if the module has too many counter names. */
-  mayCount(owner: string, name: string): boolean
+  /** Returns false for a new series if the module has too many. */
+  mayCount(owner: string, series: string): boolean
   /** Records increments that may be rolled back. */
   readonly pendingCounts?: PendingCounts
 }
@@ -37,7 +41,7 @@ function hostFunctions(
   { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
   instance: GuestState,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
-  const { counted, module } = instance
+  const { counted, observed, module } = instance
   // Values and counters outlive a version.
   const owner = module.name
   const keyOf = (exchange: GuestExchange, offset: bigint): Uint8Array | null => {
@@ -45,6 +49,11 @@ function hostFunctions(
     if (block === null || block.length > MAX_KEY_BYTES) return null
     exchange.burn(WORK_UNITS.kept)
     return stateKey(owner, instance.tenant, textOf(block))
+  }
+  const seriesOf = (exchange: GuestExchange, offset: bigint): string | null => {
+    const block = exchange.read(offset)
+    const series = block === null || block.length > MAX_SERIES_BYTES ? '' : textOf(block)
+    return METRIC_SERIES.test(series) && mayCount(owner, series) ? series : null
   }
   /** Exceptions would end the guest's call, which only exceeded limits may do. */
   const bind =
@@ -100,10 +109,15 @@ function hostFunctions(
       return exchange.give(createHmac('sha256', key).update(data).digest())
     }),
     metric_inc: bind(0n, (exchange, offset, delta) => {
-      const block = exchange.read(offset)
-      const name = block === null || block.length > 64 ? '' : textOf(block)
-      if (!METRIC_NAME.test(name) || delta < 0n || !mayCount(owner, name)) return 0n
-      counted.set(name, (counted.get(name) ?? 0) + Number(delta))
+      const series = delta < 0n ? null : seriesOf(exchange, offset)
+      if (series === null) return 0n
+      counted.set(series, (counted.get(series) ?? 0) + Number(delta))
+      return 1n
+    }),
+    metric_observe: bind(0n, (exchange, offset, value) => {
+      const series = value < 0n || observed.length >= 2 * MAX_OBSERVED ? null : seriesOf(exchange, offset)
+      if (series === null) return 0n
+      observed.push(series, Number(value))
       return 1n
     }),
   }
@@ -113,8 +127,8 @@ function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
 }
 
-/** Counter names of one module; bounds the number of metric series. */
-export const MAX_COUNTED_NAMES = 32
+/** Names of one module's metrics, each with each value of its label. */
+export const MAX_METRIC_SERIES = 128
 
 /** @param logLevel of the gateway, by name */
 export function guestSurroundings(
@@ -122,17 +136,17 @@ export function guestSurroundings(
   logLevel: string,
   parts: Partial<Pick<HostParts, 'nowMs' | 'randomBytes' | 'pendingCounts'>> = {},
 ): GuestSurroundings {
-  const countedNames = new Map<string, Set<string>>()
+  const known = new Map<string, Set<string>>()
   const host: HostParts = {
     state,
     nowMs: () => Date.now(),
     randomBytes,
     ...parts,
-    mayCount(owner, name) {
-      const names = countedNames.get(owner) ?? new Set()
-      countedNames.set(owner, names)
-      if (names.size < MAX_COUNTED_NAMES) names.add(name)
-      return names.has(name)
+    mayCount(owner, series) {
+      const all = known.get(owner) ?? new Set()
+      known.set(owner, all)
+      if (all.size < MAX_METRIC_SERIES) all.add(series)
+      return all.has(series)
     },
   }
   return { logLevel: guestLogLevel(logLevel), hostFunctions: (instance) => hostFunctions(host, instance) }

@@ -63,7 +63,7 @@ export class CallStatistics {
     const { module, requestId } = call
     if (report.logs.length > 0) this.#write(module, requestId, report.logs)
     this.#metrics.droppedLines(module, report.droppedLogs)
-    this.#metrics.counted(module, report.counted)
+    this.#metrics.noted(module, report)
     this.#placements.measured(module, report.fuel)
     this.#metrics.droppedHeaders(module, report.droppedHeaders ?? 0)
     const { failure, durationUs } = report

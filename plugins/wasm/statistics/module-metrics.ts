@@ -1,8 +1,8 @@
 /** Prometheus series of modules, by name, attach point and outcome. */
 import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../../wasm-sdk/abi.ts'
-import { MAX_COUNTED_NAMES } from '../instances/host-functions.ts'
-import type { LoadedModule } from '../threads/guest-task.ts'
+import { MAX_METRIC_SERIES } from '../instances/host-functions.ts'
+import type { CallReport, LoadedModule } from '../threads/guest-task.ts'
 
 const OUTCOMES = [
   'continue',
@@ -49,7 +49,13 @@ function openSeries(metrics: Metrics) {
       'Log lines of WASM modules and their failures that exceeded the rate limit.',
     ),
     fetches: counter('weir_wasm_fetches_total', 'Outgoing requests of WASM modules by outcome.', 'outcome'),
-    counted: counter('weir_wasm_module_events_total', 'Counters of WASM modules.', 'name'),
+    counted: counter('weir_wasm_module_events_total', 'Counters of WASM modules.', 'name', 'label'),
+    observed: metrics.histogram({
+      name: 'weir_wasm_module_values',
+      help: 'Histograms of WASM modules, in units of the module.',
+      labels: ['module', 'name', 'label'],
+      buckets: [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6],
+    }),
   }
 }
 
@@ -57,8 +63,8 @@ export class ModuleMetrics {
   readonly #all: ReturnType<typeof openSeries>
   /** By row of the registered module. */
   readonly #series: (ModuleSeries | undefined)[] = []
-  /** Counter names of guests by module name. */
-  readonly #countedNames = new Map<string, Set<string>>()
+  /** Series of guests by module name: name and label. */
+  readonly #noted = new Map<string, Map<string, readonly [name: string, label: string]>>()
 
   constructor(metrics: Metrics) {
     this.#all = openSeries(metrics)
@@ -99,17 +105,30 @@ export class ModuleMetrics {
     if (count > 0) this.#all.droppedHeaders.labels(name).inc(count)
   }
 
-  /** @param counted [name, delta, …] */
-  counted({ name }: LoadedModule, counted: readonly (string | number)[]): void {
-    if (counted.length === 0) return
-    const names = this.#countedNames.get(name) ?? new Set()
-    this.#countedNames.set(name, names)
+  /** Adds the counts and observations of a call. */
+  noted({ name }: LoadedModule, { counted, observed }: Pick<CallReport, 'counted' | 'observed'>): void {
     for (let i = 0; i < counted.length; i += 2) {
-      const counter = String(counted[i])
-      // Guest threads apply the limit too, but each on its own, and a new thread starts from zero.
-      if (names.size < MAX_COUNTED_NAMES) names.add(counter)
-      if (names.has(counter)) this.#all.counted.labels(name, counter).inc(Number(counted[i + 1]))
+      const labels = this.#labels(name, String(counted[i]))
+      if (labels !== null) this.#all.counted.labels(name, ...labels).inc(Number(counted[i + 1]))
     }
+    for (let i = 0; i < observed.length; i += 2) {
+      const labels = this.#labels(name, String(observed[i]))
+      if (labels !== null) this.#all.observed.labels(name, ...labels).observe(Number(observed[i + 1]))
+    }
+  }
+
+  /** Null for a new series of a module with too many. Guest threads apply the limit too, but each starts from zero. */
+  #labels(module: string, series: string): readonly [name: string, label: string] | null {
+    const all = this.#noted.get(module) ?? new Map<string, readonly [string, string]>()
+    this.#noted.set(module, all)
+    const known = all.get(series)
+    if (known !== undefined) return known
+    if (all.size >= MAX_METRIC_SERIES) return null
+    const at = series.indexOf('{')
+    const labels =
+      at < 0 ? ([series, ''] as const) : ([series.slice(0, at), series.slice(at + 1, -1)] as const)
+    all.set(series, labels)
+    return labels
   }
 
   droppedLines({ name }: LoadedModule, count: number): void {
@@ -131,7 +150,10 @@ export class ModuleMetrics {
     this.#all.droppedHeaders.remove(name)
     this.#all.fuel.remove(name)
     this.#all.droppedLines.remove(name)
-    for (const counted of this.#countedNames.get(name) ?? []) this.#all.counted.remove(name, counted)
-    this.#countedNames.delete(name)
+    for (const labels of this.#noted.get(name)?.values() ?? []) {
+      this.#all.counted.remove(name, ...labels)
+      this.#all.observed.remove(name, ...labels)
+    }
+    this.#noted.delete(name)
   }
 }

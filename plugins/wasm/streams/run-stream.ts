@@ -46,12 +46,12 @@ export interface StreamRunParts {
 export function reportCall(
   { item, modules, reports }: StreamRunParts,
   place: number,
-  { failure, durationUs, fuel, logs, droppedLogs, counted }: CallReport,
+  report: CallReport,
   isChanged: boolean,
 ): number {
   const module = modules?.[place] ?? place
   const { requestId } = item
-  reports.push({ failure, durationUs, fuel, logs, droppedLogs, counted, module, requestId, isChanged })
+  reports.push({ ...report, module, requestId, isChanged })
   return module
 }
 

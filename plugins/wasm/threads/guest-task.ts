@@ -75,8 +75,10 @@ export interface CallReport {
   readonly logs: readonly LogLine[]
   /** Number of lines beyond the limit. */
   readonly droppedLogs: number
-  /** Counts of the guest: [name, delta, …]. */
+  /** Counts of the guest: [series, delta, …]. */
   readonly counted: readonly (string | number)[]
+  /** Observations of the guest: [series, value, …]. */
+  readonly observed: readonly (string | number)[]
 }
 
 /** Result of a module in a request, response, error or tool phase. */

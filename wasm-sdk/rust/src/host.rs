@@ -15,6 +15,7 @@ mod sys {
         pub fn sha256(data: u64) -> u64;
         pub fn hmac_sha256(key: u64, data: u64) -> u64;
         pub fn metric_inc(name: u64, delta: i64) -> i64;
+        pub fn metric_observe(name: u64, value: i64) -> i64;
     }
 }
 
@@ -201,12 +202,19 @@ pub mod log {
     }
 }
 
-/// Counters of the module in the gateway's metrics. Few names only: none made of what a request holds.
+/// Counters and histograms of the module in the gateway's metrics. `name{value}` has the label `label`. Few names and values
+/// only: none made of what a request holds.
 pub mod metric {
     use super::*;
 
     pub fn increment(name: &str, delta: i64) -> bool {
         let name = Block::new(name.as_bytes());
         unsafe { sys::metric_inc(name.0, delta) == 1 }
+    }
+
+    /// Adds a number from 0 to a histogram of the module.
+    pub fn observe(name: &str, value: i64) -> bool {
+        let name = Block::new(name.as_bytes());
+        unsafe { sys::metric_observe(name.0, value) == 1 }
     }
 }
