@@ -156,7 +156,8 @@ function* unreadableFiles(
 ): Generator<FileFinding> {
   if (typeof section === 'string') {
     const reads = node.reads ?? branches(node).find((branch) => branch.reads !== undefined)?.reads
-    const reason = reads === undefined ? null : unreadable(section)
+    // Some settings accept a URL in place of a path.
+    const reason = reads === undefined || URL.canParse(section) ? null : unreadable(section)
     if (reason !== null)
       yield {
         path,

@@ -23,7 +23,7 @@ export const wasmConfig = Type.Object(
     savedModules: Type.Enum(['load', 'forget'], {
       default: 'load',
       description:
-        'Modules registered through the API are stored by the storage plugin if it is enabled: path and hash, not the bytes. forget removes them at start. A saved module whose file is missing or changed is not loaded and an error is logged; with on_failure closed the start fails. A mesh that shares modules stores them with their bytes instead, and forget has no effect.',
+        'Modules registered through the API are stored by the storage plugin if it is enabled: path and hash, with the bytes of those from a URL. forget removes them at start. A saved module whose file is missing or changed is not loaded and an error is logged; with on_failure closed the start fails. A mesh that shares modules stores them with their bytes instead, and forget has no effect.',
     }),
     allowRecording: Type.Boolean({
       default: false,
@@ -133,6 +133,58 @@ export const wasmConfig = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    sources: Type.Object(
+      {
+        origins: Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
+          default: [],
+          maxItems: 1_024,
+          description:
+            'Origins that modules may be loaded from if file_path is a URL, such as https://ghcr.io or https://*.example.com; those of redirects and of the token service of a registry, too. A registry listed with http:// is asked without TLS. Empty, only files are loaded.',
+        }),
+        privateNetworks: Type.Array(Type.String(), {
+          default: [],
+          maxItems: 256,
+          description: 'As fetch.privateNetworks, for these origins.',
+        }),
+        credentials: Type.Array(
+          Type.Object(
+            {
+              origin: Type.String({
+                minLength: 1,
+                maxLength: 512,
+                description: 'Origin of a registry or server, such as https://ghcr.io.',
+              }),
+              username: Type.Optional(
+                Type.String({
+                  minLength: 1,
+                  pattern: '^[^:]+$',
+                  description: 'Default: the password is sent as a bearer token.',
+                }),
+              ),
+              password: Type.String({
+                minLength: 1,
+                pattern: '^[ -~]+$',
+                secret: true,
+                description: 'Password or token.',
+              }),
+            },
+            { additionalProperties: false },
+          ),
+          {
+            default: [],
+            maxItems: 256,
+            description: 'Credentials by origin; the first that matches is used.',
+          },
+        ),
+        timeoutMs: count(
+          30_000,
+          1,
+          300_000,
+          'Maximum time to load a module from a URL, milliseconds, with redirects and tokens.',
+        ),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     pick: Type.Object(
       {
         headers: Type.Array(Type.String({ pattern: '^[a-z0-9-]+$', maxLength: 128 }), {
@@ -203,16 +255,19 @@ export const wasmConfig = Type.Object(
 export type WasmConfig = Static<typeof wasmConfig>
 
 /** What a schema cannot say. */
-export function* wasmProblems({ roots, fetch }: WasmConfig): Generator<SettingProblem> {
+export function* wasmProblems({ roots, fetch, sources }: WasmConfig): Generator<SettingProblem> {
   for (const [index, root] of roots.entries())
     if (!isAbsolute(root)) yield { path: ['roots', String(index)], text: 'must be an absolute path' }
-  for (const [index, origin] of fetch.origins.entries())
-    if (readOrigin(origin) === null) {
-      const path = ['fetch', 'origins', String(index)]
-      yield {
-        path,
-        text: `must be an origin such as https://api.example.com (got ${JSON.stringify(origin)})`,
-      }
-    }
-  yield* networkProblems(['fetch', 'privateNetworks'], fetch.privateNetworks)
+  for (const [section, { origins, privateNetworks }] of Object.entries({ fetch, sources })) {
+    for (const [index, origin] of origins.entries())
+      yield* originProblems([section, 'origins', String(index)], origin)
+    yield* networkProblems([section, 'privateNetworks'], privateNetworks)
+  }
+  for (const [index, { origin }] of sources.credentials.entries())
+    yield* originProblems(['sources', 'credentials', String(index), 'origin'], origin)
+}
+
+function* originProblems(path: readonly string[], origin: string): Generator<SettingProblem> {
+  if (readOrigin(origin) === null)
+    yield { path, text: `must be an origin such as https://api.example.com (got ${JSON.stringify(origin)})` }
 }

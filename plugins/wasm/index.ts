@@ -23,6 +23,7 @@ import {
   ReplaceModule,
 } from './registry/thread-commands.ts'
 import { wasmRoutes } from './routes.ts'
+import { ModuleSources } from './sources/module-sources.ts'
 import { ModuleStats, rowsFor } from './statistics/module-stats.ts'
 import { GuestPool } from './threads/guest-pool.ts'
 import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
@@ -107,6 +108,7 @@ function openRegistry(
     stats,
     pool,
     http,
+    sources: new ModuleSources(config, host.find(Store), host.log),
     saved: mesh?.shares('wasm') ? new SharedModules(mesh, host.log) : new SavedModules(host.find(Store)),
     log: host.log,
     publish: (set) => host.publish(ModulesReplica, set),

@@ -98,7 +98,16 @@ const MatcherSchema = Type.Object(
 /** One module in POST /wasm and in the configuration. Members after attach_points are extensions. */
 const descriptorMembers = {
   name: Type.String(),
-  file_path: Type.String({ description: 'Absolute path of a core module on the machine of the gateway.' }),
+  file_path: Type.String({
+    description:
+      'Absolute path of a core module on the machine of the gateway, https URL, or reference in an OCI registry such as oci://ghcr.io/team/module:1.0 or …/module@sha256:…. A URL requires sha256, and plugins.wasm.sources.origins must list its origin.',
+  }),
+  sha256: Type.Optional(
+    Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'SHA-256 of the module, hexadecimal. Other bytes are rejected before they are read.',
+    }),
+  ),
   module_type: Type.Literal('Middleware'),
   attach_points: Type.Array(AttachPointSchema, { maxItems: 16 }),
   config: Type.Optional(

@@ -9,6 +9,7 @@ import { languageOf } from '../project/build.ts'
 import { BUILT_MODULE } from '../project/build-result.ts'
 import { readModule } from '../registry/load-module.ts'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
+import { isRemote } from '../sources/module-reference.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 
 /** @returns null if the option is absent @throws CliError for an unknown attach point */
@@ -60,7 +61,7 @@ export async function readModuleBytes(file: string): Promise<Uint8Array<ArrayBuf
  */
 export function fileProblem(file: string, limits: WasmConfig): string | null {
   try {
-    readModule({ name: 'module', file_path: file }, true, limits)
+    readModule({ file_path: file }, true, limits)
     return null
   } catch (error) {
     if (error instanceof ModuleRejected) return error.message
@@ -101,9 +102,10 @@ export function casesOf(file: string): string {
   return places.find((place) => existsSync(place)) ?? places[1]
 }
 
-/** Name of the file, or of the project if the file is build/module.wasm. */
+/** Name of the file, of the project if the file is build/module.wasm, or of the repository in a registry. */
 export function nameOfModule(file: string): string {
-  const name = basename(file).replace(/\.wasm$/i, '')
+  const last = basename(file)
+  const name = (isRemote(file) ? last.replace(/[:@?].*$/, '') : last).replace(/\.wasm$/i, '')
   const folder = dirname(file)
   return name === 'module' && basename(folder) === 'build' ? basename(dirname(folder)) : name
 }

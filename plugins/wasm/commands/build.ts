@@ -6,6 +6,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { CliError } from '../../cli/output.ts'
 import { buildModule } from '../project/build.ts'
 import type { BuildResult, BuiltModule, FailedBuild } from '../project/build-result.ts'
+import { isRemote } from '../sources/module-reference.ts'
 import { inspectModule } from '../testing/inspect.ts'
 import { isProject, moduleFileOf, projectOfBuild, readModuleBytes } from './arguments.ts'
 import { showBytes } from './units.ts'
@@ -52,6 +53,7 @@ async function toJson(folder: string, built: BuildResult): Promise<unknown> {
 
 /** Builds a project whose module is older than its sources. @throws CliError for a file that is older */
 export async function buildWhenStale(place: string): Promise<void> {
+  if (isRemote(place)) return
   const file = moduleFileOf(place)
   const project = isProject(place) ? place : projectOfBuild(file)
   if (project === null || !(await isStale(project, file))) return

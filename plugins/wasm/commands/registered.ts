@@ -5,6 +5,7 @@ import type { Command } from 'commander'
 import { isUuid } from '#shared'
 import { clientOf, type GatewayClient, GatewayRefusal } from '../../cli/gateway-client.ts'
 import { CliError, printable, printResult, renderTable } from '../../cli/output.ts'
+import { isRemote } from '../sources/module-reference.ts'
 import { inspectModule } from '../testing/inspect.ts'
 import type { AddResult, ModuleList, ModuleRecord } from '../wire.ts'
 import {
@@ -34,6 +35,7 @@ export interface AddOptions {
   readonly timeoutMs?: string
   readonly wasi?: boolean
   readonly allowHost?: readonly string[]
+  readonly sha256?: string
   readonly json?: boolean
 }
 
@@ -58,14 +60,15 @@ export async function addModule(command: Command, place: string, options: AddOpt
 }
 
 async function describe(place: string, options: AddOptions) {
-  const file = moduleFileOf(place)
+  const file = isRemote(place) ? place : moduleFileOf(place)
   const points = readAttachPoints(options.attach) ?? (await pointsOf(place, file))
   const config = { ...readSettings('--config', options.config), ...readEnvironment(options.configEnv) }
   const match = readMatch(options.match)
   return {
     name: options.name ?? nameOfModule(file),
-    // Absolute, since the gateway opens the file itself.
+    // A URL, or absolute, since the gateway opens the file itself.
     file_path: file,
+    ...(options.sha256 !== undefined && { sha256: options.sha256 }),
     module_type: 'Middleware' as const,
     attach_points: points.map((Middleware) => ({ Middleware })),
     ...(Object.keys(config).length > 0 && { config }),
@@ -85,8 +88,8 @@ async function pointsOf(place: string, file: string) {
   if (!existsSync(file)) {
     const next = isProject(place)
       ? `build it first: weir wasm build ${place}`
-      : 'if only the gateway can read the file, pass --attach'
-    throw new CliError(`${file} does not exist\n  ${next}`)
+      : 'if only the gateway can read the module, pass --attach'
+    throw new CliError(`${file} does not exist here\n  ${next}`)
   }
   const { attachPoints, problem } = inspectModule(await readModuleBytes(file))
   if (attachPoints.length > 0) return attachPoints
@@ -129,6 +132,8 @@ function nextStep(reason: string, file: string): string {
   if (/cannot be opened/.test(reason)) return `the path must exist on the machine of the gateway: ${file}`
   if (/lies outside the folders/.test(reason))
     return `add ${dirname(file)} to plugins.wasm.roots of the gateway configuration`
+  if (/sources\.origins/.test(reason))
+    return 'add the origin to plugins.wasm.sources.origins of the gateway configuration'
   if (/allowed_hosts/.test(reason))
     return 'add the origin to plugins.wasm.fetch.origins of the gateway configuration'
   if (/wasi/i.test(reason)) return 'build without WASI, or pass --wasi if the gateway allows it'

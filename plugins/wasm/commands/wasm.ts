@@ -17,6 +17,7 @@ Examples:
   weir wasm rollback my-module                          return to the earlier version
   weir wasm dev my-module --watch                       build and replace at every change
   weir wasm record my-module/cases/live.json            record live requests as a case, redacted
+  weir wasm push ghcr.io/team/my-module:1.0 my-module   store it in an OCI registry
   weir wasm list
   weir wasm remove my-module
 
@@ -62,12 +63,21 @@ Examples:
   weir wasm add my-module
   weir wasm add build/module.wasm --name auth --attach OnRequest --on-failure closed --config realm=demo
   weir wasm add auth.wasm --config-env jwt_secret=JWT_SECRET --timeout-ms 50
+  weir wasm add oci://ghcr.io/team/auth:1.0 --sha256 … --attach OnRequest
   weir wasm add my-module --match models=gpt-*,demo --match header:x-beta=on --priority 5`
+
+const PUSH_EXAMPLES = `
+Examples:
+  weir wasm push ghcr.io/team/my-module:1.0 my-module --username me --password-env REGISTRY_TOKEN
+  weir wasm push localhost:5000/my-module build/module.wasm --plain-http
+
+It prints file_path and sha256 as a registration needs them.`
 
 export function defineWasm(command: Command): void {
   command.addHelpText('after', EXAMPLES)
   defineProject(command)
   defineTrials(command)
+  defineRegistry(command)
   defineRegistered(command)
 }
 
@@ -183,15 +193,47 @@ function withDescriptor(command: Command): Command {
     .option('--fuel <units>', 'fuel of a call (default: plugins.wasm.fuel)')
     .option('--timeout-ms <ms>', 'maximum time of a call, milliseconds (default: plugins.wasm.timeoutMs)')
     .option('--wasi', 'the module imports WASI preview 1')
+    .option('--sha256 <digest>', 'SHA-256 of the module, hexadecimal; required for a URL')
     .option('--allow-host <origins...>', 'origins it may fetch from, such as https://api.example.com')
+}
+
+function defineRegistry(command: Command): void {
+  withRegistry(
+    command
+      .command('push <reference> <file-or-dir>')
+      .description('Store a module in an OCI registry, in the layout of wkg and Spin.'),
+  )
+    .addHelpText('after', PUSH_EXAMPLES)
+    .action(async (reference, place, options) =>
+      (await import('./registry.ts')).pushModule(reference, place, options),
+    )
+
+  withRegistry(
+    command.command('pull <reference>').description('Write the module of an OCI registry to a file.'),
+  )
+    .option('--out <file>', 'output file (default: name of the repository with .wasm)')
+    .action(async (reference, options) => (await import('./registry.ts')).pullModule(reference, options))
+}
+
+/** Options of the access to a registry. */
+function withRegistry(command: Command): Command {
+  return command
+    .option('--username <name>', 'user of the registry (default: the password is a bearer token)')
+    .option('--password-env <variable>', 'environment variable with the password or token')
+    .option('--password-file <file>', 'file with the password or token')
+    .option('--plain-http', 'without TLS, for a local registry')
+    .option('--timeout-ms <ms>', 'maximum time, milliseconds', '60000')
+    .option('--json', 'print JSON')
 }
 
 function defineRegistered(command: Command): void {
   withDescriptor(
     withGateway(
       command
-        .command('add <file-or-dir>')
-        .description('Register a module with a running gateway, which must be able to read the same file.'),
+        .command('add <file-dir-or-url>')
+        .description(
+          'Register a module with a running gateway, which must be able to read the same file, https URL or OCI reference.',
+        ),
     ),
   )
     .addHelpText('after', ADD_EXAMPLES)
@@ -200,7 +242,7 @@ function defineRegistered(command: Command): void {
   withDescriptor(
     withGateway(
       command
-        .command('replace <name-or-uuid> <file-or-dir>')
+        .command('replace <name-or-uuid> <file-dir-or-url>')
         .description('Replace a module by a new version; options that are not given keep their value.'),
     ),
   )

@@ -31,14 +31,23 @@ export interface ModuleFile {
  * @throws ModuleRejected
  */
 export function readModule(
-  { name, file_path }: Pick<ModuleDescriptor, 'name' | 'file_path'>,
+  { file_path, sha256 }: Pick<ModuleDescriptor, 'file_path' | 'sha256'>,
   isConfigured: boolean,
   config: WasmConfig,
 ): ModuleFile {
+  const file = toModuleFile(readFile(file_path, isConfigured ? null : config.roots, config), isConfigured)
+  if (sha256 !== undefined && file.hash !== sha256)
+    throw new ModuleRejected(
+      `file_path has the SHA-256 ${file.hash} in place of ${sha256}, as sha256 requires`,
+    )
+  return file
+}
+
+/** @throws ModuleRejected */
+export function checkName({ name }: Pick<ModuleDescriptor, 'name'>): void {
   if (name.trim() === '') throw new ModuleRejected('the name must not be empty')
   if (name.length > MAX_NAME_LENGTH)
     throw new ModuleRejected(`the name has more than ${MAX_NAME_LENGTH} characters`)
-  return toModuleFile(readFile(file_path, isConfigured ? null : config.roots, config), isConfigured)
 }
 
 export function toModuleFile(bytes: Uint8Array<ArrayBuffer>, isConfigured: boolean): ModuleFile {

@@ -3,10 +3,12 @@ import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
+import { isRemote } from '../sources/module-reference.ts'
+import type { ModuleSources } from '../sources/module-sources.ts'
 import { type ModuleStats, rowsFor, wallClockNs } from '../statistics/module-stats.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { ModuleDescriptor } from '../wire.ts'
-import { loadModule, type ModuleFile, readModule } from './load-module.ts'
+import { checkName, loadModule, type ModuleFile, readModule, toModuleFile } from './load-module.ts'
 import type { Registered } from './module-list.ts'
 
 export interface LoaderParts {
@@ -15,6 +17,7 @@ export interface LoaderParts {
   /** Runs the first start of modules. */
   readonly pool: GuestPool
   readonly http: OutgoingHttp
+  readonly sources: ModuleSources
 }
 
 export class ModuleLoader {
@@ -29,8 +32,15 @@ export class ModuleLoader {
     this.#registered = registered
   }
 
-  read(descriptor: ModuleDescriptor, isConfigured: boolean): ModuleFile {
-    return readModule(descriptor, isConfigured, this.#parts.config)
+  /**
+   * @param isConfigured the configuration file names the path, which may lie outside the roots
+   * @throws ModuleRejected
+   */
+  async read(descriptor: ModuleDescriptor, isConfigured: boolean): Promise<ModuleFile> {
+    const { config, sources } = this.#parts
+    checkName(descriptor)
+    if (isRemote(descriptor.file_path)) return toModuleFile(await sources.read(descriptor), isConfigured)
+    return readModule(descriptor, isConfigured, config)
   }
 
   /** @param options.beside modules that are loaded but not registered yet */

@@ -6,6 +6,7 @@ import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { wasmConfig } from '../config.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
+import { ModuleSources } from '../sources/module-sources.ts'
 import { ModuleStats, rowsFor } from '../statistics/module-stats.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { ModuleDescriptor } from '../wire.ts'
@@ -38,13 +39,15 @@ function open(settings: object = {}, store = new MemoryStore()) {
   const memory = new SharedArrayBuffer(ModuleStats.bytes(rows, 1))
   const stats = new ModuleStats(memory, rows, 0, config.breaker)
   let closes = 0
+  const log = { info() {}, error() {} } as unknown as Logger
   const registry = new Registry({
     config,
     stats,
     saved: new SavedModules(store),
-    log: { info() {}, error() {} } as unknown as Logger,
+    log,
     pool: { close: async () => void closes++ } as unknown as GuestPool,
     http: { problemOf: () => null } as unknown as OutgoingHttp,
+    sources: new ModuleSources(config, undefined, log),
     publish: async () => {},
   })
   const names = () => registry.modules.map(({ name }) => name)

@@ -95,9 +95,8 @@ export class Registry {
       this.#table.checkReload(gone, wanted)
       const fresh: Registered[] = []
       for (const descriptor of wanted) {
-        fresh.push(
-          await this.#loader.load(descriptor, this.#loader.read(descriptor, true), { beside: fresh }),
-        )
+        const file = await this.#loader.read(descriptor, true)
+        fresh.push(await this.#loader.load(descriptor, file, { beside: fresh }))
       }
       for (const one of gone) this.#table.modules = this.#table.without(one)
       for (const one of fresh) {
@@ -154,7 +153,11 @@ export class Registry {
       if (old.trial !== null)
         throw new ModuleRejected(`module ${uuid} is on trial: promote it or roll it back first`)
       const { trial, ...members } = change
-      const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
+      // The digest of the old file is not that of another.
+      const sha256 =
+        members.file_path === undefined ? (members.sha256 ?? old.descriptor.sha256) : members.sha256
+      const { sha256: _before, ...kept } = old.descriptor
+      const descriptor = { ...kept, ...members, name: kept.name, ...(sha256 !== undefined && { sha256 }) }
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
         throw new ModuleRejected('trial is not available for OnPick: a worker is picked once per request')
       if (trial !== undefined) this.#table.checkRoom()
@@ -230,7 +233,7 @@ export class Registry {
     if (!this.#lines.has(old.line)) return readFile()
     const line = saved.read(old.line.firstUuid)
     const keepsBytes = saved.isShared && change.file_path === undefined && line !== undefined
-    const file = keepsBytes ? await saved.readBytes(line.current, readFile) : readFile()
+    const file = keepsBytes ? await saved.readBytes(line.current, readFile) : await readFile()
     await saved.keepBytes(file)
     return file
   }
@@ -275,7 +278,7 @@ export class Registry {
   async #add(descriptor: ModuleDescriptor, requester: Requester | null): Promise<Registered> {
     const { saved, stats } = this.#parts
     this.#table.checkRoom()
-    const file = this.#loader.read(descriptor, requester === null)
+    const file = await this.#loader.read(descriptor, requester === null)
     this.#table.checkDuplicate({ ...file, descriptor })
     const registered = await this.#loader.load(descriptor, file)
     if (requester !== null) {
@@ -318,9 +321,26 @@ export class Registry {
     )
   }
 
+  /** Removes kept bytes that no module uses. A module that is not loaded may need its own. */
+  #removeUnused(): Promise<void> {
+    const { modules } = this.#table
+    const earlier = modules.flatMap(({ line }) => this.#table.earlier(line))
+    const missing = [...this.#lines.notLoaded.values()].map(({ line }) => line)
+    if (missing.includes(undefined)) return Promise.resolve()
+    const saved = missing.flatMap((line) =>
+      line === undefined
+        ? []
+        : [line.current, ...line.earlier, ...(line.trial === null ? [] : [line.trial.version])],
+    )
+    return this.#parts.sources.retain(new Set([...modules, ...earlier, ...saved].map(({ hash }) => hash)))
+  }
+
   /** Runs one change after the other, and stops the thread of the trial starts after each. */
   #queue<T>(act: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(act).finally(() => this.#parts.pool.close())
+    const result = this.#last
+      .then(act)
+      .finally(() => this.#parts.pool.close())
+      .finally(() => this.#removeUnused())
     this.#last = result.catch(() => {})
     return result
   }

@@ -42,7 +42,7 @@ export interface ModuleStore {
   /** Stores the bytes of a version before the version itself. @throws mesh_unavailable (503) */
   keepBytes(file: ModuleFile): Promise<void>
   /** @param readFile reads the file of the descriptor on this machine. @throws ModuleRejected, mesh_unavailable */
-  readBytes(version: SavedVersion, readFile: () => ModuleFile): Promise<ModuleFile>
+  readBytes(version: SavedVersion, readFile: () => Promise<ModuleFile>): Promise<ModuleFile>
   /** @param listener called for each change of a line, of this gateway's too */
   onChange(listener: (id: string) => void): void
 }
@@ -94,8 +94,8 @@ export class SavedModules implements ModuleStore {
 
   async keepBytes(): Promise<void> {}
 
-  async readBytes({ hash }: SavedVersion, readFile: () => ModuleFile): Promise<ModuleFile> {
-    const file = readFile()
+  async readBytes({ hash }: SavedVersion, readFile: () => Promise<ModuleFile>): Promise<ModuleFile> {
+    const file = await readFile()
     if (file.hash !== hash) throw new ModuleRejected('the file has changed since it was registered')
     return file
   }

@@ -92,7 +92,7 @@ export class SharedModules implements ModuleStore {
     this.#removeUnused([hash])
   }
 
-  async readBytes({ hash }: SavedVersion, readFile: () => ModuleFile): Promise<ModuleFile> {
+  async readBytes({ hash }: SavedVersion, readFile: () => Promise<ModuleFile>): Promise<ModuleFile> {
     const bytes = await this.#mesh.readBlob(hash).catch((error: unknown) => {
       if (error instanceof GatewayError && error.code === 'mesh_unavailable') throw error
       return messageOf(error)
@@ -101,7 +101,7 @@ export class SharedModules implements ModuleStore {
     const problem = bytes ?? `the mesh does not have the bytes of ${hash}`
     let file: ModuleFile
     try {
-      file = readFile()
+      file = await readFile()
     } catch {
       throw new ModuleRejected(
         `${problem}; put the file on this machine, send PUT /wasm/{module_uuid} with file_path to a gateway that has it, or remove the module`,
