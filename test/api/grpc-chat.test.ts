@@ -247,6 +247,16 @@ describe('stop strings', () => {
     },
   )
 
+  test('mlx: a stop string of several tokens ends the answer, streamed and non-streamed', async () => {
+    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'mlx' }] })
+    engine.answer(await tokensOf(ids, 'before STOP HERE NOW after'))
+    const body = { ...ask, stop: ['STOP HERE NOW'] }
+    const { textOf, endsOf } = readStream(await (await post(CHAT, { ...body, stream: true })).text())
+    expect([textOf(0), endsOf(0)[0].matched_stop]).toEqual(['before ', 'STOP HERE NOW'])
+    const [choice] = (await whole(await post(CHAT, body))).choices
+    expect([choice.message.content, choice.finish_reason]).toEqual(['before ', 'stop'])
+  })
+
   test('text that only begins like a stop string is delivered completely', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const text = 'STOP HERE STOP HERE NO, STOP HER'
@@ -278,16 +288,19 @@ describe('stop strings', () => {
     }
   })
 
-  test('sglang receives stop token ids for single-token stop strings and no stop strings', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
-    engine.answer([[5]])
-    await post(CHAT, { ...ask, stop: ['a', 'never one token, this'] })
-    const { samplingParams } = (await engine.received()).request as unknown as {
-      samplingParams: { stop: string[]; stopTokenIds: number[] }
-    }
-    expect(samplingParams.stop).toEqual([])
-    expect(samplingParams.stopTokenIds).toEqual(await ids('a'))
-  })
+  test.each(['sglang', 'mlx'] as const)(
+    '%s receives stop token ids for single-token stop strings and no stop strings',
+    async (runtime) => {
+      const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+      engine.answer([[5]])
+      await post(CHAT, { ...ask, stop: ['a', 'never one token, this'] })
+      const { samplingParams } = (await engine.received()).request as unknown as {
+        samplingParams: { stop: string[]; stopTokenIds: number[] }
+      }
+      expect(samplingParams.stop ?? []).toEqual([])
+      expect(samplingParams.stopTokenIds).toEqual(await ids('a'))
+    },
+  )
 
   test('the end-of-text token is not part of the text; ignore_eos continues after it', async () => {
     const { engine, post, ids } = await openGrpcFleet()

@@ -81,7 +81,7 @@ test('trtllm always receives maxTokens and excludes the prompt from the output',
 test('unsupported parameters are rejected before mlx is called', async () => {
   const { sent } = await asker('mlx')
   const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
-  for (const body of [{ stop: 'x' }, { n: 2 }, { response_format: schema }]) {
+  for (const body of [{ min_tokens: 2 }, { n: 2 }, { response_format: schema }]) {
     const { status, request, reply } = await sent(body)
     expect([status, request]).toEqual([400, null])
     expect(await reply.json()).toMatchObject({ error: { code: 'engine_lacks_parameter' } })

@@ -38,6 +38,35 @@ test('three prompts are three calls to one worker; echo and suffix apply to each
     )
 })
 
+test('prompts of token ids reach the engine unchanged; other lists are 400', async () => {
+  const { engine, post } = await echoing()
+  const sent = () =>
+    engine.calls.map(({ request }) => {
+      const { tokenized } = request as unknown as { tokenized: { inputIds: Iterable<number> } }
+      return [...tokenized.inputIds]
+    })
+  for (const stream of [false, true]) {
+    const reply = await post('/v1/completions', { model, prompt: [5, 6, 7], stream })
+    expect([reply.status, (await reply.text()).includes('error')]).toEqual([200, false])
+  }
+  const two = await post('/v1/completions', { model, prompt: [[8], [9, 10]] })
+  expect(((await two.json()) as { choices: object[] }).choices).toMatchObject([{ index: 0 }, { index: 1 }])
+  expect(sent()).toEqual([[5, 6, 7], [5, 6, 7], [8], [9, 10]])
+  for (const wrong of [
+    { prompt: [-1] },
+    { prompt: [[]] },
+    { prompt: [[1], 2] },
+    { prompt: [1], echo: true },
+  ]) {
+    const reply = await post('/v1/completions', { model, ...wrong })
+    expect([reply.status, ((await reply.json()) as { error: { code: string } }).error.code]).toEqual([
+      400,
+      'resolve_input_failed',
+    ])
+  }
+  expect(engine.calls.length).toBe(4)
+})
+
 test('one failing prompt fails the request and cancels the other calls', async () => {
   const { engine, post } = await echoing()
   engine.script = ({ request }) => {

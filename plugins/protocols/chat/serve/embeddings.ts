@@ -3,6 +3,7 @@ import type { EmbeddingInput, EmbeddingService, EmbeddingVector, RequestContext,
 import { tryParseJson } from '#shared'
 import { chatErrors } from '../errors.ts'
 import type { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
+import { TOKEN_ID_RULE, toTokenIds } from './token-ids.ts'
 
 /** @throws embedding_dimensions_unsupported, empty_input, invalid_input (400) */
 export async function serveEmbedding(
@@ -40,7 +41,6 @@ function usageOf(vectors: readonly EmbeddingVector[]) {
 
 /** Inputs of one request; each is a call to a worker. */
 const MAX_INPUTS = 2_048
-const MAX_ID = 0xffff_ffff
 
 /** @throws empty_input, invalid_input (400) */
 function toInputs(input: unknown): EmbeddingInput[] {
@@ -60,10 +60,9 @@ function toText(value: unknown): string {
 
 function toIds(list: readonly unknown[]): Uint32Array {
   if (list.length === 0) throw chatErrors.empty_input()
-  for (const id of list)
-    if (!Number.isInteger(id) || (id as number) < 0 || (id as number) > MAX_ID)
-      throw chatErrors.invalid_input('token ids must be integers from 0 to 4294967295')
-  return Uint32Array.from(list as readonly number[])
+  const ids = toTokenIds(list)
+  if (ids === null) throw chatErrors.invalid_input(TOKEN_ID_RULE)
+  return ids
 }
 
 /** @throws empty_input, invalid_input (400), classification_empty (500) */

@@ -10,13 +10,17 @@ import type {
   RequestContext,
   TokenLogprob,
 } from '#kernel'
+import { chatErrors } from '../errors.ts'
 import type { CompletionRequest } from '../wire/completion.ts'
 import { toWireUsage } from './chat-chunks.ts'
 import { type StreamEncoder, servePrompts } from './serve-prompts.ts'
 import { toConstraint, toSampling } from './settings.ts'
 import { DONE } from './stream-end.ts'
+import { TOKEN_ID_RULE, toTokenIds } from './token-ids.ts'
 
-/** @param body checked @throws invalid_json_schema (400) */
+type Prompt = GenerationRequest['prompt']
+
+/** @param body checked @throws invalid_json_schema, resolve_input_failed (400) */
 export function serveCompletion(
   generations: Generations,
   ctx: RequestContext,
@@ -32,11 +36,20 @@ export function serveCompletion(
   })
 }
 
-function promptsOf({ prompt }: CompletionRequest): readonly string[] {
-  return typeof prompt === 'string' ? [prompt] : (prompt ?? [])
+/** @throws resolve_input_failed (400) */
+function promptsOf({ prompt, echo }: CompletionRequest): readonly Prompt[] {
+  if (typeof prompt === 'string') return [{ kind: 'text', text: prompt }]
+  const list = typeof prompt[0] === 'number' ? [prompt] : prompt
+  return list.map((one) => {
+    if (typeof one === 'string') return { kind: 'text', text: one }
+    if (echo === true) throw chatErrors.resolve_input_failed("'echo' requires text, not token ids")
+    const tokenIds = Array.isArray(one) && one.length > 0 ? toTokenIds(one) : null
+    if (tokenIds === null) throw chatErrors.resolve_input_failed(`${TOKEN_ID_RULE}, at least one`)
+    return { kind: 'tokens', tokenIds }
+  })
 }
 
-/** @throws invalid_json_schema (400) */
+/** @throws invalid_json_schema, resolve_input_failed (400) */
 function fromCompletionBody(body: CompletionRequest): GenerationRequest[] {
   const rest: Omit<GenerationRequest, 'prompt'> = {
     model: body.model,
@@ -53,11 +66,7 @@ function fromCompletionBody(body: CompletionRequest): GenerationRequest[] {
   const named = (at: number, of: number) =>
     body.rid == null ? {} : { carried: new Map([['rid', of === 1 ? body.rid : `${body.rid}-p${at}`]]) }
   const prompts = promptsOf(body)
-  return prompts.map((text, at) => ({
-    ...rest,
-    prompt: { kind: 'text', text },
-    ...named(at, prompts.length),
-  }))
+  return prompts.map((prompt, at) => ({ ...rest, prompt, ...named(at, prompts.length) }))
 }
 
 function toResponse(
@@ -75,6 +84,11 @@ function toResponse(
   return { ...headOf(answers[0].started, requestId), choices, usage: usage && toWireUsage(usage) }
 }
 
+/** Text in front of each choice of a prompt. */
+function echoOf(prompt: Prompt, { echo }: CompletionRequest): string {
+  return echo === true && prompt.kind === 'text' ? prompt.text : ''
+}
+
 /** The most likely choices of `best_of`. */
 function bestOf(
   choices: readonly GeneratedChoice[],
@@ -86,8 +100,8 @@ function bestOf(
   return [...choices].sort((a, b) => score(b) - score(a)).slice(0, n ?? 1)
 }
 
-function toWireChoice(choice: GeneratedChoice, index: number, prompt: string, body: CompletionRequest) {
-  const before = body.echo === true ? prompt : ''
+function toWireChoice(choice: GeneratedChoice, index: number, prompt: Prompt, body: CompletionRequest) {
+  const before = echoOf(prompt, body)
   return {
     text: `${before}${choice.text}${body.suffix ?? ''}`,
     index,
@@ -123,7 +137,7 @@ function headOf({ id, createdAtSec, model }: GenerationStarted, requestId: strin
 class CompletionChunks implements StreamEncoder {
   readonly #body: CompletionRequest
   readonly #requestId: string
-  readonly #prompts: readonly string[]
+  readonly #prompts: readonly Prompt[]
   /** A chunk up to its choices. */
   #head = ''
   /** Characters of each choice so far; a choice that has none has not begun. */
@@ -157,7 +171,7 @@ class CompletionChunks implements StreamEncoder {
 
   /** @returns the prompt, if the client wants it in front of each choice */
   #begin(index: number, prompt: number): string {
-    const text = this.#body.echo === true ? this.#prompts[prompt] : ''
+    const text = echoOf(this.#prompts[prompt], this.#body)
     this.#lengths.set(index, text.length)
     return text === '' ? '' : this.#plain(text, index)
   }

@@ -15,6 +15,7 @@ import type { GenerateRequest } from '../wire/completion.ts'
 import { type StreamEncoder, servePrompts } from './serve-prompts.ts'
 import { toConstraint, toSampling } from './settings.ts'
 import { DONE } from './stream-end.ts'
+import { TOKEN_ID_RULE, toTokenIds } from './token-ids.ts'
 
 /** @param model of any worker if the client names none @throws resolve_input_failed (400) */
 export function serveGenerate(
@@ -251,13 +252,9 @@ function checkFields(body: GenerateRequest): void {
 function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
   if (text != null) return { kind: 'text', text }
   if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed('it is empty')
-  const tokenIds = new Uint32Array(ids.length)
-  for (const [at, id] of ids.entries()) {
-    if (typeof id !== 'number')
-      throw chatErrors.resolve_input_failed('batches of token ids are supported by HTTP workers only')
-    if (id < 0 || id > 0xffff_ffff)
-      throw chatErrors.resolve_input_failed('token ids must be integers from 0 to 4294967295')
-    tokenIds[at] = id
-  }
+  if (ids.some(Array.isArray))
+    throw chatErrors.resolve_input_failed('batches of token ids are supported by HTTP workers only')
+  const tokenIds = toTokenIds(ids)
+  if (tokenIds === null) throw chatErrors.resolve_input_failed(TOKEN_ID_RULE)
   return { kind: 'tokens', tokenIds }
 }

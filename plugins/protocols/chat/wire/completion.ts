@@ -5,7 +5,8 @@ import { commonFields, samplingFields, U32, Usage } from './fields.ts'
 
 export const CompletionRequest = Type.Object({
   ...commonFields,
-  prompt: stringOrList({ items: Type.String() }),
+  // Text, a list of texts, token ids, or a list of lists of token ids.
+  prompt: stringOrList({ items: Type.Union([Type.String(), Type.Integer(), Type.Array(Type.Integer())]) }),
   max_tokens: nullable(U32()),
   n: nullable(Type.Integer({ minimum: 1, maximum: 128 })),
   best_of: nullable(Type.Integer({ minimum: 0, maximum: 20 }), 'Greater than n; not with stream.'),

@@ -116,9 +116,6 @@ interface SentRequest {
 
 /** @throws engine_lacks_parameter (400) */
 function check(engineRequest: EngineRequest, runtime: Runtime): void {
-  const hasStops = engineRequest.sampling.stop?.some((stop) => stop !== '') === true
-  if (runtime.stopStrings === 'unsupported' && hasStops)
-    throw grpcErrors.engine_lacks_parameter(runtime.name, 'stop strings')
   if (engineRequest.choices > runtime.maxChoices)
     throw grpcErrors.engine_lacks_parameter(runtime.name, `more than ${runtime.maxChoices} choice`)
   if (engineRequest.logprobsOf.length > 0 && !runtime.reportsNamedLogprobs)

@@ -6,7 +6,7 @@ import type { Runtime } from './runtime.ts'
 export const mlx: Runtime = {
   name: 'mlx',
   paths: wire.MlxEngine,
-  stopStrings: 'unsupported',
+  stopStrings: 'ids-only',
   maxChoices: 1,
   pairing: null,
   countsByMessage: false,

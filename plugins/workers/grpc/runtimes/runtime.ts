@@ -92,8 +92,8 @@ export type EnginePaths = Readonly<
 export interface Runtime {
   readonly name: string
   readonly paths: EnginePaths
-  /** Support for stop strings: by the engine, as single token ids only, or not at all. */
-  readonly stopStrings: 'supported' | 'ids-only' | 'unsupported'
+  /** Support for stop strings: by the engine, or as single token ids only. The gateway searches for the others. */
+  readonly stopStrings: 'supported' | 'ids-only'
   readonly maxChoices: number
   /** How prefill/decode pairs connect: by a bootstrap address, or by transfer parameters that the gateway relays. Null: unsupported. */
   readonly pairing:
