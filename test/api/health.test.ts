@@ -68,6 +68,22 @@ test('GET /health_generate: concurrent and recent requests share one generation'
   expect(fleet.workers[0].requestsTo('GET /health_generate')).toHaveLength(1)
 })
 
+test.each([404, 405, 501])(
+  'GET /health_generate is a chat of one token if the engine answers %i',
+  async (status) => {
+    const fleet = await openFleet({ plugins: { health: { generateReuseMs: 0 } } })
+    const [worker] = fleet.workers
+    worker.script('GET /health_generate', rawAnswer('', { status }))
+    worker.script('POST /v1/chat/completions', jsonAnswer({ choices: [] }))
+    expect((await fleet.get('/health_generate')).status).toBe(200)
+    const [chat] = worker.requestsTo('POST /v1/chat/completions')
+    expect(chat.header('content-type')).toBe('application/json')
+    expect(chat.json()).toMatchObject({ messages: [{ role: 'user' }], max_tokens: 1, stream: false })
+    worker.script('POST /v1/chat/completions', rawAnswer('generation thread died', { status: 404 }))
+    await expect.poll(async () => (await fleet.get('/health_generate')).status).toBe(404)
+  },
+)
+
 test('GET /health_generate passes on the failure status of a worker', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script('GET /health_generate', rawAnswer('sick', { status: 503 }))

@@ -4,6 +4,9 @@ import { collectResponse } from '#shared'
 import { healthErrors } from './errors.ts'
 
 export const GENERATE_PATH = '/health_generate'
+const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
+const MESSAGES = [{ role: 'user', content: 'Hi' }]
+const JSON_BODY = ['content-type', 'application/json']
 
 export class GeneratingProbe {
   readonly #host: Pick<Host, 'balance' | 'detached' | 'upstream'>
@@ -31,18 +34,37 @@ export class GeneratingProbe {
     return response
   }
 
-  /** Detached: it must not end with the client that came first, nor use its headers. */
+  /** By the route of SGLang; engines without it generate a token of a chat. */
   async #generate(worker: WorkerEntry): Promise<WorkerResponse> {
+    const response = await this.#call(worker, 'GET', GENERATE_PATH)
+    if (!NO_SUCH_ROUTE.has(response.status)) return response
+    const chat = {
+      model: worker.models[0]?.id ?? 'default',
+      messages: MESSAGES,
+      max_tokens: 1,
+      stream: false,
+    }
+    return this.#call(worker, 'POST', '/v1/chat/completions', Buffer.from(JSON.stringify(chat)))
+  }
+
+  /** Detached: it must not end with the client that came first, nor use its headers. */
+  async #call(worker: WorkerEntry, method: string, path: string, body?: Buffer): Promise<WorkerResponse> {
     const { upstream } = this.#host
     let response: WorkerResponse | null = null
     let failure: unknown = null
     const { done } = this.#host.detached({
       route: { method: 'GET', path: GENERATE_PATH },
       identity: null,
+      ...(body !== undefined && { headers: JSON_BODY, body }),
       run: async (ctx) => {
         try {
-          const options = { method: 'GET', path: GENERATE_PATH, model: null, stream: false, worker }
-          response = await collectResponse(upstream, ctx, options)
+          response = await collectResponse(upstream, ctx, {
+            method,
+            path,
+            model: null,
+            stream: false,
+            worker,
+          })
           ctx.send(200, null, '')
         } catch (error) {
           failure = error
