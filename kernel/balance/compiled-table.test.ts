@@ -32,6 +32,15 @@ describe('candidates of a model', () => {
     expect(slotsOf(workers, 'unlisted')).toEqual([[0]])
   })
 
+  test('a worker that reports no models is a wildcard only while no worker lists one', () => {
+    const unlisted = workerEntry({ slot: 0, isUnlisted: true })
+    expect(slotsOf([unlisted, workerEntry({ slot: 1 })], 'm')).toEqual([[0, 1]])
+    const listing = workerEntry({ slot: 1, models: ['m'] })
+    expect(slotsOf([unlisted, listing], 'm')).toEqual([[1]])
+    expect(slotsOf([unlisted, listing], 'unlisted')).toBeNull()
+    expect(slotsOf([unlisted, listing, workerEntry({ slot: 2 })], 'unlisted')).toEqual([[2]])
+  })
+
   test('an unlisted model without wildcard workers has no candidates', () => {
     expect(slotsOf([workerEntry({ slot: 0, models: ['m'] })], 'x')).toBeNull()
     expect(slotsOf([], 'x')).toBeNull()

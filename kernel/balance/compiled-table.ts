@@ -183,7 +183,11 @@ function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
   const workers = all.filter((worker) => worker.workerType === WORKER_TYPE_OF_LEG[leg])
   const routes = new Map<string, ModelRoute>()
   if (workers.length === 0) return routes
-  const wildcards = workers.filter((worker) => worker.models.length === 0)
+  // Mistyped names would be served by an engine that only failed to report its models.
+  const isListed = workers.some(({ models }) => models.length > 0)
+  const wildcards = workers.filter(
+    ({ models, isUnlisted }) => models.length === 0 && !(isUnlisted && isListed),
+  )
   const wildcardTiers = toTiers(wildcards)
   const add = (key: string, first: WorkerEntry | null, tiers: readonly Tier[], holderCount: number) =>
     routes.set(key, { key, leg, first, tiers, apis: sharedApis(tiers), holderCount })

@@ -91,6 +91,8 @@ export interface WorkerEntry {
   readonly provider: string | null
   /** Empty means wildcard: serves any model. */
   readonly models: readonly ModelCard[]
+  /** Its models are neither configured nor reported: it serves any model only while no worker of its type lists one. */
+  readonly isUnlisted?: boolean
   /** Replaces the client's as `Authorization: Bearer`. Never shown, never logged. */
   readonly apiKey: string | null
   /** Higher is preferred: only the highest tier with an available worker is used. Default 50. */

@@ -742,6 +742,18 @@ describe('routing', () => {
     expect(wildcard.requestsTo('POST /v1/chat/completions').length).toBe(1)
     expect(holder.requestsTo('POST /v1/chat/completions').length).toBe(1)
   })
+
+  test('a worker that lists no models gets requests of unknown models only while no other worker lists one', async () => {
+    const silent = await openWorker({ shape: 'plain', models: [] })
+    const holder = await openWorker({ models: ['held'] })
+    const api = await openApi()
+    await api.register({ url: silent.url })
+    expect((await api.send('POST', '/v1/chat/completions', chat('mistyped'))).status).toBe(200)
+    await api.register({ url: holder.url })
+    expect((await api.send('POST', '/v1/chat/completions', chat('mistyped'))).status).toBe(404)
+    expect((await api.send('POST', '/v1/chat/completions', chat('held'))).status).toBe(200)
+    expect(silent.requestsTo('POST /v1/chat/completions').length).toBe(1)
+  })
 })
 
 describe('cloud services', () => {

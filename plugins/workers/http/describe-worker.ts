@@ -40,7 +40,7 @@ async function describeEngine(
   if (models.length === 0 && target.models === null)
     log.warn(
       { worker: target.url, reason },
-      'worker lists no models and serves any; set its models or its api_key',
+      'worker lists no models and serves any only while no worker lists one; set its models or its api_key',
     )
   const rankCount = tools.expandsRanks ? await countRanks(engine, queries, target.url) : 1
   return {

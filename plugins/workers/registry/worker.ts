@@ -54,6 +54,7 @@ export function buildWorker(
   const { id, spec, findings } = parts
   const dataParallel = toDataParallel(parts)
   const isExternal = findings.isExternal ?? false
+  const isUnlisted = findings.models.length === 0 && spec.models === null && !isExternal
   return {
     ...parts,
     health: effectiveHealth(spec.health, config, isExternal),
@@ -68,6 +69,7 @@ export function buildWorker(
       isExternal,
       provider: spec.carried.provider ?? findings.provider ?? null,
       models: findings.models,
+      ...(isUnlisted && { isUnlisted }),
       apiKey: spec.apiKey,
       priority: spec.priority,
       cost: spec.cost,
