@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { Codex, hasCodex } from '../support/agent-commands.ts'
+import { Codex, codexModels, hasCodex } from '../support/agent-commands.ts'
 import { CODEX_MODEL, LANES, type Lane, type LaneName, MODEL, ScriptedModel } from '../support/agent-lanes.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 
@@ -15,7 +15,10 @@ afterEach(async () => {
   await lane?.close()
 })
 
-function startGateway({ plugins, worker }: Lane, storage = makeFolder()): Promise<BuiltGateway> {
+function startGateway(
+  { plugins, worker }: Pick<Lane, 'plugins' | 'worker'>,
+  storage = makeFolder(),
+): Promise<BuiltGateway> {
   return startBuiltGateway({
     plugins: {
       auth: { apiKey: 'agent-key' },
@@ -88,5 +91,51 @@ test.skipIf(!hasCodex).each(lanes)(
     expect(first.text, JSON.stringify(model.requests.at(-1))).toBe('FIRST-ANSWER')
     expect(model.requests[2].text).toContain('Echo: from-the-tool')
     expect(readFileSync(join(codex.folder, 'patched.txt'), 'utf8')).toBe('by "the" model\n')
+  },
+)
+
+const models = hasCodex ? codexModels() : []
+const CHAT_LANE = 'chat with a strict template'
+/** All models over one kind of workers, and the newest over all of them. */
+const pairs = models.flatMap((model, index) =>
+  (index === 0 ? lanes : [CHAT_LANE as LaneName]).map((name) => ({ ...model, lane: name })),
+)
+
+test.skipIf(!hasCodex).each(pairs)(
+  'the model $name over $lane: a tool, a file edit, a resume',
+  { timeout: 400_000 },
+  async ({ name, writesCode, lane: laneName }) => {
+    const model = new ScriptedModel('THE SUMMARY')
+    const opened = await LANES[laneName](model)
+    lane = opened
+    const worker = { ...opened.worker, models: [{ id: MODEL, aliases: [name] }] }
+    const codex = new Codex()
+    const gateway = await startGateway({ ...opened, worker })
+
+    const patch = '*** Begin Patch\n*** Add File: patched.txt\n+by the model\n*** End Patch'
+    const byCode = (code: string) => ({ call: { name: 'functions__exec', input: { input: code } } })
+    if (writesCode)
+      model.plays(
+        byCode(`text(await tools.${ECHO}({ message: 'from-the-tool' }))`),
+        byCode(`text(await tools.apply_patch(${JSON.stringify(patch)}))`),
+        { text: 'FIRST-ANSWER' },
+      )
+    else
+      model.plays(
+        { call: { name: 'tool_search', input: { query: 'echo a message' } } },
+        { call: { name: ECHO, input: { message: 'from-the-tool' } } },
+        { call: { name: 'apply_patch', input: { input: patch } } },
+        { text: 'FIRST-ANSWER' },
+      )
+    const first = await codex.run(gateway.url, name, 'FIRST-PROMPT')
+    expect(first.text, JSON.stringify(model.requests.at(-1))).toBe('FIRST-ANSWER')
+    expect(model.requests.at(-1)?.text).toContain('Echo: from-the-tool')
+    expect(readFileSync(join(codex.folder, 'patched.txt'), 'utf8')).toBe('by the model\n')
+
+    model.plays({ text: 'SECOND-ANSWER' })
+    const second = await codex.run(gateway.url, name, 'SECOND-PROMPT', first.session)
+    expect(second.text).toBe('SECOND-ANSWER')
+    for (const said of ['FIRST-PROMPT', 'from-the-tool', 'FIRST-ANSWER', 'SECOND-PROMPT'])
+      expect(model.requests.at(-1)?.text).toContain(said)
   },
 )

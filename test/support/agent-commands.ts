@@ -1,5 +1,5 @@
 /** Runs the agents of `test/parts`, unmodified and headless, each in a home folder of its own. */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -77,6 +77,24 @@ export class ClaudeCode {
     if (is_error !== false) throw new Error(out)
     return { session: String(session_id), text: String(result) }
   }
+}
+
+interface CodexModel {
+  readonly name: string
+  /** Its tools are called by code that it writes. */
+  readonly writesCode: boolean
+}
+
+/** The models that Codex knows, the newest first. */
+export function codexModels(): CodexModel[] {
+  const env = { PATH: process.env.PATH, HOME: makeFolder() }
+  const out = execFileSync(CODEX, ['debug', 'models', '--bundled'], {
+    env,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const { models } = JSON.parse(out) as { models: { slug: string; tool_mode?: string | null }[] }
+  return models.map(({ slug, tool_mode: mode }) => ({ name: slug, writesCode: mode === 'code_mode_only' }))
 }
 
 /** Codex with the tool server `everything`, whose tools are a namespace. */

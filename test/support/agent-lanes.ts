@@ -94,13 +94,13 @@ export const LANES: Readonly<Record<LaneName, (model: ScriptedModel) => Promise<
     }),
   responses: (model) =>
     openHttpLane({ apis: ['responses'] }, NATIVE, (request) => {
-      const { tools } = request.json() as { tools?: { type: string; name?: string }[] }
-      const { text, call } = model.answer({
-        tools: (tools ?? []).map(({ type, name }) => name ?? type),
-        text: request.body.toString(),
-      })
+      const body = request.json() as NativeBody
+      // The gateway looks whether the route exists.
+      if (body.input === undefined) return jsonAnswer({ error: { message: 'no input' } }, { status: 400 })
+      const tools = declaredTools(body)
+      const { text, call } = model.answer({ tools: [...tools.keys()], text: request.body.toString() })
       const output: Record<string, unknown>[] = text === undefined ? [] : [textItem(text)]
-      if (call !== undefined) output.push(toItem(call, tools ?? [], model.nextId()))
+      if (call !== undefined) output.push(toItem(call, tools, model.nextId()))
       return run(nativeAnswer({ output }), request)
     }),
   messages: (model) =>
@@ -155,19 +155,51 @@ function callOf({ name, input }: NonNullable<ModelTurn['call']>, id: string) {
   return { id, name, arguments: JSON.stringify(input) }
 }
 
+interface NativeTool {
+  readonly type: string
+  readonly name?: string
+  /** Of a namespace. */
+  readonly tools?: readonly NativeTool[]
+}
+
+interface NativeBody {
+  readonly tools?: readonly NativeTool[]
+  readonly input?: readonly { readonly type?: string; readonly tools?: readonly NativeTool[] }[]
+}
+
+interface DeclaredTool {
+  readonly type: string
+  readonly namespace?: string
+  readonly name?: string
+}
+
+/** Tools of the request and of its items, by the names that other workers get. */
+function declaredTools({ tools = [], input = [] }: NativeBody): ReadonlyMap<string, DeclaredTool> {
+  const added = input.flatMap((item) => (item.type === 'additional_tools' ? (item.tools ?? []) : []))
+  return new Map(
+    [...tools, ...added].flatMap(({ type, name, tools: members }): [string, DeclaredTool][] =>
+      members === undefined
+        ? [[name ?? type, { type, name }]]
+        : members.map((member) => [`${name}__${member.name}`, { ...member, namespace: name }]),
+    ),
+  )
+}
+
 /** A call as the service writes it: of a custom tool, a search for tools, a function of a namespace, or a function. */
 function toItem(
   { name, input }: NonNullable<ModelTurn['call']>,
-  tools: readonly { type: string; name?: string }[],
+  tools: ReadonlyMap<string, DeclaredTool>,
   id: string,
 ): Record<string, unknown> {
-  const isOf = (type: string) => tools.some((tool) => tool.type === type && (tool.name ?? type) === name)
+  // Tools that a search found are declared in its result.
+  const [, namespace, member] = /^(mcp__\w+?)__(.+)$/.exec(name) ?? [name, undefined, name]
+  const tool = tools.get(name) ?? { type: 'function', namespace, name: member }
   const head = { id: `item_${id}`, call_id: id, status: 'completed' }
-  if (isOf('custom')) return { ...head, type: 'custom_tool_call', name, ...input }
-  if (isOf('tool_search')) return { ...head, type: 'tool_search_call', execution: 'client', arguments: input }
-  const [, namespace, member] = isOf('function') ? [] : (/^(mcp__\w+?)__(.+)$/.exec(name) ?? [])
-  const called = namespace === undefined ? { name } : { namespace, name: member }
-  return { ...head, type: 'function_call', ...called, arguments: JSON.stringify(input) }
+  if (tool.type === 'tool_search')
+    return { ...head, type: 'tool_search_call', execution: 'client', arguments: input }
+  const called = { ...head, name: tool.name, ...(tool.namespace && { namespace: tool.namespace }) }
+  if (tool.type === 'custom') return { ...called, type: 'custom_tool_call', ...input }
+  return { ...called, type: 'function_call', arguments: JSON.stringify(input) }
 }
 
 function run(script: Script, request: RecordedRequest): Answer | Promise<Answer> {
