@@ -101,6 +101,11 @@ test('listings are filtered and paged in order of creation', async () => {
   expect(filtered.keys.map(({ id }) => id)).toEqual(ids.slice(3))
   for (const limit of ['0', '1001', 'x', '1e2'])
     expect((await fleet.get(`/keys?limit=${limit}`, ADMIN)).status).toBe(400)
+  const named = await fleet.get('/keys?tenant=auth:b', ADMIN)
+  expect(named.status).toBe(400)
+  expect(await named.json()).toMatchObject({
+    error: { param: 'tenant', message: expect.stringContaining('requests have the tenant auth:<id>') },
+  })
 })
 
 describe('keys of the file', () => {
@@ -222,6 +227,9 @@ test.each<[object, string]>([
   [{ tenant: 'a', role: 'admin' }, 'role'],
   [{ principal: 'a' }, 'role'],
   [{ principal: 'a', role: 'root' }, 'role'],
+  [{ tenant: 'auth:a' }, 'tenant'],
+  [{ tenant: 'shared' }, 'tenant'],
+  [{ principal: 'shared', role: 'admin' }, 'principal'],
   [{ tenant: 'a', expiresAt: 'soon' }, 'expiresAt'],
   [{ tenant: 'a', expiresAt: '2020-01-01' }, 'expiresAt'],
   [{ tenant: 'a', models: [] }, 'models'],

@@ -57,6 +57,40 @@ async function statuses(fleet: Fleet, each: readonly Record<string, string>[]): 
   return seen
 }
 
+describe('running requests', () => {
+  const running = async (fleet: Fleet) => {
+    const reply = await fleet.get('/limits?tenant=auth:a', ADMIN)
+    return ((await reply.json()) as { use: { tenantRunning: number } }).use.tenantRunning
+  }
+
+  test('one more than the limit gets 429, another tenant is served, and one that ends makes room', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const fleet = await open(
+      { default: { maxConcurrentRequests: 2 } },
+      sseAnswer(['{}', { until: promise }, '[DONE]']),
+    )
+    const stream = (headers: Record<string, string>) =>
+      openSse(`${fleet.gateway.url}/v1/chat/completions`, { body: { ...BODY, stream: true }, headers })
+    const streams = [stream(A), stream(A), stream(B)]
+    await Promise.all(streams.map((one) => one.receive(1)))
+    expect(streams.map(({ status }) => status)).toEqual([200, 200, 200])
+    const refused = await chat(fleet, A)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
+    expect(await refused.json()).toMatchObject({
+      error: {
+        type: 'rate_limit_error',
+        code: 'tenant_concurrency_exceeded',
+        message: expect.stringContaining('2 running requests of this tenant'),
+      },
+    })
+    expect(await running(fleet)).toBe(2)
+    resolve()
+    await Promise.all(streams.map((one) => one.done))
+    await vi.waitFor(async () => expect(await running(fleet)).toBe(0))
+    expect((await chat(fleet, A)).status).toBe(200)
+  })
+})
+
 describe('requests a minute', () => {
   test('the 61st request gets 429 with Retry-After, another tenant is served', async () => {
     const fleet = await open({ default: { requestsPerMinute: 60 } })

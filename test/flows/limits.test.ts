@@ -109,6 +109,30 @@ test('one limit and one queue over both threads, oldest first', async () => {
   await reaches(gateway, { inUse: 0, waiting: 0 })
 })
 
+test('a limit of running requests of a tenant holds over both threads, and survives a crash', async () => {
+  const { gateway, worker } = await setUp({ tenants: { default: { maxConcurrentRequests: 12 } } })
+  const tenant = encodeURIComponent('ip:127.0.0.1')
+  const running = async () => {
+    // A connection to the dying thread is reset.
+    const response = await gateway.get(`/limits?tenant=${tenant}`).catch(() => null)
+    return ((await response?.json()) as { use: { tenantRunning: number } } | undefined)?.use.tenantRunning
+  }
+  const started = Array.from({ length: 40 }, (_, number) => open(gateway, number))
+  await until(() => started.filter(({ status }) => status === 429).length === 28)
+  await until(() => worker.received.length === 12)
+  expect(await running()).toBe(12)
+  const admitted = started.filter(({ status }) => status !== 429)
+  await Promise.all(admitted.map((stream) => stream.receive(1)))
+  const left = admitted.filter((stream) => stream.headers.get('x-thread') === '2').length
+  await until(async () => {
+    const response = await gateway.send('POST', '/crash/1')
+    return ((await response.json()) as { isMeant: boolean }).isMeant
+  })
+  await until(async () => (await running()) === left)
+  for (const number of [...worker.received]) await worker.end(number)
+  await until(async () => (await running()) === 0)
+})
+
 test('the permits of a crashed thread are released', async () => {
   const { gateway, worker } = await setUp({ maxConcurrentRequests: 12, queueSize: 10 })
   const streams: { thread: string; stream: SseStream }[] = []

@@ -10,6 +10,7 @@ import { SharedPermits } from '../../plugins/access/limits/permits/shared-permit
 import { BucketTable } from '../../plugins/access/limits/rates/bucket-table.ts'
 import { TenantLimiter } from '../../plugins/access/limits/rates/tenant-limiter.ts'
 import { MS_NS } from '../../plugins/access/limits/rates/token-bucket.ts'
+import { RunningTable } from '../../plugins/access/limits/running/running-table.ts'
 import { Scheduler } from '../../plugins/access/limits/scheduler/scheduler.ts'
 import { SchedulerMetrics } from '../../plugins/access/limits/scheduler/scheduler-metrics.ts'
 import { SchedulerQueue } from '../../plugins/access/limits/scheduler/scheduler-queue.ts'
@@ -45,6 +46,7 @@ export function openAdmission(
       slot: { get: (ctx) => states.get(ctx), set: (ctx, state) => void states.set(ctx, state) },
       models: { named: (_ctx, model) => [model], served: () => null },
       tenants,
+      running: new RunningTable(new SharedArrayBuffer(RunningTable.bytes(16, 1)), 16, 0),
       concurrency,
       metrics,
       nowNs: () => BigInt(nowMs()) * MS_NS,

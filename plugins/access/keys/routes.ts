@@ -9,7 +9,7 @@ import {
   retryAfter,
   Type,
 } from '#kernel'
-import { type KeyEntry, keyEntryProblems, newId, toKeyRecord } from '#shared'
+import { type KeyEntry, keyEntryProblems, newId, tenantIdProblem, toKeyRecord } from '#shared'
 import { keysErrors } from './errors.ts'
 import {
   CreatedKeySchema,
@@ -167,11 +167,19 @@ function checkEntry(entry: KeyEntry, endpoints: ReadonlySet<string>): void {
 
 function readQuery(ctx: RequestContext): KeyQuery {
   return {
-    tenant: ctx.queryParam('tenant'),
-    principal: ctx.queryParam('principal'),
+    tenant: readOwner(ctx, 'tenant'),
+    principal: readOwner(ctx, 'principal'),
     limit: readLimit(ctx.queryParam('limit')),
     after: ctx.queryParam('after') || null,
   }
+}
+
+/** An id as POST /keys has it: a name such as `auth:team-a` would find nothing. */
+function readOwner(ctx: RequestContext, param: 'tenant' | 'principal'): string | null {
+  const id = ctx.queryParam(param)
+  const problem = tenantIdProblem(id ?? '')
+  if (problem !== null) throw invalid(param, problem)
+  return id
 }
 
 function readLimit(text: string | null): number {

@@ -5,7 +5,7 @@
  */
 import { type OpeningGeneration, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
 import { type Allowance, TokenShortage } from './allowance/allowance.ts'
-import { AdmissionState, type ConcurrencyLimiter } from './concurrency-limiter.ts'
+import { AdmissionState, type ConcurrencyLimiter, RETRY_SOON } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
@@ -14,6 +14,7 @@ import type { RateLimit } from './rates/rate-limit.ts'
 import type { Reservation, TenantLimiter } from './rates/tenant-limiter.ts'
 import { tenantOf } from './rates/tenant-name.ts'
 import { toRetryAfterSec } from './rates/token-bucket.ts'
+import { MAX_RUNNING, type RunningTable } from './running/running-table.ts'
 
 const NO_MODELS: readonly string[] = Object.freeze([])
 /** A request with this model name may go to any worker. */
@@ -35,6 +36,7 @@ export interface AdmissionParts {
   readonly slot: RequestSlot<AdmissionState>
   readonly models: LimitedModels
   readonly tenants: TenantLimiter
+  readonly running: RunningTable
   readonly concurrency: ConcurrencyLimiter
   readonly metrics: LimitsMetrics
   /** Monotonic clock that all threads share, in nanoseconds. */
@@ -74,6 +76,7 @@ export class Admission {
     const state = new AdmissionState(ctx)
     slot.set(ctx, state)
     try {
+      if (this.#limitsTenants) this.#countRunning(ctx, state)
       const shortage = this.#take(ctx, state)
       const pending =
         shortage === null ? concurrency.enter(ctx, state) : this.#enterLater(ctx, state, shortage)
@@ -107,17 +110,29 @@ export class Admission {
 
   /** Releases everything the request holds; idempotent. */
   end(ctx: RequestContext): void {
-    const { slot, concurrency, tenants, nowNs } = this.#parts
+    const { slot, concurrency, tenants, running, nowNs } = this.#parts
     const state = slot.get(ctx)
     if (state === undefined || state.isOver) return
     state.isOver = true
     const wasWaiting = state.queueEntry !== null || state.isAsking
     concurrency.leave(state)
+    if (state.runningRow >= 0) running.release(state.runningRow)
     const { reservation } = state
     if (reservation === null) return
     // Nothing ran for a request that left the queue.
     if (wasWaiting) tenants.refund(reservation, nowNs())
     else if (state.settlesTokens) tenants.settle(reservation, usedTokens(ctx, reservation), nowNs())
+  }
+
+  /** Continuations of a request that was admitted count, and are not refused. */
+  #countRunning(ctx: RequestContext, state: AdmissionState): void {
+    const { tenants, running } = this.#parts
+    const tenant = tenantOf(ctx, this.#settings.tenants)
+    const limit = tenants.maxRunning(tenant)
+    if (limit === null) return
+    state.runningRow = running.enter(tenant, ctx.isContinuation ? MAX_RUNNING : limit)
+    if (state.runningRow < 0 && !ctx.isContinuation)
+      throw limitsErrors.tenant_concurrency_exceeded.with(RETRY_SOON, limit)
   }
 
   /** Takes what the request still needs. @returns the tokens to ask for */

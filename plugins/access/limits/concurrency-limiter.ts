@@ -15,7 +15,7 @@ import { findPriority, MaxClasses } from './scheduler/scheduler-rules.ts'
 export const PRIORITY_HEADERS = ['x-weir-priority', 'x-smg-priority'] as const
 const DEFAULT_PRIORITY = PRIORITIES.indexOf('default')
 /** The end of a running request is not known in advance, so the shortest delay is returned. */
-const RETRY_SOON = retryAfter(1)
+export const RETRY_SOON = retryAfter(1)
 
 const OUTCOMES: Readonly<Record<WaitOutcome, ScheduleOutcome>> = Object.freeze({
   entered: 'admitted',
@@ -35,6 +35,8 @@ const PREEMPTED_HEADERS: readonly string[] = Object.freeze([
 /** What one request holds from admission to its end: reservation, queue entry, permit, slot. */
 export class AdmissionState implements EntryOwner {
   reservation: Reservation | null = null
+  /** Row of the running requests of its tenant; -1 if they are not counted. */
+  runningRow = -1
   /** True if a token limit applied when the request was admitted. */
   settlesTokens = false
   /** Rate limits from which a request was taken. */

@@ -1,6 +1,7 @@
 /** Configuration section of the limits plugin. */
 import { integer, number, type Static, Type } from '#kernel'
 import { MAX_COUNT } from './permits/shared-permits.ts'
+import { MAX_RUNNING } from './running/running-table.ts'
 import { schedulerConfig } from './scheduler/scheduler-config.ts'
 
 const ONE_DAY_MS = 86_400_000
@@ -13,6 +14,11 @@ const perMinute = (description: string) =>
   })
 
 const tenantLimits = {
+  maxConcurrentRequests: Type.Union([Type.Integer({ minimum: 1, maximum: MAX_RUNNING }), Type.Null()], {
+    default: null,
+    description:
+      'Maximum number of running requests over all threads of this gateway, those in its queues included; null disables the limit.',
+  }),
   requestsPerMinute: perMinute('Requests per minute, also the burst; null disables the limit.'),
   tokensPerMinute: perMinute(
     'Prompt and completion tokens per minute, also the burst; null disables the limit.',

@@ -1,6 +1,7 @@
 /** A thread may die between any two writes to shared memory: what it held is released, and never more than that. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { SharedPermits } from './permits/shared-permits.ts'
+import { RunningTable } from './running/running-table.ts'
 import { SharedSlots } from './scheduler/shared-slots.ts'
 
 const WRITES = ['add', 'sub', 'exchange', 'compareExchange', 'store'] as const
@@ -81,5 +82,26 @@ test('the slots: at most one of each state is lost, whichever write was the last
     expect(used.slice(0, BULK).every((count) => count <= 1)).toBe(true)
     expect([1, 2], `after ${writes} writes`).toContain(used[BULK])
     expect([0, 1], `after ${writes} writes`).toContain(other.victims)
+  }
+})
+
+test('running requests of tenants: at most one is lost, whichever write was the last', () => {
+  for (let writes = 0, hasDied = true; hasDied; writes++) {
+    const memory = new SharedArrayBuffer(RunningTable.bytes(16, 2))
+    const open = (column: number) => new RunningTable(memory, 16, column)
+    const [other, dying] = [open(0), open(1)]
+    const held = other.enter('auth:a', 9)
+    hasDied = diesAfter(writes, () => {
+      dying.enter('auth:b', 9)
+      const row = dying.enter('auth:a', 9)
+      dying.enter('auth:a', 9)
+      dying.release(row)
+    })
+    open(1).reset()
+    expect([1, 2], `after ${writes} writes`).toContain(other.running('auth:a'))
+    expect([0, 1], `after ${writes} writes`).toContain(other.running('auth:b'))
+    const left = other.running('auth:a') - 1
+    other.release(held)
+    expect(other.running('auth:a')).toBe(left)
   }
 })

@@ -24,6 +24,12 @@ export const limitsErrors = defineErrors('limits', {
     source: 'client',
     text: (what: string) => what,
   },
+  tenant_concurrency_exceeded: {
+    kind: 'rate_limited',
+    source: 'client',
+    text: (limit: number) =>
+      `the limit of ${limit} running requests of this tenant is reached; retry when one of them has ended`,
+  },
   shared_limit_busy: {
     kind: 'rate_limited',
     source: 'gateway',

@@ -86,6 +86,7 @@ export function isCountingTokens({ tenants }: LimitsConfig): boolean {
 }
 
 function hasLimits(limits: TenantLimits): boolean {
+  if (limits.maxConcurrentRequests !== null) return true
   return [limits, ...limits.modelRules].some(
     ({ requestsPerMinute, tokensPerMinute }) => requestsPerMinute !== null || tokensPerMinute !== null,
   )

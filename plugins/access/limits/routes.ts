@@ -40,6 +40,9 @@ const LimitsResponse = Type.Object({
         { description: 'Limits of the tenant in the query parameter `tenant`.' },
       ),
     ),
+    tenantRunning: Type.Optional(
+      count('Running requests of that tenant; 0 while `maxConcurrentRequests` does not limit it.'),
+    ),
   }),
 })
 

@@ -1,5 +1,6 @@
 /** Builds the limits of one thread over the memory that all threads share. */
 import { type Host, ModelTargets } from '#kernel'
+import { toTenant } from '#shared'
 import { Admission, type LimitedModels } from './admission.ts'
 import {
   Allowance,
@@ -20,6 +21,7 @@ import { SharedPermits } from './permits/shared-permits.ts'
 import { BucketTable } from './rates/bucket-table.ts'
 import { RateLimit } from './rates/rate-limit.ts'
 import { TenantLimiter } from './rates/tenant-limiter.ts'
+import { RunningTable } from './running/running-table.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { PRIORITIES } from './scheduler/scheduler-config.ts'
 import { declareSchedulerGauges, SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
@@ -43,6 +45,7 @@ export class ThreadLimits {
   readonly #rate: BigInt64Array
   readonly #globalRate: BigInt64Array
   readonly #tenants: TenantLimiter
+  readonly #running: RunningTable
   readonly #schedulerQueue: SchedulerQueue
   readonly #slots: SharedSlots
   #settings: LimitsConfig
@@ -70,6 +73,9 @@ export class ThreadLimits {
     const rows = config.tenants.maxTenants * BUCKETS_PER_TENANT
     const table = new BucketTable(host.shared('tenants', BucketTable.bytes(rows)))
     this.#tenants = new TenantLimiter(table, config.tenants)
+    const { maxTenants } = config.tenants
+    const running = host.shared('running', RunningTable.bytes(maxTenants, columns))
+    this.#running = new RunningTable(running, maxTenants, threadIndex)
     this.#slots = new SharedSlots(host.shared('scheduler', SharedSlots.bytes(columns)), threadIndex)
     const metrics = new LimitsMetrics(host)
     const schedulerMetrics = new SchedulerMetrics(host)
@@ -86,6 +92,7 @@ export class ThreadLimits {
         slot,
         models: modelsOf(host),
         tenants: this.#tenants,
+        running: this.#running,
         concurrency,
         metrics,
         nowNs: process.hrtime.bigint,
@@ -103,6 +110,7 @@ export class ThreadLimits {
   /** Releases what a dead thread of this index held. */
   start(): void {
     this.#permits.reset()
+    this.#running.reset()
     this.#slots.reset()
     this.#followCapacity()
   }
@@ -151,7 +159,12 @@ export class ThreadLimits {
         ...this.#permits.use,
         rateLeft: await this.#rateLeft(nowNs),
         scheduler: this.#settings.scheduler.enabled ? this.#showScheduler() : null,
-        ...(tenant === null ? {} : { tenant: await this.#showTenant(tenant, model, nowNs) }),
+        ...(tenant === null
+          ? {}
+          : {
+              tenant: await this.#showTenant(tenant, model, nowNs),
+              tenantRunning: this.#running.running(toTenant(tenant)),
+            }),
       },
     }
   }

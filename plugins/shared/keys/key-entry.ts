@@ -54,8 +54,10 @@ export function* keyEntryProblems({
   for (const [path, value] of Object.entries({ tenant, principal }))
     if (value !== undefined && (value !== value.trim() || /\p{Cc}/u.test(value)))
       yield { path: [path], text: 'must have no spaces at its ends and no control characters' }
-  const problem = tenantIdProblem(tenant ?? '')
-  if (problem !== null) yield { path: ['tenant'], text: problem }
+  for (const [path, value] of Object.entries({ tenant, principal })) {
+    const problem = tenantIdProblem(value ?? '')
+    if (problem !== null) yield { path: [path], text: problem }
+  }
   if (principal !== undefined && role === undefined)
     yield { path: ['role'], text: 'must be set for a principal: admin or user' }
   if (principal === undefined && role !== undefined)

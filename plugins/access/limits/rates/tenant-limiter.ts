@@ -83,6 +83,11 @@ export class TenantLimiter {
     return this.#limitsOf(tenant).modelRules.length > 0
   }
 
+  /** Running requests that the tenant may have; null for any number. */
+  maxRunning(tenant: string): number | null {
+    return this.#limitsOf(tenant).maxConcurrentRequests
+  }
+
   /**
    * Takes one request and its tokens from all buckets that apply, or nothing.
    *
