@@ -2,6 +2,9 @@
 import type { PriorDiscovery } from '@modelcontextprotocol/client'
 import type { SharedList } from './tool-list.ts'
 
+/** The handshake before protocol 2026-07-28. */
+export const LEGACY: PriorDiscovery = { kind: 'legacy' }
+
 /** Time after which a server with the older handshake is asked again; it would accept that handshake after an upgrade too. */
 const LEGACY_MS = 3_600_000
 const MAX_SERVERS = 1_000
