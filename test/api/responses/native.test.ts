@@ -65,6 +65,7 @@ test('the worker gets no state and store false; the response is built by the gat
     brand_new_member: 1,
     tools: [{ type: 'function', name: 'f', parameters: { type: 'object', properties: {} } }],
     store: false,
+    stream: false,
   })
   const stored = await fleet.fetchJson('GET', `${RESPONSES}/${reply.id}`)
   expect(stored).toEqual(reply)
@@ -265,6 +266,7 @@ test('chat over Responses workers, non-streamed and streamed', async () => {
     model: 'test-model',
     max_output_tokens: 9,
     store: false,
+    stream: false,
     tools: [{ type: 'function', name: 'f', parameters: { type: 'object', properties: {} }, strict: false }],
     input: [
       { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'be short' }] },

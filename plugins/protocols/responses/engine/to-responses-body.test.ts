@@ -35,3 +35,7 @@ test('provider openai: engine-only members are dropped, all others are sent', ()
   expect(sent).toMatchObject(shared)
   for (const name of Object.keys(ofEngines)) expect(sent).not.toHaveProperty(name)
 })
+
+test('a response that is not streamed is requested as such, since some engines stream by default', () => {
+  expect(sentTo(null)).toMatchObject({ stream: false })
+})

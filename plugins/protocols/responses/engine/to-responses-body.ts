@@ -39,10 +39,9 @@ export function toResponsesBody(
   body.input = worker.isExternal ? input.filter(isForService).map(withoutExtraContent) : input
   addTools(body, request, native, toolTypes)
   body.store = false
-  if (stream) {
-    body.stream = true
-    body.stream_options = { include_obfuscation: false }
-  }
+  // Sent always: `transformers serve` streams if it is absent.
+  body.stream = stream
+  if (stream) body.stream_options = { include_obfuscation: false }
   return Buffer.from(JSON.stringify(body))
 }
 

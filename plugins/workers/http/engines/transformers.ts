@@ -6,7 +6,7 @@ import type { Engine } from './engine.ts'
 export const transformers: Engine = {
   name: 'transformers',
   notes: [
-    'Its streams have no `[DONE]`; the gateway adds it. Responses are translated: its own stream unless `stream` is false.',
+    'Its streams have no `[DONE]`; the gateway adds it. Responses are translated; its own streams unless `stream` is false, which the gateway always sends.',
     'It ignores `n`, `logprobs`, formats of the response, images and tools without a template, and does not check the context length.',
   ],
   owners: [],
