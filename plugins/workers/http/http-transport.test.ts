@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type LookupFunction, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
@@ -100,10 +100,14 @@ class ScriptedWorker {
   }
 }
 
-async function startWorker(server = createServer(), event = 'connection'): Promise<ScriptedWorker> {
+async function startWorker(
+  server = createServer(),
+  event = 'connection',
+  place = { host: '127.0.0.1', port: 0 },
+): Promise<ScriptedWorker> {
   const worker = new ScriptedWorker(server)
   server.on(event, (socket: Socket) => worker.accept(socket))
-  server.listen(0, '127.0.0.1')
+  server.listen(place)
   await once(server, 'listening')
   cleanups.push(() => {
     for (const peer of worker.peers) peer.socket.destroy()
@@ -252,6 +256,27 @@ describe('requests', () => {
       expect(client.isEnded).toBe(true)
     }
     expect(worker.peers).toHaveLength(1)
+  })
+
+  test('the name of a worker is resolved for each connection, so that a worker that moved serves at once', async () => {
+    const before = await startWorker()
+    const { port } = before
+    let address = '127.0.0.1'
+    const lookup: LookupFunction = (_name, _options, done) => done(null, [{ address, family: 4 }])
+    const transport = openTransport({ lookup })
+    const worker = entry(`http://engine.test:${port}`)
+    const first = send(transport, worker)
+    const peer = await before.peer(0)
+    peer.socket.write(OK)
+    expect((await first.done).body).toBe('ok')
+    before.server.close()
+    peer.socket.destroy()
+    expect((await send(transport, worker).done).failure).toMatchObject({ kind: 'connect' })
+    const after = await startWorker(createServer(), 'connection', { host: '127.0.0.2', port })
+    address = '127.0.0.2'
+    const second = send(transport, worker)
+    ;(await after.peer(0)).socket.write(OK)
+    expect((await second.done).body).toBe('ok')
   })
 
   test('a path that would break the request line fails as protocol, asynchronously', async () => {
