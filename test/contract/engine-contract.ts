@@ -47,7 +47,7 @@ export const PLAIN_REQUEST: GenerationRequest = {
 }
 
 function attemptFor({ worker, prepared }: EngineCase): EngineAttempt {
-  const facts = { requestId: 'r', requestHeaders: [], header: () => undefined }
+  const facts = { requestId: 'r', requestHeaders: [], header: () => undefined, warn: () => {} }
   const ctx = facts as Partial<EngineAttempt['ctx']> as EngineAttempt['ctx']
   return {
     request: PLAIN_REQUEST,
