@@ -209,6 +209,48 @@ test('changes are seen again after the watch was closed', async () => {
   await expect.poll(workers, WAIT).toEqual([])
 })
 
+/** Queries of the lists and of the watches so far. */
+function queries() {
+  const all = api.requests.map((url) => new URL(url, 'http://api.test').searchParams)
+  return {
+    lists: all.filter((query) => !query.has('watch')),
+    watches: all.filter((query) => query.has('watch')),
+  }
+}
+
+test('a watch continues from the last bookmark, so that a compaction requires no list', async () => {
+  await open()
+  api.put(pod())
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  api.timeOutWatches()
+  api.compact()
+  await expect.poll(() => queries().watches.length, WAIT).toBe(2)
+  api.delete('engine-0')
+  await expect.poll(workers, WAIT).toEqual([])
+  expect(queries().lists).toHaveLength(1)
+})
+
+test('after a compaction of changes that were not seen, pods are listed again', async () => {
+  await open()
+  api.put(pod())
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  api.cutWatches()
+  api.delete('engine-0')
+  api.put(pod({ name: 'engine-1', uid: 'uid-1' }))
+  api.compact()
+  await expect.poll(uids, WAIT).toEqual(['uid-1'])
+  expect(queries().lists).toHaveLength(2)
+})
+
+test('long lists are read in pages', async () => {
+  for (let index = 0; index < 251; index++)
+    api.put(pod({ name: `other-${index}`, uid: `other-${index}`, labels: { app: 'other' } }))
+  api.put(pod())
+  await open()
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  expect(queries().lists.map((query) => query.get('continue'))).toEqual([null, '250'])
+})
+
 describe('settings', () => {
   test('the selector is sent to the API server', async () => {
     await open()

@@ -28,15 +28,21 @@ export interface KubernetesApi {
   status: number
   /** Closes every watch, as a restarting server does. */
   cutWatches(): void
+  /** Ends every watch at its timeout, with a bookmark of the current version for those that asked for bookmarks. */
+  timeOutWatches(): void
+  /** Forgets past events: a watch from before ends with 410. */
+  compact(): void
   close(): Promise<void>
 }
 
 export async function startKubernetesApi(): Promise<KubernetesApi> {
   const pods = new Map<string, FakePod>()
   const watchers = new Set<ServerResponse>()
+  const bookmarked = new WeakSet<ServerResponse>()
   const requests: string[] = []
   /** A watch from an older version receives the missed events. */
   const history: { version: number; line: string }[] = []
+  let compactedVersion = 0
   let version = 1
   const toObject = (pod: FakePod) => ({
     apiVersion: 'v1',
@@ -78,13 +84,23 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
     if (url.searchParams.get('watch') === 'true') {
       watchers.add(response)
       response.flushHeaders()
+      if (url.searchParams.get('allowWatchBookmarks') === 'true') bookmarked.add(response)
       const since = Number(url.searchParams.get('resourceVersion') ?? version)
-      for (const event of history) if (event.version > since) response.write(event.line)
+      if (since < compactedVersion) {
+        const gone = { kind: 'Status', status: 'Failure', reason: 'Expired', code: 410, metadata: {} }
+        response.end(`${JSON.stringify({ type: 'ERROR', object: gone })}\n`)
+      } else for (const event of history) if (event.version > since) response.write(event.line)
       response.on('close', () => watchers.delete(response))
       return
     }
-    const items = [...pods.values()].map(toObject)
-    const list = { apiVersion: 'v1', kind: 'PodList', metadata: { resourceVersion: String(version) }, items }
+    const from = Number(url.searchParams.get('continue') ?? 0)
+    const to = from + Number(url.searchParams.get('limit') ?? Number.POSITIVE_INFINITY)
+    const items = [...pods.values()].slice(from, to).map(toObject)
+    const metadata = {
+      resourceVersion: String(version),
+      ...(to < pods.size && { continue: String(to) }),
+    }
+    const list = { apiVersion: 'v1', kind: 'PodList', metadata, items }
     response.end(JSON.stringify(list))
   })
   server.listen(0, '127.0.0.1')
@@ -121,6 +137,17 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
     },
     cutWatches: () => {
       for (const watcher of watchers) watcher.destroy()
+    },
+    timeOutWatches: () => {
+      // Another object of the cluster has changed.
+      version++
+      const object = { kind: 'Pod', metadata: { resourceVersion: String(version) } }
+      const line = `${JSON.stringify({ type: 'BOOKMARK', object })}\n`
+      for (const watcher of watchers) watcher.end(bookmarked.has(watcher) ? line : '')
+    },
+    compact: () => {
+      compactedVersion = version
+      history.length = 0
     },
     close: async () => {
       server.closeAllConnections()

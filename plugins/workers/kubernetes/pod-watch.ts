@@ -1,11 +1,23 @@
-/** Watches pods through the official client. */
+/** Lists pods and watches them from there on, with the addresses, certificates and tokens of the official client. */
 
-import { CoreV1Api, KubeConfig, makeInformer, type V1Pod } from '@kubernetes/client-node'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { type RequestOptions, request as requestHttps } from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { KubeConfig } from '@kubernetes/client-node'
 import { type Logger, messageOf } from '#kernel'
 import type { Pod } from './pod.ts'
 
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 30_000
+const CONNECT_MS = 30_000
+/** Bookmarks arrive about once a minute, so that a longer silence means a lost server. */
+const SILENCE_MS = 300_000
+const PAGE_PODS = 250
+/** A pod has at most 1.5 MiB, the limit of etcd. */
+const MAX_EVENT_CHARS = 4_194_304
+const MAX_PAGE_CHARS = 134_217_728
+/** Of a watch whose version the server has compacted. */
+const GONE = 410
 
 export interface PodWatchOptions {
   /** Null uses the service account of the pod of this process. */
@@ -18,63 +30,153 @@ export interface PodWatchOptions {
   readonly onProblem: (problem: string | null) => void
 }
 
+/** @source Kubernetes API concepts, "Efficient detection of changes" */
+interface WatchEvent {
+  readonly type: string
+  readonly object: Pod & { readonly metadata?: { readonly resourceVersion?: string }; readonly code?: number }
+}
+
+interface PodList {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string }
+  readonly items: readonly Pod[]
+}
+
+class ApiFailure extends Error {
+  readonly status: number
+
+  constructor(status: number) {
+    super(`status ${status}`)
+    this.status = status
+  }
+}
+
+/**
+ * The client's own watch ends after 30 seconds of silence and asks for no bookmarks, so that a quiet cluster is listed again
+ * after each compaction; this one stays open as long as the server keeps it.
+ */
 export class PodWatch {
-  readonly #informer: ReturnType<typeof makeInformer<V1Pod>>
   readonly #options: PodWatchOptions
+  readonly #config: KubeConfig
+  readonly #end = new AbortController()
+  #pods = new Map<string, Pod>()
+  /** From which the next watch continues; null requires a list. */
+  #version: string | null = null
   #retryMs = FIRST_RETRY_MS
-  #retryTimer: NodeJS.Timeout | null = null
-  #isStopped = false
+  #running: Promise<void> | null = null
   /** Whether the list has been read once; before that, missing pods are unknown, not gone. */
   isSynced = false
   #problem: string | null = null
-  #failures = 0
 
   /** @throws Error if the kubeconfig cannot be read */
   constructor(options: PodWatchOptions) {
     this.#options = options
-    const { namespace, labelSelector } = options
-    const config = loadKubeConfig(options.kubeconfig)
-    const api = config.makeApiClient(CoreV1Api)
-    const selector = labelSelector === '' ? undefined : labelSelector
-    const path = namespace === null ? '/api/v1/pods' : `/api/v1/namespaces/${namespace}/pods`
-    const list = async () => {
-      const pods =
-        namespace === null
-          ? await api.listPodForAllNamespaces({ labelSelector: selector })
-          : await api.listNamespacedPod({ namespace, labelSelector: selector })
-      this.isSynced = true
-      return pods
-    }
-    this.#informer = makeInformer<V1Pod>(config, path, list, selector)
-    for (const verb of ['add', 'update', 'delete'] as const) this.#informer.on(verb, () => this.#changed())
-    this.#informer.on('error', (error) => this.#failed(error))
+    this.#config = loadKubeConfig(options.kubeconfig)
   }
 
   /** Connects in the background and retries. */
   start(): void {
-    // The client resolves also after an error event.
-    const failures = this.#failures
-    this.#informer.start().then(
-      () => {
-        if (this.#failures === failures) this.#recovered()
-        this.#options.onChange()
-      },
-      (error: unknown) => this.#failed(error),
-    )
+    this.#running = this.#run()
   }
 
   pods(): Pod[] {
-    return [...this.#informer.list()] as Pod[]
+    return [...this.#pods.values()]
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true
-    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer)
-    await this.#informer.stop()
+    this.#end.abort()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#end
+    while (!signal.aborted) {
+      const startedAtMs = performance.now()
+      try {
+        this.#version ??= await this.#list()
+        await this.#watch(this.#version)
+      } catch (error) {
+        if (signal.aborted) return
+        if (error instanceof ApiFailure && error.status === GONE) this.#version = null
+        else this.#failed(error)
+      }
+      if (performance.now() - startedAtMs > LAST_RETRY_MS) this.#retryMs = FIRST_RETRY_MS
+      await sleep(this.#retryMs, undefined, { signal }).catch(() => {})
+      this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2)
+    }
+  }
+
+  /** Replaces the pods. @returns the version of the list */
+  async #list(): Promise<string> {
+    const pods = new Map<string, Pod>()
+    let page: PodList['metadata'] | null = null
+    do {
+      const next: Record<string, string> = page?.continue === undefined ? {} : { continue: page.continue }
+      const response = await this.#get({ limit: String(PAGE_PODS), ...next })
+      let text = ''
+      for await (const chunk of response) {
+        text += chunk
+        if (text.length > MAX_PAGE_CHARS) throw new Error(`a list has more than ${MAX_PAGE_CHARS} characters`)
+      }
+      const list = JSON.parse(text) as PodList
+      for (const pod of list.items) pods.set(keyOf(pod), pod)
+      page = list.metadata
+    } while (page.continue)
+    this.#pods = pods
+    this.isSynced = true
+    this.#options.onChange()
+    return page.resourceVersion
+  }
+
+  /** Resolves when the server ends the watch. */
+  async #watch(resourceVersion: string): Promise<void> {
+    const response = await this.#get({ watch: 'true', allowWatchBookmarks: 'true', resourceVersion })
+    response.socket.setKeepAlive(true, CONNECT_MS)
+    response.setTimeout(SILENCE_MS, () => response.destroy(new Error('the watch is silent')))
+    this.#recovered()
+    let rest = ''
+    for await (const chunk of response) {
+      const lines = (rest + chunk).split('\n')
+      rest = lines.pop() as string
+      if (rest.length > MAX_EVENT_CHARS)
+        throw new Error(`an event has more than ${MAX_EVENT_CHARS} characters`)
+      for (const line of lines) this.#apply(JSON.parse(line) as WatchEvent)
+    }
+  }
+
+  #apply({ type, object }: WatchEvent): void {
+    if (type === 'ERROR') throw new ApiFailure(object.code ?? 500)
+    this.#retryMs = FIRST_RETRY_MS
+    this.#version = object.metadata?.resourceVersion ?? this.#version
+    if (type === 'BOOKMARK') return
+    if (type === 'DELETED') this.#pods.delete(keyOf(object))
+    else this.#pods.set(keyOf(object), object)
+    this.#options.onChange()
+  }
+
+  /** @returns the response with status 200, whose chunks are strings */
+  async #get(query: Record<string, string>): Promise<IncomingMessage> {
+    const { namespace, labelSelector } = this.#options
+    const path = namespace === null ? '/api/v1/pods' : `/api/v1/namespaces/${namespace}/pods`
+    const url = new URL(`${this.#config.getCurrentCluster()?.server}${path}`)
+    url.search = String(new URLSearchParams({ ...(labelSelector !== '' && { labelSelector }), ...query }))
+    // Read for each request, since tokens of service accounts are rotated.
+    const options: RequestOptions = {}
+    await this.#config.applyToHTTPSOptions(options)
+    const send = url.protocol === 'http:' ? requestHttp : requestHttps
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = send(url, { ...options, signal: this.#end.signal }, resolve)
+      request.setTimeout(CONNECT_MS, () => request.destroy(new Error('no response')))
+      request.on('error', reject)
+      request.end()
+    })
+    if (response.statusCode !== 200) {
+      response.destroy()
+      throw new ApiFailure(response.statusCode ?? 0)
+    }
+    return response.setEncoding('utf8')
   }
 
   #recovered(): void {
-    this.#retryMs = FIRST_RETRY_MS
     if (this.#problem === null) return
     this.#setProblem(null)
     this.#options.log.info({}, 'pod watch recovered')
@@ -86,36 +188,27 @@ export class PodWatch {
     this.#options.onProblem(problem)
   }
 
-  #changed(): void {
-    this.#retryMs = FIRST_RETRY_MS
-    this.#options.onChange()
-  }
-
   #failed(error: unknown): void {
-    if (this.#isStopped) return
-    this.#failures++
     const problem = problemOf(error, this.#options.namespace)
     if (problem !== this.#problem) this.#options.log.warn({ reason: problem }, 'pod watch failed')
     this.#setProblem(problem)
-    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer)
-    this.#retryTimer = setTimeout(() => this.start(), this.#retryMs)
-    this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2)
   }
 }
 
+const keyOf = ({ metadata }: Pod) => `${metadata?.namespace}/${metadata?.name}`
+
 const MAX_REASON = 200
 
-/** Cause and remedy in one line; the client's message has headers and body of the response. */
+/** Cause and remedy in one line. */
 function problemOf(error: unknown, namespace: string | null): string {
-  const [code] = error instanceof Error ? [Number('code' in error ? error.code : Number.NaN)] : [Number.NaN]
-  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : code
+  const status = error instanceof ApiFailure ? error.status : null
   const scope = namespace === null ? 'in all namespaces, by a ClusterRole' : `in the namespace ${namespace}`
   if (status === 403)
     return `the API server answered 403: allow the service account to list and watch pods ${scope}`
   if (status === 401) return 'the API server answered 401: the token or certificate is not valid'
-  if (Number.isInteger(status) && status >= 400) return `the API server answered ${status}`
-  const { cause } = error instanceof Error ? error : { cause: undefined }
-  const reason = cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`
+  if (status !== null) return `the API server answered ${status}`
+  // The message is empty if every address of a name failed.
+  const reason = messageOf(error instanceof AggregateError ? error.errors[0] : error)
   return `the API server cannot be reached: ${reason.slice(0, MAX_REASON)}`
 }
 
