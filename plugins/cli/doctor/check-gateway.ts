@@ -23,6 +23,10 @@ export function localUrl(scheme: 'http' | 'https', host: string, port: number): 
   return `${scheme}://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
+interface Readiness {
+  readonly degraded?: readonly { readonly service: string; readonly problem: string }[]
+}
+
 /** @param url base URL of the API */
 export async function checkReadiness(config: LoadedConfig, url: string): Promise<Finding> {
   const { health } = config.plugins
@@ -32,11 +36,17 @@ export async function checkReadiness(config: LoadedConfig, url: string): Promise
   const base = probe === undefined || probe.port === 0 ? url : localUrl('http', probe.host, probe.port)
   try {
     const response = await get(`${base}/readiness`)
-    await response.body?.cancel()
-    if (response.ok) return ok('readiness', `${base}/readiness returns ${response.status}`)
+    const { degraded = [] } = (await response.json()) as Readiness
+    const problems = degraded.map(({ service, problem }) => `${service}: ${printable(problem)}`).join('; ')
+    const text = `${base}/readiness returns ${response.status}`
+    if (problems !== '') {
+      const report = response.ok ? warn : fail
+      return report('readiness', `${text}, degraded: ${problems}`, 'restore the service that it names')
+    }
+    if (response.ok) return ok('readiness', text)
     return fail(
       'readiness',
-      `${base}/readiness returns ${response.status}: no worker is ready, or the gateway is shutting down`,
+      `${text}: no worker is ready, or the gateway is shutting down`,
       'see the state of the workers: weir workers list',
     )
   } catch (error) {

@@ -17,6 +17,8 @@ export async function checkMetrics({ kernel, plugins }: LoadedConfig): Promise<F
     const text = 'the limit of the gateway is not known: the metrics plugin is not enabled'
     return [skip('descriptors', text, 'add `metrics: {}` under plugins')]
   }
+  if (metrics.port === 0)
+    return [skip('metrics', 'plugins.metrics.port is 0, so the port is known to the running gateway only')]
   const url = `${localUrl('http', String(metrics.host), Number(metrics.port))}/metrics`
   let families: readonly PrometheusFamily[]
   try {

@@ -1,11 +1,15 @@
 /** Verdicts of the checks that need no gateway. */
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { TestAuthority } from '../../../test/support/certificates.ts'
-import { localUrl } from './check-gateway.ts'
+import { checkReadiness, localUrl } from './check-gateway.ts'
 import { checkCertificates } from './check-machine.ts'
-import { judgeLimit } from './check-metrics.ts'
+import { checkMetrics, judgeLimit } from './check-metrics.ts'
 
 const DAY_MS = 86_400_000
 const authority = new TestAuthority()
@@ -48,4 +52,28 @@ test.each([
 test('listeners on every address are reached on the loopback address', () => {
   expect(localUrl('https', '0.0.0.0', 443)).toBe('https://127.0.0.1:443')
   expect(localUrl('http', '::', 80)).toBe('http://[::1]:80')
+})
+
+const configOf = (plugins: LoadedConfig['plugins']) => ({ kernel: {}, plugins }) as LoadedConfig
+
+test.each([
+  [200, 'warn'],
+  [503, 'fail'],
+])('a service that is down is named with its problem, status %i', async (status, verdict) => {
+  const body = { degraded: [{ service: 'kubernetes', problem: 'the API server answered 403: allow it' }] }
+  const server = createServer((_, response) => response.writeHead(status).end(JSON.stringify(body)))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  expect(await checkReadiness(configOf({ health: {} }), `http://127.0.0.1:${port}`)).toMatchObject({
+    verdict,
+    text: expect.stringContaining('degraded: kubernetes: the API server answered 403: allow it'),
+  })
+  server.close()
+})
+
+test('metrics on port 0 are skipped, since the port is not in the configuration', async () => {
+  expect(await checkMetrics(configOf({ metrics: { host: '127.0.0.1', port: 0 } }))).toMatchObject([
+    { verdict: 'skip', check: 'metrics' },
+  ])
 })
