@@ -133,6 +133,24 @@ export const wasmConfig = Type.Object(
       },
       { default: {}, additionalProperties: false },
     ),
+    ask: Type.Object(
+      {
+        models: Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
+          default: [],
+          maxItems: 256,
+          description:
+            'Models that modules may ask; a trailing * matches any suffix. The tokens count for the request and its tenant. Empty disables questions.',
+        }),
+        maxTokens: count(1_024, 1, 1_000_000, 'Maximum number of output tokens of an answer.'),
+        timeoutMs: count(
+          10_000,
+          1,
+          300_000,
+          'Maximum time of a question, milliseconds. fetch.maxPerCall, maxRequestBytes and maxResponseBytes apply too. No thread is blocked.',
+        ),
+      },
+      { default: {}, additionalProperties: false },
+    ),
     sources: Type.Object(
       {
         origins: Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {

@@ -1,5 +1,14 @@
 /** The wasm plugin: middleware modules in WebAssembly for requests, responses, errors, streams, tool calls and picks. */
-import { definePlugin, defineValidator, type Host, Mesh, Store, TargetChooser, ToolCallGuards } from '#kernel'
+import {
+  definePlugin,
+  defineValidator,
+  Generations,
+  type Host,
+  Mesh,
+  Store,
+  TargetChooser,
+  ToolCallGuards,
+} from '#kernel'
 import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
 import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
 import { OutgoingHttp } from './fetch/outgoing-http.ts'
@@ -38,7 +47,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Middleware in WebAssembly, registered while the gateway runs.',
     provides: [TargetChooser],
-    usesOptionally: [Mesh, Store, ToolCallGuards],
+    usesOptionally: [Generations, Mesh, Store, ToolCallGuards],
     policies: [WASM_POLICY],
     config: wasmConfig,
     reloads: ['modules'],

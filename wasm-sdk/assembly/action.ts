@@ -65,6 +65,16 @@ export class Action {
     return action
   }
 
+  /**
+   * Asks a model; the handler is called again with the text of the answer in `request.fetched`. The operator lists the
+   * models.
+   *
+   * @param question such as `{"messages":[{"role":"user","content":"…"}],"max_tokens":20}`
+   */
+  static ask(model: string, question: JsonWriter): Action {
+    return Action.fetch('model:' + model, 'POST').withBody(question.toBytes())
+  }
+
   /** Sets `request.state` of the next call, at most 64 KiB. */
   keep(state: string): Action {
     this.state = state

@@ -370,6 +370,13 @@ static inline void weir_set_body(weir_action *action, weir_slice body) {
   action->has_body = true;
 }
 
+/* Asks a model; the next call has the text of the answer. The question is JSON with messages and max_tokens. */
+static inline weir_action weir_ask(weir_slice model, weir_slice question) {
+  weir_action action = weir_fetch("POST", weir_concat(weir_text("model:"), model));
+  weir_set_body(&action, question);
+  return action;
+}
+
 static inline void weir_put_edits(const weir_action *action, const char *member, weir_edit_kind kind) {
   bool is_open = false;
   for (const weir_edit *edit = action->first; edit != 0; edit = edit->next) {

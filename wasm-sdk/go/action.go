@@ -32,6 +32,12 @@ func Fetch(method, url string) *Action {
 	return &Action{action: "fetch", method: method, url: url}
 }
 
+// Ask asks a model; the handler is called again with the text of the answer in Request.Fetched. The question is JSON such
+// as {"messages":[{"role":"user","content":"…"}],"max_tokens":20}. The operator lists the models.
+func Ask(model, question string) *Action {
+	return Fetch("POST", "model:"+model).WithText(question)
+}
+
 // Keep sets the text that the next call finds in Request.State, at most 64 KiB. For Fetch.
 func (action *Action) Keep(state string) *Action {
 	action.state = state

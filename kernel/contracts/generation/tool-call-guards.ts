@@ -1,9 +1,12 @@
 /** Checks of tool calls before the gateway runs them. */
+import type { RequestContext } from '../request.ts'
 import { token } from '../token.ts'
 import type { CalledTool } from './tool-loop-events.ts'
 
 /** A call that is about to run. */
 export interface GuardedCall {
+  /** The request that the call belongs to; null if it belongs to none. */
+  readonly ctx: RequestContext | null
   readonly tenant: string
   readonly requestId: string
   readonly model: string | null

@@ -48,6 +48,7 @@ export class GatewayToolLoop implements ToolLoopService {
     const tenant = tenantOf(ctx)
     const plans = this.#plan(tenant, turn)
     const caller: Caller = {
+      ctx,
       tenant,
       requestId: ctx.requestId,
       model: turn.request.model,

@@ -2,7 +2,7 @@
 import { threadId } from 'node:worker_threads'
 import type { Host } from '#kernel'
 import type { WasmConfig } from '../config.ts'
-import type { PhaseOrigin } from '../hooks/phase-message.ts'
+import type { PhaseMessage, PhaseOrigin } from '../hooks/phase-message.ts'
 import type { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import {
@@ -13,6 +13,7 @@ import {
   type FetchResult,
   failedFetch,
 } from './fetch-order.ts'
+import { ModelQuestions } from './model-questions.ts'
 
 /** Origin of a fetch; a request can also be cancelled by the gateway. */
 interface FetchOrigin extends PhaseOrigin {
@@ -23,16 +24,18 @@ interface FetchOrigin extends PhaseOrigin {
 export class ModuleFetches {
   readonly limits: Pick<WasmConfig['fetch'], 'timeoutMs' | 'maxPerCall'>
   readonly #host: Pick<Host, 'command' | 'log'>
+  readonly #questions: ModelQuestions
   readonly #metrics: Pick<ModuleMetrics, 'fetched'>
   #next = 0
 
   constructor(
-    host: Pick<Host, 'command' | 'log'>,
-    limits: Pick<WasmConfig['fetch'], 'timeoutMs' | 'maxPerCall'>,
+    host: Pick<Host, 'command' | 'log' | 'find'>,
+    config: Pick<WasmConfig, 'fetch' | 'ask'>,
     metrics: Pick<ModuleMetrics, 'fetched'>,
   ) {
     this.#host = host
-    this.limits = limits
+    this.limits = config.fetch
+    this.#questions = new ModelQuestions(host, config)
     this.#metrics = metrics
   }
 
@@ -51,6 +54,17 @@ export class ModuleFetches {
     else origin.onCancel(drop)
     const { uuid, allowedHosts } = module
     const result = await this.#send({ key, module: uuid, allowedHosts, order, timeoutMs })
+    this.#metrics.fetched(module, result.head.error ?? 'answered')
+    return result
+  }
+
+  /** Asks a model for the request of a phase. Never rejects. */
+  async ask(
+    module: LoadedModule,
+    order: FetchOrder,
+    { asker, point }: Pick<PhaseMessage, 'asker' | 'point'>,
+  ): Promise<FetchResult> {
+    const result = await this.#questions.ask(order, { ctx: asker, isPrompt: point === 'OnPromptText' })
     this.#metrics.fetched(module, result.head.error ?? 'answered')
     return result
   }

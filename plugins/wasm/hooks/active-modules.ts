@@ -116,7 +116,7 @@ function fitsAny(patterns: readonly string[] | undefined, text: string | null): 
 }
 
 /** A trailing * matches any suffix. */
-function fits(pattern: string, text: string): boolean {
+export function fits(pattern: string, text: string): boolean {
   return pattern.endsWith('*') ? text.startsWith(pattern.slice(0, -1)) : text === pattern
 }
 

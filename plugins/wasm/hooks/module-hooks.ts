@@ -95,7 +95,7 @@ export class ModuleHooks {
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => statistics.isSuspended(module)),
       statistics,
       this.#recorder,
-      new ModuleFetches(host, config.fetch, this.#metrics),
+      new ModuleFetches(host, config, this.#metrics),
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)

@@ -50,6 +50,7 @@ export class ToolCallModules implements ToolCallGuard {
       responseHeaders: null,
       body: Buffer.from(JSON.stringify(call.arguments)),
       origin: NO_REQUEST,
+      asker: call.ctx,
       fetched: null,
     }
     return toDecision(await this.#phases.run(selected, message))

@@ -2,6 +2,7 @@
 
 import { wasmErrors } from '../errors.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
+import { isQuestion } from '../fetch/model-questions.ts'
 import type { ModuleFetches } from '../fetch/module-fetches.ts'
 import type { Recorder } from '../recording/recording.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
@@ -70,7 +71,7 @@ export class PhaseChain {
   }
 
   async #inPool(usable: readonly LoadedModule[], message: PhaseMessage, end: PhaseEnd): Promise<PhaseEnd> {
-    const { body, origin, ...item } = message
+    const { body, origin, asker: _asker, ...item } = message
     let rest = usable
     while (rest.length > 0) {
       const ended = await this.#batcher.run({ modules: rest, item, body, origin })
@@ -150,10 +151,15 @@ export class PhaseChain {
     const nowMs = performance.now()
     const before = message.fetched?.uuid === uuid ? message.fetched : null
     const untilMs = before?.untilMs ?? nowMs + timeoutMs
-    const { head, body } = await this.#fetches.fetch(rest[0], order, untilMs - nowMs, message.origin)
+    const isAsking = isQuestion(order)
+    const { head, body } = isAsking
+      ? await this.#fetches.ask(rest[0], order, message)
+      : await this.#fetches.fetch(rest[0], order, untilMs - nowMs, message.origin)
     if (message.origin.isDone) return end
     const count = (before?.count ?? 0) + 1
-    const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs }
+    // A question has a time limit of its own.
+    const left = isAsking ? untilMs + performance.now() - nowMs : untilMs
+    const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs: left }
     return this.run(rest, { ...message, fetched }, end)
   }
 

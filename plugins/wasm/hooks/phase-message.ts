@@ -7,6 +7,8 @@ import { applyEdits } from './header-edits.ts'
 
 export interface PhaseMessage extends Omit<PhaseItem, 'modules'> {
   readonly origin: PhaseOrigin
+  /** The request that questions to models count for; null without one. */
+  readonly asker: RequestContext | null
 }
 
 /** Where the phase comes from: a request, as far as its modules need it. */
@@ -90,6 +92,7 @@ export function messageOf(
     responseHeaders: response !== null && needsResponseHeaders ? [...response.headers] : null,
     body,
     origin: ctx,
+    asker: ctx,
     fetched: null,
   }
 }

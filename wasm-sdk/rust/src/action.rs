@@ -55,6 +55,12 @@ impl Action {
         action
     }
 
+    /// Asks a model: the handler is called again and finds the text of the answer in `Request::fetched`. The question is
+    /// such as `json!({"messages": [{"role": "user", "content": "…"}], "max_tokens": 20})`. The operator lists the models.
+    pub fn ask(model: &str, question: &serde_json::Value) -> Self {
+        Self::fetch("POST", format!("model:{model}")).body(question.to_string())
+    }
+
     /// Text that the handler finds in `Request::state` when it is called again, 64 KiB at most.
     pub fn keep(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());

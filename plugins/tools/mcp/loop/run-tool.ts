@@ -8,6 +8,7 @@ import type {
   GuardedCall,
   Logger,
   Metrics,
+  RequestContext,
   SpanAttributes,
   ToolCallGuard,
   ToolCallGuardsService,
@@ -25,6 +26,8 @@ import type { OfferedTool } from './offered-tools.ts'
 
 /** The tenant and request of a call. */
 export interface Caller {
+  /** Null outside of a request. */
+  readonly ctx: RequestContext | null
   readonly tenant: string
   readonly requestId: string
   readonly model: string | null
@@ -93,8 +96,9 @@ export class ToolRunner {
     if (!this.#tenantCalls.enter(caller.tenant))
       return refused('tenant_limit', 'Too many tools run at the moment; try again later.')
     try {
-      const { tenant, requestId, model } = caller
+      const { ctx, tenant, requestId, model } = caller
       const guarded: GuardedCall = {
+        ctx,
         tenant,
         requestId,
         model,
