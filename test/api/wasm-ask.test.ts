@@ -109,3 +109,11 @@ test('the prompt of a question passes through the modules once, without question
   expect(metrics.get('weir_wasm_fetches_total{module="asker",outcome="answered"}')).toBe(1)
   expect(metrics.get('weir_wasm_fetches_total{module="asker",outcome="not_allowed"}')).toBe(1)
 })
+
+test('a response waits for a question too', async () => {
+  const fleet = await openAsking()
+  await fleet.attach('asker', 'OnResponse', asking())
+  const shown = await fetchedBy(fleet)
+  expect(shown).toMatch(/"error":null,"status":200.*yes, größe$/s)
+  expect(sentTo(fleet.workers[0])).toHaveLength(1)
+})
