@@ -14,6 +14,7 @@ const KEYS = {
   WEIR_RESPONSES_KEY: 'k'.repeat(32),
   OPENAI_API_KEY: 'key',
   SEARCH_TOKEN: 'token',
+  REGISTRY_TOKEN: 'token',
   VALKEY_URL: 'redis://127.0.0.1:6379',
   WEIR_MESH_SECRET: 'm'.repeat(16),
 }
