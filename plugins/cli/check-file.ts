@@ -2,12 +2,13 @@
 import { accessSync, constants, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { type KernelConfig, KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
+import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { messageOf } from '../../kernel/errors/message-of.ts'
 import { TlsFileError } from '../../kernel/http/tls-files.ts'
 import { PluginMistakes } from '../../kernel/plugin/declarations.ts'
 import { tryPort } from '../../kernel/threads/ports.ts'
+import { isObject } from '../../kernel/wire/is-object.ts'
 import type { UsageConfig } from '../access/usage/config.ts'
 import { loadFromOptions } from './config-options.ts'
 import type { Finding } from './configuration/check-section.ts'
@@ -53,18 +54,25 @@ export async function checkFile(command: Command, file: string): Promise<void> {
     if (!isFatal) warnings.push(found)
     else if (!problems.some(({ path }) => path === found.path.join('.'))) problems.push(describe(found))
   }
+  const warn = () => {
+    for (const warning of warnings) console.error(`weir: warning: ${describeProblem(describe(warning))}`)
+  }
+  warnings.push(...(await busyPorts(sections, problems)))
   // A boot needs valid sections.
-  if (isInvalid) throw new ConfigError(problems)
+  if (isInvalid) {
+    warn()
+    throw new ConfigError(problems)
+  }
   const config = loaded
-  warnings.push(...(await busyPorts(config)), ...unpricedModels(config))
+  warnings.push(...unpricedModels(config))
   await dryBoot(config).catch((error: unknown) => {
     for (const { place, ...found } of mistakesOf(error)) {
       // A certificate file that cannot be read has been reported.
       if (!problems.some(({ path }) => path === place.join('.'))) problems.push(describe(found, place))
     }
   })
+  warn()
   if (problems.length > 0) throw new ConfigError(problems)
-  for (const warning of warnings) console.error(`weir: warning: ${describeProblem(describe(warning))}`)
   for (const notice of config.notices) console.error(`weir: note: ${notice}`)
   const names = Object.keys(config.plugins)
   console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
@@ -89,7 +97,10 @@ function mistakesOf(error: unknown): (Found & { readonly place: readonly string[
 }
 
 /** Only warnings: the gateway that uses the file may be running. */
-async function busyPorts({ kernel, plugins }: LoadedConfig): Promise<Found[]> {
+async function busyPorts(
+  { kernel, plugins }: CheckedSections,
+  problems: readonly ConfigProblem[],
+): Promise<Found[]> {
   const { health, metrics, sim } = plugins
   const listeners: [string[], unknown][] = [
     [['kernel'], kernel],
@@ -99,8 +110,13 @@ async function busyPorts({ kernel, plugins }: LoadedConfig): Promise<Found[]> {
   ]
   const found: Found[] = []
   for (const [path, listener] of listeners) {
-    if (listener === undefined) continue
-    const { host, port } = listener as Pick<KernelConfig, 'host' | 'port'>
+    const isWrong = ['', 'host', 'port'].some((key) =>
+      problems.some((problem) => problem.path === [...path, key].filter(Boolean).join('.')),
+    )
+    if (isWrong || !isObject(listener)) continue
+    const { host, port } = listener
+    // A section that is wrong elsewhere may lack its defaults.
+    if (typeof host !== 'string' || typeof port !== 'number') continue
     const error = await tryPort(host, port)
     if (error !== null) found.push({ path: [...path, 'port'], text: explainPort(error.code, host, port) })
   }

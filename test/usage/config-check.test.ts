@@ -58,6 +58,31 @@ plugins:
   ])
 })
 
+test('what a plugin checks itself is reported beside other problems, and ports in use with them', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  const { code, problems } = await check(`kernel: { port: 99999 }
+plugins:
+  auth: { apiKey: \${APIKEY}, tenantKeys: ["shared:x"] }
+  health: { probe: { port: ${port} } }
+  limits: { tenants: { overrides: [{ tenant: foo }] }, queueSize: many, burts: 1 }
+`)
+  server.close()
+  expect(code).toBe(2)
+  expect(problems.map((line) => line.split(' ').slice(0, 4).join(' '))).toEqual([
+    'weir: warning: 4:22: plugins.health.probe.port',
+    'weir: the configuration has',
+    '1:11: kernel.port must be',
+    '3:11: plugins.auth.apiKey is not',
+    '3:43: plugins.auth.tenantKeys.0 is reserved:',
+    '5:73: plugins.limits.burts is not',
+    '5:56: plugins.limits.queueSize must be',
+    '5:38: plugins.limits.tenants.overrides.0.tenant must be',
+    '',
+  ])
+})
+
 test('a certificate with the key of another one', async () => {
   const [one, another] = [authority.issue('one'), authority.issue('another')]
   const { code, problems } = await check(

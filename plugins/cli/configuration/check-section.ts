@@ -46,6 +46,28 @@ export function checkSection(
   return { value, findings }
 }
 
+/**
+ * The valid members of a section, so that checks across members find the rest in the same run.
+ *
+ * @param unresolved findings whose members are left out too
+ * @returns null if the section is not valid without its wrong members
+ */
+export function validPart(
+  schema: TSchema,
+  { value, findings: found }: CheckedSection,
+  unresolved: readonly Finding[],
+  base: readonly string[],
+): { value: Record<string, unknown>; wrong: ReadonlySet<string> } | null {
+  // A valid section needs no further compilation.
+  if (found.length + unresolved.length === 0) return { value, wrong: new Set() }
+  // The value has no unknown keys any more, so only its wrong values are found again.
+  const findings = [...unresolved, ...checkSection(schema, value, base).findings]
+  const wrong = new Set(findings.map(({ path }) => path[base.length] ?? ''))
+  const rest = Object.fromEntries(Object.entries(value).filter(([key]) => !wrong.has(key)))
+  const part = checkSection(schema, rest, base)
+  return part.findings.length === 0 ? { value: part.value, wrong } : null
+}
+
 /** Reports unknown keys and removes them, so that the check of values does not report them again. */
 function removeUnknownKeys(
   node: SchemaNode,

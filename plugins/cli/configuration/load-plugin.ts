@@ -5,7 +5,7 @@ import type { KernelConfig } from '../../../kernel/config/kernel-config.ts'
 import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
-import { checkSection, type Finding, unknownKeyText } from './check-section.ts'
+import { checkSection, type Finding, unknownKeyText, validPart } from './check-section.ts'
 import type { PluginOverrides } from './draft.ts'
 import { findPluginFile } from './find-plugin-file.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
@@ -53,7 +53,12 @@ export async function loadPlugin(
   const { value } = checked
   const findings = [...resolved.findings, ...checked.findings]
   const { facts, path } = found
-  if (findings.length === 0) findings.push(...ownFindings(facts, value, base, load.checkedKernel))
+  const part = validPart(schema, checked, resolved.findings, base)
+  const own = part === null ? [] : ownFindings(facts, part.value, base, load.checkedKernel)
+  // A problem of the whole section, or of a member that was left out, may be a consequence.
+  const isOwn = ({ path }: Finding) =>
+    findings.length === 0 || (path.length > base.length && part?.wrong.has(path[base.length]) === false)
+  findings.push(...own.filter(isOwn))
   problems.addAll(findings, load.secrets)
   return { name, facts, section: path === null ? value : { $path: path, ...value } }
 }

@@ -11,7 +11,7 @@ import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
-import { checkSection, describeValue } from './check-section.ts'
+import { checkSection, describeValue, validPart } from './check-section.ts'
 import { closestKey } from './closest-key.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
@@ -69,8 +69,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   for (const name of overrides.without ?? []) delete sections.plugins[name]
 
   const secrets = settings.filter((setting) => setting.isSecret).map(({ path }) => path)
-  const { kernel, fits } = loadKernel(sections.kernel, options.env, problems, secrets)
-  const load = { ...options, baseDir, checkedKernel: fits ? kernel : null, problems, secrets }
+  const { kernel, checkedKernel } = loadKernel(sections.kernel, options.env, problems, secrets)
+  const load = { ...options, baseDir, checkedKernel, problems, secrets }
   const plugins: Record<string, PluginSection> = {}
   const enabled = new Map<string, PluginFacts>()
   const loadSection = async (key: string) => {
@@ -131,24 +131,29 @@ function readText(file: string): string {
   }
 }
 
-/** @returns the section, and whether it fits the schema */
+/** @returns the section, and its valid part with defaults for the rest */
 function loadKernel(
   draft: unknown,
   env: Environment,
   problems: ProblemList,
   secrets: (readonly string[])[],
-): { kernel: KernelConfig; fits: boolean } {
+): { kernel: KernelConfig; checkedKernel: KernelConfig | null } {
   const base = ['kernel']
   if (!isObject(draft)) problems.add({ path: base, text: 'must be an object', got: describeValue(draft) })
   const resolved = resolveReferences(draft, env, toNode(KernelConfigSchema), base)
   secrets.push(...resolved.secretPaths)
   const section = isObject(resolved.value) ? { ...resolved.value } : {}
-  const { value, findings } = checkSection(KernelConfigSchema, section, base)
+  const checked = checkSection(KernelConfigSchema, section, base)
+  const { value, findings } = checked
   problems.addAll([...resolved.findings, ...findings], secrets)
   const kernel = value as unknown as KernelConfig
-  kernel.threads ??= Math.max(1, availableParallelism() - 1)
+  const defaultThreads = Math.max(1, availableParallelism() - 1)
+  kernel.threads ??= defaultThreads
   checkAcrossFields(kernel, problems)
-  return { kernel, fits: isObject(draft) && resolved.findings.length + findings.length === 0 }
+  const part = validPart(KernelConfigSchema, checked, resolved.findings, base)
+  if (part === null) return { kernel, checkedKernel: null }
+  part.value.threads ??= defaultThreads
+  return { kernel, checkedKernel: part.value as unknown as KernelConfig }
 }
 
 /** Checks that a schema cannot express. Invalid sections may have any shape. */
