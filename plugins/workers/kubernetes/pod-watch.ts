@@ -131,8 +131,21 @@ export class PodWatch {
   async #watch(resourceVersion: string): Promise<void> {
     const response = await this.#get({ watch: 'true', allowWatchBookmarks: 'true', resourceVersion })
     response.socket.setKeepAlive(true, CONNECT_MS)
-    response.setTimeout(SILENCE_MS, () => response.destroy(new Error('the watch is silent')))
+    let isSilent = false
+    response.setTimeout(SILENCE_MS, () => {
+      isSilent = true
+      response.destroy()
+    })
     this.#recovered()
+    try {
+      await this.#applyAll(response)
+    } catch (error) {
+      // A server that is gone fails the next request.
+      if (!isSilent) throw error
+    }
+  }
+
+  async #applyAll(response: IncomingMessage): Promise<void> {
     let rest = ''
     for await (const chunk of response) {
       const lines = (rest + chunk).split('\n')
