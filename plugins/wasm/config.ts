@@ -1,8 +1,9 @@
 /** Schema of plugins.wasm: modules, their sources and their limits. */
 import { isAbsolute } from 'node:path'
-import { type SettingProblem, type Static, Type } from '#kernel'
+import { messageOf, type SettingProblem, type Static, Type } from '#kernel'
 import { networkProblems } from '#shared'
-import { readOrigin } from './fetch/origin-pattern.ts'
+import { covers, originOf, readOrigin } from './fetch/origin-pattern.ts'
+import { isRemote, originsOf } from './sources/module-reference.ts'
 import { ConfiguredModuleSchema } from './wire.ts'
 
 const count = (value: number, minimum: number, maximum: number, description: string) =>
@@ -273,7 +274,7 @@ export const wasmConfig = Type.Object(
 export type WasmConfig = Static<typeof wasmConfig>
 
 /** What a schema cannot say. */
-export function* wasmProblems({ roots, fetch, sources }: WasmConfig): Generator<SettingProblem> {
+export function* wasmProblems({ roots, modules, fetch, sources }: WasmConfig): Generator<SettingProblem> {
   for (const [index, root] of roots.entries())
     if (!isAbsolute(root)) yield { path: ['roots', String(index)], text: 'must be an absolute path' }
   for (const [section, { origins, privateNetworks }] of Object.entries({ fetch, sources })) {
@@ -283,6 +284,26 @@ export function* wasmProblems({ roots, fetch, sources }: WasmConfig): Generator<
   }
   for (const [index, { origin }] of sources.credentials.entries())
     yield* originProblems(['sources', 'credentials', String(index), 'origin'], origin)
+  const patterns = sources.origins.map(readOrigin).filter((pattern) => pattern !== null)
+  for (const [index, { file_path, sha256 }] of modules.entries()) {
+    if (!isRemote(file_path)) continue
+    const path = ['modules', String(index)]
+    if (sha256 === undefined)
+      yield {
+        path: [...path, 'sha256'],
+        text: 'must be the SHA-256 of the module, which file_path loads from a URL',
+      }
+    try {
+      const origins = originsOf(file_path)
+      if (!origins.some((url) => patterns.some((pattern) => covers(pattern, originOf(url)))))
+        yield {
+          path: [...path, 'file_path'],
+          text: `must lie at an origin of plugins.wasm.sources.origins (got ${origins[0].origin})`,
+        }
+    } catch (error) {
+      yield { path: [...path, 'file_path'], text: messageOf(error) }
+    }
+  }
 }
 
 function* originProblems(path: readonly string[], origin: string): Generator<SettingProblem> {

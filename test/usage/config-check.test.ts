@@ -111,6 +111,26 @@ plugins:
   ])
 })
 
+test('modules from URLs that could not be loaded are reported without a request', async () => {
+  const { code, problems } = await check(`plugins:
+  auth: {}
+  wasm:
+    sources: { origins: [https://ghcr.io] }
+    modules:
+      - { name: a, file_path: "https://example.com/a.wasm", module_type: Middleware, attach_points: [{ Middleware: OnRequest }] }
+      - { name: b, file_path: "oci://ghcr.io", module_type: Middleware, attach_points: [{ Middleware: OnRequest }] }
+`)
+  expect(code).toBe(2)
+  expect(problems).toEqual([
+    'weir: the configuration has 4 problems',
+    '6:9: plugins.wasm.modules.0.sha256 must be the SHA-256 of the module, which file_path loads from a URL',
+    '6:20: plugins.wasm.modules.0.file_path must lie at an origin of plugins.wasm.sources.origins (got https://example.com)',
+    '7:9: plugins.wasm.modules.1.sha256 must be the SHA-256 of the module, which file_path loads from a URL',
+    '7:20: plugins.wasm.modules.1.file_path oci://ghcr.io must be a reference such as oci://ghcr.io/team/module:1.0',
+    '',
+  ])
+})
+
 test.each([
   ['no plugin', 'export default 1', 'the default export of the module is not a plugin'],
   ['no schema', "export default { manifest: { name: 'mine' } }", 'is not a plugin'],

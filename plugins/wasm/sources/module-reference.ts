@@ -54,3 +54,10 @@ export function readModuleUrl(text: string): URL {
     )
   return url
 }
+
+/** Origins of which one must be permitted: a registry may be listed with or without TLS. @throws ModuleRejected */
+export function originsOf(filePath: string): readonly URL[] {
+  if (!filePath.startsWith(SCHEME)) return [readModuleUrl(filePath)]
+  const { host } = readOciReference(filePath)
+  return [new URL(`https://${host}`), new URL(`http://${host}`)]
+}
