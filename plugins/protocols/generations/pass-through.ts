@@ -1,11 +1,10 @@
 /** Decides whether the bytes of a request pass through to workers that take its format, or a generation is opened. @hot */
 import type { WorkerBalance, WorkerEntry } from '#kernel'
+import { NO_SUCH_ROUTE } from '#shared'
 
 /** Some engines list this format without having its route: they get chat requests after their first 404. */
 const UNSURE_API = 'messages'
 const ANY_MODEL = 'unknown'
-/** Statuses of an engine without the route, or without the method. */
-const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405])
 /** Clients choose the model names of requests to wildcard workers. */
 const MAX_SURE_MODELS = 1_024
 

@@ -95,3 +95,6 @@ export function toWorkerResponse(status: number, headers: HeaderList, body: Buff
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300
 }
+
+/** Statuses of engines without the route, or without the method. */
+export const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])

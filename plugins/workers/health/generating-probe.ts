@@ -1,10 +1,9 @@
 /** GET /health_generate: requests at the same time, and shortly after one another, share one response of the worker. */
 import type { Host, WorkerEntry, WorkerResponse } from '#kernel'
-import { collectResponse } from '#shared'
+import { collectResponse, NO_SUCH_ROUTE } from '#shared'
 import { healthErrors } from './errors.ts'
 
 export const GENERATE_PATH = '/health_generate'
-const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 const MESSAGES = [{ role: 'user', content: 'Hi' }]
 const JSON_BODY = ['content-type', 'application/json']
 

@@ -1,14 +1,14 @@
 /** The worker control of HTTP workers. */
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
 import { messageOf } from '#kernel'
-import { isSuccess } from '#shared'
+import { isSuccess, NO_SUCH_ROUTE } from '#shared'
 import { type CallWorker, callWorker, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
 import { engineOf, RUNTIMES } from './engines/index.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
-import { listedContextLength, listedModels, NO_SUCH_ROUTE, toInfo } from './worker-queries.ts'
+import { listedContextLength, listedModels, toInfo } from './worker-queries.ts'
 
 /** The page is public, so its size is bounded. */
 const MAX_PAGE_BYTES = 4_194_304

@@ -1,11 +1,8 @@
 /** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
 import { type DescribeTools, isObject, messageOf, parseBoundedJson, type WorkerTarget } from '#kernel'
-import { isSuccess, positiveCount } from '#shared'
+import { isSuccess, NO_SUCH_ROUTE, positiveCount } from '#shared'
 import type { CallWorker } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
-
-/** Statuses of engines without the route. */
-export const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 const MAX_ATTEMPTS = 3
 const CALL_TIMEOUT_MS = 5_000

@@ -4,15 +4,13 @@
  */
 
 import { Generations, type RequestContext, type WorkerEntry } from '#kernel'
-import { collectResponse, countPromptTokens, estimatePromptTokens } from '#shared'
+import { collectResponse, countPromptTokens, estimatePromptTokens, NO_SUCH_ROUTE } from '#shared'
 import { checkRequest } from './check-request.ts'
 import type { CreateParts } from './create-message.ts'
 import { API, checkHead, passThroughOf, readModel } from './native-relay.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
 
 const ESTIMATE_HEADERS = ['x-weir-token-estimate', 'true']
-/** Statuses of engines that speak the format without this route. */
-const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 export async function countTokens(parts: CreateParts, ctx: RequestContext): Promise<void> {
   const { host, config } = parts
