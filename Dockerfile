@@ -20,6 +20,8 @@ FROM node:22-bookworm-slim
 ENV NODE_ENV=production WEIR_HOST=0.0.0.0 WEIR_PORT=30000 WEIR_METRICS_HOST=0.0.0.0 WEIR_METRICS_PORT=29000 WEIR_PROBE_HOST=0.0.0.0 WEIR_PROBE_PORT=30001
 # The C library returns freed memory to the system; by default it keeps what a burst of large requests needed.
 ENV MALLOC_MMAP_THRESHOLD_=1048576 MALLOC_TRIM_THRESHOLD_=1048576
+# Collections of new objects keep 8 MB per thread instead of 32.
+ENV NODE_OPTIONS=--max-semi-space-size=4
 WORKDIR /app
 COPY package.json LICENSE ./
 COPY plugins/models/tokenizers/sample plugins/models/tokenizers/sample

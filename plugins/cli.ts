@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=4
 /** The `weir` command. */
 import { unsuitableNode } from './cli/node-version.ts'
 

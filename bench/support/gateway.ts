@@ -8,6 +8,8 @@ import { BENCH_KEY, type Subject } from './subject.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const START_LIMIT_MS = 60_000
+/** As the first line of the command says. */
+const YOUNG_OBJECTS = '--max-semi-space-size=4'
 
 export interface GatewaySubject extends Subject {
   /** Time from the start of the process to its first 200 of `/readiness`. */
@@ -31,7 +33,7 @@ export async function configurationsOf(root: string | null): Promise<typeof conf
 export function startWeir(args: readonly string[], root: string | null = null): Child {
   const command = join(root ?? ROOT, 'dist/plugins/cli.js')
   if (!existsSync(command)) throw new Error(`${command} is missing: run "npm run build" there first`)
-  return startChild(process.execPath, [command, ...args])
+  return startChild(process.execPath, [YOUNG_OBJECTS, command, ...args])
 }
 
 /** Resolves when every worker of the configuration is ready. @throws after 60 s, with the gateway's error output */
