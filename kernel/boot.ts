@@ -8,7 +8,7 @@ import { deepFreeze } from './config/deep-freeze.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import { withoutSource } from './config/plugin-source.ts'
-import { Auth, type AuthService } from './contracts/auth.ts'
+import { Auth, type AuthService, Sessions } from './contracts/auth.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger, LogLevel } from './contracts/log.ts'
 import { ModelTargets } from './contracts/model-targets.ts'
@@ -159,6 +159,7 @@ export class GatewayThread {
       threadIndex: link.index,
       declarations: this.#declarations,
       auth: this.#kernel.auth === 'off' ? null : auth,
+      sessions: this.#services.lookUp(Sessions) ?? null,
       clients: this.#services.lookUp(ClientAddresses) ?? null,
       traffic: this.#traffic,
       policyHeaders: this.balance.registry.headers,

@@ -1,6 +1,6 @@
 /** Builds the HTTP server of a data thread from the configuration and the declarations of its plugins. */
 import type { KernelConfig } from './config/kernel-config.ts'
-import type { AuthService } from './contracts/auth.ts'
+import type { AuthService, SessionService } from './contracts/auth.ts'
 import type { Logger } from './contracts/log.ts'
 import type { ClientAddressing } from './contracts/request-facts.ts'
 import type { TrafficWatch } from './contracts/traffic.ts'
@@ -31,6 +31,7 @@ export interface CreateServerOptions {
   readonly declarations: Declarations
   /** Null serves every route without a check. */
   readonly auth: AuthService | null
+  readonly sessions: SessionService | null
   readonly clients: ClientAddressing | null
   readonly traffic: TrafficWatch | null
   /** Request headers that policies read. */
@@ -69,6 +70,7 @@ export function createServer(options: CreateServerOptions): HttpServer {
   const server = new HttpServer({
     routes,
     sockets,
+    sessions: options.sessions,
     clients,
     detachedMetrics: (path) => traffic?.route('DETACHED', path) ?? null,
     unmatched: unmatchedRoute(traffic?.route('OTHER', null) ?? null),

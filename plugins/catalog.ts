@@ -4,6 +4,7 @@ import type { PluginCatalog } from '../kernel/load-plugins.ts'
 export const catalog: PluginCatalog = {
   auth: () => import('./access/auth/index.ts'),
   chat: () => import('./protocols/chat/index.ts'),
+  console: () => import('./operations/console/index.ts'),
   conversations: () => import('./state/conversations/index.ts'),
   debug: () => import('./operations/debug/index.ts'),
   generations: () => import('./protocols/generations/index.ts'),

@@ -39,10 +39,14 @@ export interface Credentials {
 export interface AuthService {
   /**
    * Authorises a request; synchronous if possible.
+   * @param access `operator` accepts keys of the control plane with any role
    * @throws invalid_credential, invalid_token, credential_expired (401), insufficient_role (403) or keys_unavailable (503) from the auth
    *   error table
    */
-  check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity>
+  check(
+    access: Exclude<Access, 'public'> | 'operator',
+    credentials: Credentials,
+  ): Identity | Promise<Identity>
   /**
    * Checks the key of a caller again: for the next message of an open connection, and for work that starts later.
    * @param identity from `check`
@@ -59,6 +63,21 @@ export interface AuthService {
 
 /** The service that checks the access of requests. */
 export const Auth = token<AuthService>('auth')
+
+/** Sessions of browsers: a cookie in place of the `authorization` header. */
+export interface SessionService {
+  /**
+   * Checks the session of a control-plane request without `authorization`.
+   * @returns null without a cookie of a session
+   * @throws as `AuthService.check`, and if the request may come from a page of another origin
+   */
+  identify(request: {
+    readonly method: string
+    header(name: string): string | undefined
+  }): Identity | Promise<Identity> | null
+}
+
+export const Sessions = token<SessionService>('sessions')
 
 /** What a key may do, and how long. */
 export interface KeyScope {

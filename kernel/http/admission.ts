@@ -36,8 +36,13 @@ export function checkAccess(ctx: HttpContext, res: HttpResponse, isLocal: boolea
 
 function identify(ctx: HttpContext, auth: AuthService): Identity | Promise<Identity> {
   const { access, takesApiKeyHeader } = ctx.route
+  const authorization = ctx.header('authorization')
+  if (access === 'admin' && authorization === undefined) {
+    const found = ctx.server.sessions?.identify(ctx) ?? null
+    if (found !== null) return found
+  }
   ctx.credentials = {
-    authorization: ctx.header('authorization'),
+    authorization,
     apiKey: takesApiKeyHeader === true ? ctx.header('x-api-key') : undefined,
     isGatewayKey: false,
   }
@@ -81,7 +86,7 @@ function admit(ctx: HttpContext, identity: Identity | null, isLocal: boolean): v
 }
 
 function isForeign(ctx: HttpContext, isLocal: boolean): boolean {
-  // A page of another site cannot send a valid key: browsers add none.
+  // A page of another site cannot send a valid key: browsers add none, and sessions check the origin.
   if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS_TENANT) return false
   const isNamed = (origin: string) => ctx.server.cors.names(origin)
   return isForeignPage(ctx.header('origin'), ctx.header('host'), isNamed, isLocal)

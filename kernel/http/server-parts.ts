@@ -1,4 +1,5 @@
 /** What all requests of a listener share, the open ones, and what follows the end of each. @hot */
+import type { SessionService } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
@@ -41,6 +42,8 @@ export interface ServerParts {
   readonly maxJsonDepth: number
   readonly heartbeats: Heartbeats
   readonly cors: Cors
+  /** Null if no plugin provides sessions. */
+  readonly sessions: SessionService | null
   readonly log: Logger
   /** Writes the access line; null when access lines are off. */
   readonly access: ((request: ServedRequest, durationMs: number) => void) | null

@@ -1,6 +1,7 @@
 /** The uWebSockets.js server: matches routes, creates request contexts and knows the open ones. @hot */
 
 import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js'
+import type { SessionService } from '../contracts/auth.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { ClientAddressing } from '../contracts/request-facts.ts'
@@ -56,6 +57,8 @@ export interface HttpServerOptions {
   /** Null serves plain HTTP. */
   readonly tls?: TlsFiles | null
   readonly cors: Cors
+  /** Default: none. */
+  readonly sessions?: SessionService | null
   readonly log: Logger
   /** Null when access lines are off. */
   readonly access: ServerParts['access']
@@ -79,6 +82,7 @@ export class HttpServer implements ServerParts {
   readonly longBodies: LongBodies
   readonly maxJsonDepth: number
   readonly cors: Cors
+  readonly sessions: SessionService | null
   readonly log: Logger
   readonly access: ServerParts['access']
   readonly openRequests = new OpenRequests<ServedRequest>()
@@ -100,6 +104,7 @@ export class HttpServer implements ServerParts {
     this.bodyBudget = new BodyBudget(options.body)
     this.longBodies = new LongBodies(options.maxJsonDepth)
     this.cors = options.cors
+    this.sessions = options.sessions ?? null
     this.log = options.log
     this.access = options.access
     this.#clientTimeouts = new ClientTimeouts(options.client, this.openRequests)

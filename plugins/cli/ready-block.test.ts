@@ -24,6 +24,13 @@ describe('readyBlock', () => {
     ])
   })
 
+  test('shows the address of the console in a form that a browser opens', async () => {
+    const config = await load({ plugins: { console: {} } })
+    const shown = readyBlock(config, { ...info, url: 'http://0.0.0.0:30000' }, '1')
+    expect(shown).toContain('\n  console  http://127.0.0.1:30000/console\n')
+    expect(readyBlock(config, { ...info, url: null }, '1')).not.toContain('console  ')
+  })
+
   test('shows how to add a worker if there is none', async () => {
     const none = await load({ plugins: { workers: {} } })
     expect(readyBlock(none, info, '1')).toContain('weir workers add http://HOST:PORT\n')

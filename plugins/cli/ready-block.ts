@@ -12,6 +12,9 @@ export function readyBlock(config: LoadedConfig, info: ServeInfo, version: strin
     `Weir ${version} is ready after ${Math.round(info.bootMs)} ms, serving ${serving}`,
     `  API      ${info.url ?? 'off'}`,
     `  metrics  ${metricsUrl === undefined ? 'off' : `${metricsUrl}/metrics`}`,
+    ...(config.plugins.console === undefined || info.url === null
+      ? []
+      : [`  console  ${reachable(info.url)}/console`]),
     `  plugins  ${info.plugins.join(', ')}`,
   ]
   if (config.plugins.workers !== undefined) lines.push(`  workers  ${workersLine(config, info)}`)

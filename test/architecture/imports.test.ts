@@ -51,6 +51,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   level: ['plugins/state/storage', 'test/contract'],
   pg: ['plugins/state/postgres', 'test/contract'],
   piscina: ['plugins/shared'],
+  esbuild: ['plugins/operations/console'],
   jose: ['plugins/access/auth', 'test/api'],
   '@extism/extism': ['plugins/wasm'],
   tokenizers: ['plugins/models/tokenizers'],

@@ -10,7 +10,11 @@ import { type KubernetesApi, startKubernetesApi } from '../support/kubernetes-ap
 
 /** Public routes: this list makes each one an explicit decision. */
 const PUBLIC_ROUTES: readonly string[] = [
+  'DELETE /console/session',
   'GET /api/hello',
+  'GET /console',
+  'GET /console/:file',
+  'GET /console/session',
   'GET /engine_metrics',
   'GET /get_model_info',
   'GET /get_server_info',
@@ -22,6 +26,7 @@ const PUBLIC_ROUTES: readonly string[] = [
   'GET /v1/models',
   'GET /v1/models/:model',
   'GET /v1/models/:owner/:model',
+  'POST /console/session',
 ]
 
 /** Excluded: these have no routes and need a server. */

@@ -14,6 +14,7 @@ export function serverParts(): ServerParts {
     maxJsonDepth: 128,
     heartbeats: new Heartbeats(0),
     cors: createCors([]),
+    sessions: null,
     log: createLogger({ level: 'silent', thread: 0 }),
     access: null,
     closesConnections: false,

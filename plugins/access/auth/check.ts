@@ -95,8 +95,11 @@ export class KeyAuth implements AuthService, KeyRing {
     return { key, digest: keyDigest(key) }
   }
 
-  check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity> {
-    return access === 'api' ? this.#checkServing(credentials) : this.#checkAdmin(credentials)
+  check(
+    access: Exclude<Access, 'public'> | 'operator',
+    credentials: Credentials,
+  ): Identity | Promise<Identity> {
+    return access === 'api' ? this.#checkServing(credentials) : this.#checkControl(access, credentials)
   }
 
   recheck(identity: Identity): Identity {
@@ -141,7 +144,8 @@ export class KeyAuth implements AuthService, KeyRing {
     throw authErrors.invalid_credential.with({ headers: SERVING_CHALLENGE })
   }
 
-  #checkAdmin({ authorization }: Credentials): Identity | Promise<Identity> {
+  /** Tokens need role admin for either: those without it belong to clients of the serving routes. */
+  #checkControl(access: 'admin' | 'operator', { authorization }: Credentials): Identity | Promise<Identity> {
     if (this.#isOpen) return ANONYMOUS
     const bearer = bearerOf(authorization)
     const found = this.#find(bearer)?.admin
@@ -152,7 +156,8 @@ export class KeyAuth implements AuthService, KeyRing {
       throw authErrors.invalid_credential.with({ headers: ADMIN_CHALLENGE })
     }
     // The cause identifies the caller for the audit log; it is not sent to the client.
-    if (!mayAdminister(found)) throw authErrors.insufficient_role.with({ cause: found.identity })
+    if (access === 'admin' && !mayAdminister(found))
+      throw authErrors.insufficient_role.with({ cause: found.identity })
     return identityOf(found)
   }
 
