@@ -258,7 +258,24 @@ export const wasmConfig = Type.Object(
       4_194_304,
       65_536,
       1_073_741_824,
-      'Memory for the values and counters of all modules (kv_set, kv_incr), bytes. When it is full, the oldest entries are evicted.',
+      'Memory for the values and counters of all modules with kv: memory (kv_set, kv_incr), bytes. When it is full, the oldest entries are evicted.',
+    ),
+    kv: Type.Object(
+      {
+        moduleBytes: count(
+          1_048_576,
+          65_536,
+          67_108_864,
+          'Memory for the values of one module with kv: store or mesh, bytes; a value uses at least 128. When it is full, new values are rejected.',
+        ),
+        tenantBytes: count(
+          262_144,
+          128,
+          67_108_864,
+          'Part of it that the values of one tenant may use, bytes. Values of calls without a tenant may use all of it.',
+        ),
+      },
+      { default: {}, additionalProperties: false },
     ),
     breaker: Type.Object(
       {

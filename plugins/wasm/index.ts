@@ -24,6 +24,7 @@ import {
 import { Registry } from './registry/registry.ts'
 import { SavedModules } from './registry/saved-modules.ts'
 import { SharedModules } from './registry/shared-modules.ts'
+import { StateKeeper } from './registry/state-keeper.ts'
 import {
   ChangeModule,
   ListModules,
@@ -111,14 +112,16 @@ function openRegistry(
   const http = new OutgoingHttp(config.fetch)
   host.onCommand(FetchForModule, (request) => http.fetch(request))
   host.onCommand(DropFetch, (key) => http.drop(key))
-  const mesh = host.find(Mesh)
+  const [store, mesh] = [host.find(Store), host.find(Mesh)]
+  const kept = new StateKeeper({ config: config.kv, store, mesh, log: host.log })
   const registry = new Registry({
     config,
     stats,
     pool,
     http,
-    sources: new ModuleSources(config, host.find(Store), host.log),
-    saved: mesh?.shares('wasm') ? new SharedModules(mesh, host.log) : new SavedModules(host.find(Store)),
+    sources: new ModuleSources(config, store, host.log),
+    state: kept,
+    saved: mesh?.shares('wasm') ? new SharedModules(mesh, host.log) : new SavedModules(store),
     log: host.log,
     publish: (set) => host.publish(ModulesReplica, set),
   })
@@ -146,12 +149,19 @@ function openRegistry(
       help: 'Saved WASM modules that this gateway could not load, or not in their newest version.',
     })
     .labels()
+  const usedBytes = host.metrics.gauge({
+    name: 'weir_wasm_kv_bytes',
+    help: 'Memory that the values of a WASM module with kv: store or mesh use.',
+    labels: ['module'],
+  })
   let shown: readonly (readonly [name: string, uuid: string, hash: string])[] = []
   host.metrics.onCollect(() => {
     for (const [name, uuid, hash] of shown) {
       suspended.remove(name)
       info.remove(name, uuid, hash)
+      usedBytes.remove(name)
     }
+    for (const [name, bytes] of kept.used) usedBytes.labels(name).value = bytes
     notLoaded.value = registry.notLoaded
     for (const { loaded, hash } of registry.registered) {
       const { name, uuid, row } = loaded

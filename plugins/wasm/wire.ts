@@ -124,6 +124,12 @@ const descriptorMembers = {
         'fresh: every call starts from the initial state. reuse: warm instances, one per tenant and thread. shared: one warm instance for all tenants.',
     }),
   ),
+  kv: Type.Optional(
+    Type.Enum(['memory', 'store', 'mesh'], {
+      description:
+        'Where its values and counters are kept. memory: until the gateway stops. store: in the store of the gateway, which requires the plugin storage. mesh: in a mesh that shares wasm, for the module of this name on all of its gateways. Default memory.',
+    }),
+  ),
   on_failure: Type.Optional(
     Type.Enum(['open', 'closed'], {
       description: 'Effect of a failed call: open continues without the module, closed responds with 500.',

@@ -54,7 +54,9 @@ export const meshConfig = Type.Object(
         limits: shared('The global limit, tenant limits and budgets.'),
         prefixes: shared('Which worker has seen which prompts, for cache_aware.'),
         sessions: shared('Which worker serves which session.'),
-        wasm: shared('WASM modules that were added through the API, with their bytes.'),
+        wasm: shared(
+          'WASM modules that were added through the API, with their bytes, and values of modules with kv: mesh.',
+        ),
         tokenizers: shared('Tokenizers that were added through the API.'),
         keys: shared(
           'Keys that were created through the API; with a shared store, only their changes are announced.',

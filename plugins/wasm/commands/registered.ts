@@ -29,6 +29,7 @@ export interface AddOptions {
   readonly onFailure?: 'open' | 'closed'
   readonly instance?: 'fresh' | 'reuse' | 'shared'
   readonly placement?: 'pool' | 'inline' | 'auto'
+  readonly kv?: 'memory' | 'store' | 'mesh'
   readonly match?: readonly string[]
   readonly priority?: string
   readonly fuel?: string
@@ -75,6 +76,7 @@ async function describe(place: string, options: AddOptions) {
     ...(options.onFailure !== undefined && { on_failure: options.onFailure }),
     ...(options.instance !== undefined && { instance: options.instance }),
     ...(options.placement !== undefined && { placement: options.placement }),
+    ...(options.kv !== undefined && { kv: options.kv }),
     ...(match !== null && { match }),
     ...(options.priority !== undefined && { priority: readPriority(options.priority) }),
     ...(options.fuel !== undefined && { fuel: readCount('--fuel', options.fuel) }),

@@ -184,6 +184,13 @@ function withDescriptor(command: Command): Command {
       ]),
     )
     .addOption(
+      new Option('--kv <place>', 'where its values are kept (default: memory)').choices([
+        'memory',
+        'store',
+        'mesh',
+      ]),
+    )
+    .addOption(
       repeatable(
         '--match <member=value>',
         'requests to match: routes, models or tenants with a list, header:NAME, share; repeatable (default: all)',

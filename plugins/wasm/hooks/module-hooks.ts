@@ -78,7 +78,7 @@ export class ModuleHooks {
     const placements = new Placements(config.inline.fuel)
     const statistics = new CallStatistics(stats, this.#metrics, host.log, placements)
     const shared = new SharedState(state, threadId)
-    const pendingCounts = new PendingCounts(shared)
+    const pendingCounts = new PendingCounts()
     this.#inline = new InlineGuests(
       {
         surroundings: guestSurroundings(shared, host.kernelConfig.log.level, { pendingCounts }),

@@ -41,6 +41,7 @@ const open = async (rest: string, fuel = LIMITS.fuel): Promise<GuestInstance> =>
     startFuel: 10 * fuel,
     config: {},
     usesWasi: true,
+    stored: null,
   } as unknown as LoadedModule
   return GuestInstance.open(
     module,
@@ -145,6 +146,7 @@ async function outputCall(head: number, bytes: number, bodyByteUnits?: number) {
     startFuel: 10 * LIMITS.fuel,
     config: {},
     usesWasi: false,
+    stored: null,
   } as unknown as LoadedModule
   const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
   const guest = new Guest(module, { surroundings, reuseCalls: 1_000 })
@@ -205,6 +207,7 @@ test('a call that creates too many objects ends with the reason', async () => {
   const module = {
     ...{ uuid: 'm', name: 'm', instance: 'fresh', startFuel: LIMITS.fuel, config: {}, usesWasi: false },
     ...(await buildGuest(bytes, 'fresh', LIMITS)),
+    stored: null,
   } as unknown as LoadedModule
   const state = new SharedState(new SharedArrayBuffer(1_048_576), 0)
   const instance = await GuestInstance.open(module, guestSurroundings(state, 'error'))

@@ -44,6 +44,7 @@ async function open(instance: LoadedModule['instance'], text?: string): Promise<
     startFuel: 10 * LIMITS.fuel,
     config: { do: 'show-body' },
     usesWasi: false,
+    stored: null,
   } as unknown as LoadedModule
   const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
   return new Guest(module, { surroundings, reuseCalls: 1_000 })

@@ -36,6 +36,7 @@ async function call(code: string, input = Buffer.alloc(4)) {
     startFuel: FUEL,
     config: { k: 'v'.repeat(50_000) },
     usesWasi: false,
+    stored: null,
   } as unknown as LoadedModule
   const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(1_048_576), 0), 'info')
   const guest = new Guest(module, { surroundings, reuseCalls: 100 })

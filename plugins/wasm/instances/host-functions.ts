@@ -5,6 +5,7 @@ import type { GuestExchange } from './guest-exchange.ts'
 import type { GuestSurroundings } from './guest-instance.ts'
 import type { GuestState } from './guest-kernel.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
+import { StoredState } from './stored-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
 /** Fuel in addition to that of a host call, units. */
@@ -38,12 +39,13 @@ interface HostParts {
 }
 
 function hostFunctions(
-  { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
+  { state: shared, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
   instance: GuestState,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
   const { counted, observed, module } = instance
   // Values and counters outlive a version.
   const owner = module.name
+  const state = module.stored === null ? shared : new StoredState(module.stored, shared.owner, shared.waitMs)
   const keyOf = (exchange: GuestExchange, offset: bigint): Uint8Array | null => {
     const block = exchange.read(offset)
     if (block === null || block.length > MAX_KEY_BYTES) return null
@@ -80,7 +82,7 @@ function hostFunctions(
       const key = keyOf(exchange, offset)
       const value = exchange.read(valueOffset) ?? NOTHING
       exchange.burn(value.length * WORK_UNITS.keptByte)
-      return key !== null && state.set(key, value, Number(ttlMs)) ? 1n : 0n
+      return key !== null && state.set(key, value, Number(ttlMs), instance.tenant) ? 1n : 0n
     }),
     kv_delete: bind(0n, (exchange, offset) => {
       const key = keyOf(exchange, offset)
@@ -89,8 +91,8 @@ function hostFunctions(
     kv_incr: bind(NOT_COUNTED, (exchange, offset, delta, ttlMs) => {
       const key = keyOf(exchange, offset)
       if (key === null) return NOT_COUNTED
-      const value = state.increment(key, delta, Number(ttlMs))
-      if (value !== NOT_COUNTED) pendingCounts?.add(key, delta)
+      const value = state.increment(key, delta, Number(ttlMs), instance.tenant)
+      if (value !== NOT_COUNTED) pendingCounts?.add(state, key, delta)
       return value
     }),
     now_ms: () => BigInt(nowMs()),

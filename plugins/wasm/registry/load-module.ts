@@ -127,6 +127,7 @@ export async function loadModule(
     allowedHosts,
     seesRefused: descriptor.on === 'refused',
     hasStart: parts.sections.has(SECTION.start) || exportsFunction(parts, INITIALIZE_EXPORT),
+    stored: null,
   }
   const { description, burntAtStart } = await tryModule(trial, exportsFunction(parts, DESCRIBE_EXPORT), pool)
   const inlineStart = inlineStartFuel(config.inline.fuel)

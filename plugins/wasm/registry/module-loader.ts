@@ -10,6 +10,7 @@ import type { GuestPool } from '../threads/guest-pool.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 import { checkName, loadModule, type ModuleFile, readModule, toModuleFile } from './load-module.ts'
 import type { Registered } from './module-list.ts'
+import type { StateKeeper } from './state-keeper.ts'
 
 export interface LoaderParts {
   readonly config: WasmConfig
@@ -18,6 +19,7 @@ export interface LoaderParts {
   readonly pool: GuestPool
   readonly http: OutgoingHttp
   readonly sources: ModuleSources
+  readonly state: StateKeeper
 }
 
 export class ModuleLoader {
@@ -56,9 +58,10 @@ export class ModuleLoader {
       ...this.#parts,
       compiled: others.map(({ loaded }) => loaded),
     })
+    const stored = await this.#parts.state.open(descriptor)
     return {
       line: { firstUuid: uuid, place: this.#nextPlace++ },
-      loaded: { ...ready, row: this.#freeRow(beside) },
+      loaded: { ...ready, row: this.#freeRow(beside), stored },
       descriptor,
       isConfigured,
       hash,

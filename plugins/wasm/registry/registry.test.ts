@@ -12,6 +12,7 @@ import type { GuestPool } from '../threads/guest-pool.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 import { Registry } from './registry.ts'
 import { SavedModules } from './saved-modules.ts'
+import { StateKeeper } from './state-keeper.ts'
 
 const ASKER = { principal: null, requestId: 'r' }
 
@@ -48,6 +49,7 @@ function open(settings: object = {}, store = new MemoryStore()) {
     pool: { close: async () => void closes++ } as unknown as GuestPool,
     http: { problemOf: () => null } as unknown as OutgoingHttp,
     sources: new ModuleSources(config, undefined, log),
+    state: new StateKeeper({ config: config.kv, store, mesh: undefined, log }),
     publish: async () => {},
   })
   const names = () => registry.modules.map(({ name }) => name)

@@ -113,6 +113,7 @@ export class Registry {
     this.#isClosed = true
     this.#lines.close()
     await this.#last
+    await this.#parts.state.close()
     this.#parts.http.close()
     await this.#parts.pool.end()
   }
@@ -321,18 +322,19 @@ export class Registry {
     )
   }
 
-  /** Removes kept bytes that no module uses. A module that is not loaded may need its own. */
-  #removeUnused(): Promise<void> {
+  /** Removes kept bytes and tables that no module uses. A module that is not loaded may need its own bytes. */
+  async #removeUnused(): Promise<void> {
     const { modules } = this.#table
     const earlier = modules.flatMap(({ line }) => this.#table.earlier(line))
+    await this.#parts.state.retain([...modules, ...earlier].map(({ descriptor }) => descriptor))
     const missing = [...this.#lines.notLoaded.values()].map(({ line }) => line)
-    if (missing.includes(undefined)) return Promise.resolve()
+    if (missing.includes(undefined)) return
     const saved = missing.flatMap((line) =>
       line === undefined
         ? []
         : [line.current, ...line.earlier, ...(line.trial === null ? [] : [line.trial.version])],
     )
-    return this.#parts.sources.retain(new Set([...modules, ...earlier, ...saved].map(({ hash }) => hash)))
+    await this.#parts.sources.retain(new Set([...modules, ...earlier, ...saved].map(({ hash }) => hash)))
   }
 
   /** Runs one change after the other, and stops the thread of the trial starts after each. */

@@ -2,7 +2,9 @@
 import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { WasmConfig } from '../config.ts'
+import { SHORT_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
+import { StoredState } from '../instances/stored-state.ts'
 import {
   type GuestTask,
   type GuestTaskResult,
@@ -104,9 +106,15 @@ export class GuestPool {
       workerData: data,
       heapMiB: config.heapMiB,
       stackMiB: config.stackMiB,
-      onThreadEnd: (threadId) => this.#state.releaseDead(threadId),
+      onThreadEnd: (threadId) => this.#releaseDead(threadId),
     })
     return this.#pool
+  }
+
+  #releaseDead(threadId: number): void {
+    this.#state.releaseDead(threadId)
+    for (const { stored } of this.#options.live())
+      if (stored !== null) new StoredState(stored, NO_OWNER, SHORT_WAIT_MS).releaseDead(threadId)
   }
 
   /** Closes the pool and refuses later tasks. */

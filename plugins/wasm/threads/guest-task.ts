@@ -40,6 +40,8 @@ export interface LoadedModule {
   readonly seesRefused: boolean
   /** Runs code during instantiation. */
   readonly hasStart: boolean
+  /** Table of the values that the store or the mesh keeps; null if they are kept in memory only. */
+  readonly stored: SharedArrayBuffer | null
 }
 
 /** Conditions of a request to reach the module; absent members match everything. Names of headers are in lower case. */
