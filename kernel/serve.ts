@@ -103,7 +103,7 @@ function serveData({ catalog, warmUp }: ServeOptions, seed: ThreadSeed): void {
     },
     drain: (deadlineMs, settleMs) => thread?.drain(deadlineMs, settleMs) ?? Promise.resolve(),
     stop: () => thread?.stop() ?? Promise.resolve(),
-    collect: () => thread?.metrics.snapshot() ?? [],
+    collect: (families) => thread?.metrics.snapshot(families) ?? [],
     closeServer: () => thread?.closeServers(),
   })
 }
@@ -239,7 +239,9 @@ class Control {
     this.#link.onCommand(ReadConfigDigests.name, (key) =>
       configDigests(this.#config, Buffer.from(key as string, 'base64')),
     )
-    this.#link.onCommand(ReadMetrics.name, async () => mergeSnapshots(await this.#collect()))
+    this.#link.onCommand(ReadMetrics.name, (families) =>
+      this.#readMetrics(families as readonly string[] | null),
+    )
   }
 
   #reload(): Promise<ReloadReport> {
@@ -304,8 +306,15 @@ class Control {
     await this.#link.publish(RunningConfig.name, state)
   }
 
-  async #collect(): Promise<MetricsSnapshot[]> {
-    return [this.#thread?.metrics.snapshot() ?? [], ...((await this.#threads?.collect()) ?? [])]
+  /** @param names null for all families */
+  async #readMetrics(names: readonly string[] | null): Promise<MetricsSnapshot> {
+    const snapshots = [
+      this.#thread?.metrics.snapshot(names) ?? [],
+      ...((await this.#threads?.collect(names)) ?? []),
+    ]
+    if (names === null) return mergeSnapshots(snapshots)
+    // Threads that are dead or did not respond appear with all families.
+    return mergeSnapshots(snapshots.map((families) => families.filter(({ name }) => names.includes(name))))
   }
 
   async #drain(settleMs: number): Promise<void> {

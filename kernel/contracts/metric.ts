@@ -40,8 +40,11 @@ export interface Metrics {
   gauge(options: MetricOptions): MetricFamily<GaugeHandle>
   /** @param buckets upper bounds, ascending; default: `DURATION_BUCKETS` of `kernel/observe/metrics.ts`, in seconds */
   histogram(options: MetricOptions & { buckets?: readonly number[] }): MetricFamily<HistogramHandle>
-  /** Called before each scrape on this thread, to set gauges from live state. */
-  onCollect(refresh: () => void): void
+  /**
+   * Called before each scrape on this thread, to set gauges from live state.
+   * @param families that it sets, if it is cheap enough to be called several times a second too, for a read of these families
+   */
+  onCollect(refresh: () => void, families?: readonly string[]): void
 }
 
 // Metrics as plain data, which survives `structuredClone`.

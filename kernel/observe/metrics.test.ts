@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { HistogramFamily, ValueFamily } from '../contracts/metric.ts'
+import type { HistogramFamily, ValueFamily, ValueSeries } from '../contracts/metric.ts'
 import { DURATION_BUCKETS, ThreadMetrics } from './metrics.ts'
 import { mergeSnapshots, withoutGauges } from './metrics-snapshot.ts'
 
@@ -118,4 +118,27 @@ test('a family of another type is excluded from the sum', () => {
   odd.gauge({ name: 'x', help: '' }).labels().value = 100
   const [merged] = mergeSnapshots([metrics.snapshot(), odd.snapshot()])
   expect((merged as ValueFamily).series).toEqual([{ labels: [], value: 1 }])
+})
+
+test('a read of some families runs only the refreshers that name one of them', () => {
+  const metrics = new ThreadMetrics()
+  const [cheap, dear] = ['cheap', 'dear'].map((name) => metrics.gauge({ name, help: '' }).labels())
+  metrics.counter({ name: 'c_total', help: '' }).labels().value = 2
+  metrics.onCollect(() => cheap.value++, ['cheap'])
+  metrics.onCollect(() => dear.value++)
+  const read = (names?: string[]) =>
+    metrics.snapshot(names).map(({ name, series }) => [name, (series[0] as ValueSeries).value])
+  expect(read(['c_total', 'cheap', 'unknown'])).toEqual([
+    ['c_total', 2],
+    ['cheap', 1],
+  ])
+  expect(read(['c_total', 'dear'])).toEqual([
+    ['c_total', 2],
+    ['dear', 0],
+  ])
+  expect(read()).toEqual([
+    ['cheap', 2],
+    ['dear', 1],
+    ['c_total', 2],
+  ])
 })

@@ -69,7 +69,7 @@ type AnyFamily = Family<Counter> | Family<Gauge> | Family<Histogram>
 export class ThreadMetrics implements Metrics {
   /** In order of declaration. */
   readonly #families = new Map<string, AnyFamily>()
-  readonly #refreshers: (() => void)[] = []
+  readonly #refreshers: { readonly refresh: () => void; readonly families: readonly string[] }[] = []
   readonly #onRefreshError: (error: unknown) => void
 
   /** @param onRefreshError called with the exception of an `onCollect` callback; the snapshot continues */
@@ -91,20 +91,32 @@ export class ThreadMetrics implements Metrics {
     return this.#declare(new Family('histogram', options, bounds, () => new Histogram(shared)))
   }
 
-  onCollect(refresh: () => void): void {
-    this.#refreshers.push(refresh)
+  onCollect(refresh: () => void, families: readonly string[] = []): void {
+    this.#refreshers.push({ refresh, families })
   }
 
-  /** Refreshes the gauges of live state, then copies every value. */
-  snapshot(): MetricsSnapshot {
-    for (const refresh of this.#refreshers) {
+  /**
+   * Refreshes the gauges of live state, then copies every value.
+   * @param names only these families, and gauges that declare them in `onCollect`; null for all
+   */
+  snapshot(names: readonly string[] | null = null): MetricsSnapshot {
+    for (const { refresh, families } of this.#refreshers) {
+      if (names !== null && !families.some((name) => names.includes(name))) continue
       try {
         refresh()
       } catch (error) {
         this.#onRefreshError(error)
       }
     }
-    return Array.from(this.#families.values(), toSnapshot)
+    const families = names === null ? this.#families.values() : this.#named(names)
+    return Array.from(families, toSnapshot)
+  }
+
+  *#named(names: readonly string[]): Generator<AnyFamily> {
+    for (const name of names) {
+      const family = this.#families.get(name)
+      if (family !== undefined) yield family
+    }
   }
 
   /** @returns the family that is declared already, if there is one */

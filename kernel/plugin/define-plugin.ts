@@ -282,6 +282,10 @@ export interface Host {
    * Counts work that runs without a request; drain waits for it within the grace period, then calls its `cancel`.
    */
   background(work: Promise<unknown> | BackgroundWork): void
-  /** Current metrics, summed over all threads; a thread that does not respond within a second counts with its last ones. */
-  readMetrics(): Promise<MetricsSnapshot>
+  /**
+   * Current metrics, summed over all threads; a thread that does not respond within a second counts with its last ones.
+   * @param families only these, for frequent reads. Gauges that `onCollect` sets then have the values of the last scrape,
+   *   unless it names them. Default: all
+   */
+  readMetrics(families?: readonly string[] | null): Promise<MetricsSnapshot>
 }

@@ -25,8 +25,8 @@ export interface RunningConfigState {
 export const ReadConfigDigests = defineCommand<string, Readonly<Record<string, string>>>(
   'kernel.config-digests',
 )
-/** Sums over all threads. */
-export const ReadMetrics = defineCommand<null, MetricsSnapshot>('kernel.read-metrics')
+/** Sums over all threads, of the named families or all. */
+export const ReadMetrics = defineCommand<readonly string[] | null, MetricsSnapshot>('kernel.read-metrics')
 
 export const reloadErrors = defineErrors('reload', {
   reload_unavailable: {

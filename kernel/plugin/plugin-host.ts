@@ -132,7 +132,7 @@ export function openHost(manifest: PluginManifest, parts: HostParts): Host {
     planReload: (text) => command(PlanReload, text),
     configDigests: (key) => command(ReadConfigDigests, key.toString('base64')),
     background: (work) => parts.background.add(plugin, work),
-    readMetrics: () => command(ReadMetrics, null),
+    readMetrics: (families = null) => command(ReadMetrics, families),
   }
 }
 

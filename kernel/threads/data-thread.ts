@@ -16,7 +16,8 @@ export interface DataThreadOptions {
   drain(deadlineMs: number, settleMs: number): Promise<void>
   /** Releases everything, `closeServer` included. Called at most once, after `start`. */
   stop(): Promise<void>
-  collect(): MetricsSnapshot
+  /** @param families null for all */
+  collect(families: readonly string[] | null): MetricsSnapshot
   /**
    * Closes every uWS app of this thread synchronously; safe to call twice and before `start`. A thread that ends with an
    * open app aborts the whole process.
@@ -50,7 +51,7 @@ export function runDataThread(options: DataThreadOptions): void {
     isEnding = true
     close()
     log.error({ err }, 'data thread ends on an uncaught error')
-    const snapshot = quietly(options.collect, log, 'last metrics of a data thread lost')
+    const snapshot = quietly(() => options.collect(null), log, 'last metrics of a data thread lost')
     link.report({ type: 'fatal', message: messageOf(err), snapshot })
     // On a worker thread this ends the thread only; posted messages still arrive.
     process.exit(1)
@@ -79,7 +80,10 @@ export function runDataThread(options: DataThreadOptions): void {
   link.onLife((message) => {
     if (message.type === 'drain') drain(message.deadlineMs, message.settleMs).catch(die)
     else if (message.type === 'stop') stop().catch(die)
-    else link.report({ type: 'metrics', id: message.id, snapshot: options.collect() })
+    else {
+      const { id, families } = message
+      link.report({ type: 'metrics', id, isWhole: families === null, snapshot: options.collect(families) })
+    }
   })
 }
 

@@ -73,7 +73,7 @@ function setUp(options: Partial<DataThreadsOptions> = {}) {
 }
 
 async function total(threads: DataThreads, name: string): Promise<number> {
-  const family = mergeSnapshots(await threads.collect()).find((one) => one.name === name)
+  const family = mergeSnapshots(await threads.collect(null)).find((one) => one.name === name)
   if (family === undefined || family.type === 'histogram') return Number.NaN
   return family.series[0].value
 }
@@ -209,5 +209,5 @@ test('stop resolves when every thread has ended, also if called twice', async ()
   expect(await threads.stop(60_000)).toBe(0)
   expect(await threads.stop(60_000)).toBe(0)
   expect(exits.sort()).toEqual([1, 2])
-  await expect(threads.collect()).resolves.toEqual([[]])
+  await expect(threads.collect(null)).resolves.toEqual([[]])
 })

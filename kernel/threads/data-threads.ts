@@ -96,10 +96,12 @@ export class DataThreads {
   /**
    * Metrics of all threads and the sums of dead ones. A thread that does not respond within a second appears with its last
    * counters and histograms, without gauges.
+   *
+   * @param families null for all
    */
-  async collect(): Promise<MetricsSnapshot[]> {
+  async collect(families: readonly string[] | null): Promise<MetricsSnapshot[]> {
     const threads = this.#live()
-    const collected = await Promise.all(threads.map((thread) => thread.collect(COLLECT_LIMIT_MS)))
+    const collected = await Promise.all(threads.map((thread) => thread.collect(families, COLLECT_LIMIT_MS)))
     const snapshots: MetricsSnapshot[] = []
     threads.forEach((thread, position) => {
       // A thread that ended meanwhile is in the dead totals already.

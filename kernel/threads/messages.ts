@@ -51,14 +51,20 @@ export type LinkDownMessage =
 /** Reports of a data thread about its own life. */
 export type LifeUpMessage =
   | { readonly type: 'listening'; readonly port: number }
-  | { readonly type: 'metrics'; readonly id: number; readonly snapshot: MetricsSnapshot }
+  | {
+      readonly type: 'metrics'
+      readonly id: number
+      /** Whether the snapshot has every family. */
+      readonly isWhole: boolean
+      readonly snapshot: MetricsSnapshot
+    }
   | { readonly type: 'drained' }
   /** The thread is about to end; its last metrics, null if they could not be collected. */
   | { readonly type: 'fatal'; readonly message: string; readonly snapshot: MetricsSnapshot | null }
 
 /** Orders of control about a data thread's life. */
 export type LifeDownMessage =
-  | { readonly type: 'collect'; readonly id: number }
+  | { readonly type: 'collect'; readonly id: number; readonly families: readonly string[] | null }
   | { readonly type: 'drain'; readonly deadlineMs: number; readonly settleMs: number }
   | { readonly type: 'stop' }
 

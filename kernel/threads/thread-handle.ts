@@ -70,13 +70,13 @@ export class ThreadHandle {
   }
 
   /** Requests metrics; null if the thread does not respond within the limit, or ends. */
-  async collect(limitMs: number): Promise<MetricsSnapshot | null> {
+  async collect(families: readonly string[] | null, limitMs: number): Promise<MetricsSnapshot | null> {
     if (this.hasEnded) return null
     this.#lastCollectId += 1
     const id = this.#lastCollectId
     const { promise, resolve } = Promise.withResolvers<MetricsSnapshot | null>()
     this.#collects.set(id, resolve)
-    this.#post({ type: 'collect', id })
+    this.#post({ type: 'collect', id, families })
     const isInTime = await settlesWithin(promise, limitMs)
     this.#collects.delete(id)
     return isInTime ? promise : null
@@ -103,7 +103,7 @@ export class ThreadHandle {
         this.#listening.resolve(message.port)
         return
       case 'metrics':
-        this.lastSnapshot = message.snapshot
+        if (message.isWhole) this.lastSnapshot = message.snapshot
         this.#collects.get(message.id)?.(message.snapshot)
         return
       case 'drained':

@@ -57,7 +57,7 @@ test('an operator signs in, reads and changes the control plane, and signs out',
     principal: { owner: 'auth:ops', role: 'admin' },
     version: expect.stringMatching(/^\d/),
     gateway: expect.any(String),
-    features: ['chat', 'workers'],
+    features: ['chat', 'live', 'workers'],
   })
   const signedOut = await call('DELETE', '/console/session', { ...cookies, ...OWN_PAGE })
   expect([signedOut.status, signedOut.headers.get('set-cookie')]).toEqual([
@@ -86,7 +86,11 @@ test('without a session, the console shows only that one is needed', async () =>
 test('a gateway without credentials needs no session', async () => {
   for (const kernel of [{}, { auth: 'off' }]) {
     const { show } = await openConsole({}, { kernel })
-    expect(await show()).toMatchObject({ is_required: false, principal: null, features: ['chat', 'workers'] })
+    expect(await show()).toMatchObject({
+      is_required: false,
+      principal: null,
+      features: ['chat', 'live', 'workers'],
+    })
   }
 })
 

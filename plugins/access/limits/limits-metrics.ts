@@ -48,7 +48,7 @@ export function declarePermitGauges({ metrics }: Host, use: () => PermitUse): vo
     const now = use()
     waiting.value = now.waiting
     inUse.value = now.inUse
-  })
+  }, ['weir_limits_queue_depth'])
 }
 
 export interface GrantMetrics {

@@ -20,6 +20,16 @@ export const consoleErrors = defineErrors('console', {
     text: (bytes: number, limit: number) =>
       `the credential has ${bytes} bytes; a session cookie holds at most ${limit}: use a key or a shorter token`,
   },
+  unknown_scope: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (scope: string) => `scope must be 'gateway' or 'mesh' (got ${JSON.stringify(scope.slice(0, 50))})`,
+  },
+  too_many_live_streams: {
+    kind: 'rate_limited',
+    source: 'client',
+    text: (limit: number) => `${limit} pages with the overview are open on this thread; close one of them`,
+  },
   console_file_not_found: {
     kind: 'not_found',
     source: 'client',

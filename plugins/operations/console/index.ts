@@ -6,12 +6,17 @@ import {
   adminErrorFormat,
   definePlugin,
   defineReplica,
+  type Host,
   Mesh,
+  type MeshService,
   type RouteDefinition,
   Sessions,
+  TrafficWatch,
 } from '#kernel'
 import { AppFiles } from './app-files.ts'
 import { consoleConfig } from './config.ts'
+import { handleLiveCommands, LiveStreams, PointsTopic } from './live/live-route.ts'
+import { countWorkers, Sampler } from './live/sampler.ts'
 import { SECRET_BYTES } from './session-cookie.ts'
 import { handleSessionCommands, sessionRoutes } from './session-routes.ts'
 import { ConsoleSessions } from './sessions.ts'
@@ -26,7 +31,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Pages for operators at /console, with sign-in by a control-plane key or token.',
     provides: [Sessions],
-    usesOptionally: [Auth, Mesh],
+    usesOptionally: [Auth, Mesh, TrafficWatch],
     config: consoleConfig,
   },
   register(host, config) {
@@ -40,15 +45,47 @@ export default definePlugin({
     host.provide(Sessions, sessions)
     const files = new AppFiles()
     for (const route of [...fileRoutes(files), ...sessionRoutes(host, sessions)]) host.route(route)
-    handleSessionCommands(host, new SignInLimit(), () => host.find(Mesh)?.name ?? hostname())
+    const mesh = host.find(Mesh)
+    handleSessionCommands(host, new SignInLimit(), () => mesh?.name ?? hostname())
+    // Without metrics there is nothing to show.
+    const streams = host.find(TrafficWatch) === undefined ? null : new LiveStreams(host, sessions)
+    if (streams !== null) host.route(streams.route)
+    const sampler = streams !== null && host.isControl ? openSampler(host, mesh) : null
+    if (sampler !== null) handleLiveCommands(host, sampler)
     return {
       async start() {
         if (host.isControl) await host.publish(SecretReplica, randomBytes(SECRET_BYTES))
         if (host.isData && !files.load()) host.log.warn({}, 'the pages of the console are not built')
       },
+      ready: () => sampler?.start(),
+      stop: () => {
+        sampler?.stop()
+        streams?.stop()
+      },
     }
   },
 })
+
+function openSampler(host: Host, mesh: MeshService | undefined): Sampler {
+  let serving: ReadonlySet<string> | null = null
+  const isServing = (path: string) => {
+    serving ??= new Set(
+      host
+        .routes()
+        .filter(({ access }) => access === 'api')
+        .map((route) => route.path),
+    )
+    return serving.has(path)
+  }
+  return new Sampler({
+    read: (families) => host.readMetrics(families),
+    isServing,
+    workers: () => countWorkers(host),
+    topic: host.topic(PointsTopic),
+    channel: mesh?.isShared === true ? mesh.channel('console') : null,
+    log: host.log,
+  })
+}
 
 function fileRoutes(files: AppFiles): readonly RouteDefinition[] {
   const base = {

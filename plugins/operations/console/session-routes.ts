@@ -24,6 +24,7 @@ const FEATURES: Readonly<Record<string, string>> = {
   debug: '/debug/requests/:request_id',
   keys: '/keys',
   limits: '/limits',
+  live: '/console/live',
   mesh: '/ha/status',
   messages: '/v1/messages',
   reload: '/config/apply',

@@ -127,5 +127,5 @@ export function declareSchedulerGauges(
       reach -= kept[priority]
     })
     utilization.labels().value = use.running.reduce((sum, count) => sum + count, 0) / rules.capacity
-  })
+  }, ['weir_scheduler_queue_depth'])
 }
