@@ -84,7 +84,7 @@ export { readVersion } from './version.ts'
 // Wire: addresses, headers, event streams, JSON bytes.
 export { parseBoundedJson, parseBoundedText } from './wire/bounded-json.ts'
 export { canonicalAddress } from './wire/canonical-address.ts'
-export { EventCounter, EventSplitter, nextEventEnd } from './wire/event-splitter.ts'
+export { EventCounter, EventSplitter, hasCarriageReturn, nextEventEnd } from './wire/event-splitter.ts'
 export {
   headerOf,
   isFieldValue,

@@ -18,7 +18,13 @@ import { responsesChain } from './responses-chain.ts'
 import { responsesJson } from './responses-json.ts'
 import { responsesStart } from './responses-start.ts'
 import { generateSlowReader, slowReader } from './slow-reader.ts'
-import { generateSse, messagesProxySse, messagesTranslateSse, responsesSse } from './sse-formats.ts'
+import {
+  generateSse,
+  messagesProxySse,
+  messagesTranslateSse,
+  responsesProxySse,
+  responsesSse,
+} from './sse-formats.ts'
 import { steady1000 } from './steady-1000.ts'
 import { toolTurn } from './tool-turn.ts'
 import { wasmLoop } from './wasm-loop.ts'
@@ -39,6 +45,7 @@ export const SCENARIOS: readonly Scenario[] = [
   grpcLongPrompt,
   responsesJson,
   responsesSse,
+  responsesProxySse,
   toolTurn,
   responsesChain,
   responsesBackground,

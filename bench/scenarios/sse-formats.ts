@@ -106,6 +106,18 @@ export const responsesSse = sseFormat(
   },
 )
 
+export const responsesProxySse = sseFormat(
+  'responses-proxy-sse',
+  'what does a text delta of a stored response cost whose worker streams responses?',
+  {
+    name: 'response of a response',
+    features: (checkout, port) => checkout.responsesVendorAt(port, temporaryDirectory()),
+    load: { exact: 0, responses: 1 },
+    target: 2.5,
+    note: SAME_TEXT,
+  },
+)
+
 export const messagesProxySse = sseFormat(
   'messages-proxy-sse',
   'what does an event of a relayed message cost compared with a chunk of a relayed chat?',

@@ -18,6 +18,18 @@ export interface BaseOptions {
   readonly workerPorts: readonly number[]
 }
 
+/** Section of one worker that is an external vendor. */
+function vendorAt(port: number, provider: 'anthropic' | 'openai') {
+  const vendor = {
+    url: `http://127.0.0.1:${port}`,
+    runtime_type: 'external',
+    provider,
+    api_key: 'bench',
+    models: [{ id: 'bench' }],
+  }
+  return { workers: [vendor] }
+}
+
 export const configurations = {
   /** One data thread, an API key and metrics. */
   gatewayConfig({ port, apiKey, workerPorts }: BaseOptions, { kernel, plugins }: GatewayFeatures): object {
@@ -57,6 +69,11 @@ export const configurations = {
     }
   },
 
+  /** The same before one worker: an external vendor that serves the Responses API. */
+  responsesVendorAt(port: number, dir: string): GatewayFeatures {
+    return { plugins: { storage: { dir }, history: {}, responses: {}, workers: vendorAt(port, 'openai') } }
+  },
+
   /** Messages that are translated into chats. */
   messages(): GatewayFeatures {
     return { plugins: { messages: {} } }
@@ -64,14 +81,7 @@ export const configurations = {
 
   /** One worker: an external vendor that serves the Messages API. */
   vendorAt(port: number): GatewayFeatures {
-    const vendor = {
-      url: `http://127.0.0.1:${port}`,
-      runtime_type: 'external',
-      provider: 'anthropic',
-      api_key: 'bench',
-      models: [{ id: 'bench' }],
-    }
-    return { plugins: { messages: {}, workers: { workers: [vendor] } } }
+    return { plugins: { messages: {}, workers: vendorAt(port, 'anthropic') } }
   },
 
   /** One worker that serves gRPC. */

@@ -75,6 +75,53 @@ export function messagesSha256(): string {
     .digest('hex')
 }
 
+/** The same stream in the Responses format, as OpenAI's service sends it. */
+const answer = { id: 'msg_bench', type: 'message', role: 'assistant' }
+const part = { type: 'output_text', annotations: [], logprobs: [] }
+const ofItem = { item_id: answer.id, output_index: 0, content_index: 0 }
+const allText = ' token'.repeat(SSE_CHUNKS)
+const response = {
+  id: 'resp_bench',
+  object: 'response',
+  created_at: 1_700_000_000,
+  model: 'bench',
+  error: null,
+}
+const wholeAnswer = { ...answer, status: 'completed', content: [{ ...part, text: allText }] }
+const responseEvents = [
+  { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
+  { type: 'response.in_progress', response: { ...response, status: 'in_progress', output: [] } },
+  {
+    type: 'response.output_item.added',
+    output_index: 0,
+    item: { ...answer, status: 'in_progress', content: [] },
+  },
+  { type: 'response.content_part.added', ...ofItem, part: { ...part, text: '' } },
+  ...Array.from({ length: SSE_CHUNKS }, () => ({
+    type: 'response.output_text.delta',
+    ...ofItem,
+    delta: ' token',
+    logprobs: [],
+    obfuscation: 'bVw4k9Qz',
+  })),
+  { type: 'response.output_text.done', ...ofItem, text: allText, logprobs: [] },
+  { type: 'response.content_part.done', ...ofItem, part: { ...part, text: allText } },
+  { type: 'response.output_item.done', output_index: 0, item: wholeAnswer },
+  {
+    type: 'response.completed',
+    response: {
+      ...response,
+      status: 'completed',
+      output: [wholeAnswer],
+      usage: { ...usage, total_tokens: 124 },
+    },
+  },
+].map(({ type, ...members }, number) => event({ type, sequence_number: number, ...members }))
+const FIRST_DELTA = 4
+export const RESPONSE_START = responseEvents.slice(0, FIRST_DELTA).join('')
+export const RESPONSE_CHUNKS = responseEvents.slice(FIRST_DELTA, FIRST_DELTA + SSE_CHUNKS)
+export const RESPONSE_END = responseEvents.slice(FIRST_DELTA + SSE_CHUNKS).join('')
+
 /** Whether a message stream has all deltas of the worker and its end. */
 export function isSameMessage(stream: Buffer): boolean {
   const events = stream.toString('utf8').split('\n\n').slice(0, -1)

@@ -9,7 +9,17 @@ import { parseArgs } from 'node:util'
 import { BULK_EVENTS, bulkChunk, bulkEvent } from './bulk-stream.ts'
 import { discoveryResponses } from './discovery-responses.ts'
 import { announceReady } from './process.ts'
-import { MESSAGE_CHUNK, MESSAGE_END, MESSAGE_START, SSE_CHUNK, SSE_CHUNKS, SSE_DONE } from './sse-workload.ts'
+import {
+  MESSAGE_CHUNK,
+  MESSAGE_END,
+  MESSAGE_START,
+  RESPONSE_CHUNKS,
+  RESPONSE_END,
+  RESPONSE_START,
+  SSE_CHUNK,
+  SSE_CHUNKS,
+  SSE_DONE,
+} from './sse-workload.ts'
 
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1' } } })
 /** Larger message bodies are answered with their hash. */
@@ -48,10 +58,14 @@ function needsToolCall(body: Buffer): boolean {
 /** A stream that gets one chunk per tick. */
 interface Ticking {
   readonly response: HttpResponse
-  readonly chunk: string
+  /** By the number of chunks before it. */
+  readonly chunks: readonly string[]
   readonly end: string
   sent: number
 }
+
+const CHAT_CHUNKS: readonly string[] = Array(SSE_CHUNKS).fill(SSE_CHUNK)
+const MESSAGE_CHUNKS: readonly string[] = Array(SSE_CHUNKS).fill(MESSAGE_CHUNK)
 
 let probes = 0
 const ticking = new Set<Ticking>()
@@ -59,8 +73,8 @@ const ticking = new Set<Ticking>()
 /** One timer for all streams: a timer per stream would cost more than the streams. */
 function tick(): void {
   for (const stream of ticking) {
-    stream.sent++
-    if (stream.sent <= SSE_CHUNKS) stream.response.cork(() => stream.response.write(stream.chunk))
+    const chunk = stream.chunks[stream.sent++]
+    if (chunk !== undefined) stream.response.cork(() => stream.response.write(chunk))
     else {
       ticking.delete(stream)
       stream.response.cork(() => stream.response.end(stream.end))
@@ -77,7 +91,7 @@ function sendChat(response: HttpResponse, isStream: boolean): void {
     sendText(response, CHAT_RESPONSE)
     return
   }
-  startTicking(response, SSE_CHUNK, { chunk: SSE_CHUNK, end: SSE_DONE, sent: 1 })
+  startTicking(response, SSE_CHUNK, { chunks: CHAT_CHUNKS, end: SSE_DONE, sent: 1 })
 }
 
 /** @param first written with the head */
@@ -95,7 +109,7 @@ function serveMessages(response: HttpResponse): void {
   readBody(response, (body) => {
     if (body.length > LARGE_BYTES) sendHash(response, body)
     else if (body.toString('latin1', 0, 80).includes('"user":"bulk"')) sendBulk(response)
-    else startTicking(response, MESSAGE_START, { chunk: MESSAGE_CHUNK, end: MESSAGE_END, sent: 0 })
+    else startTicking(response, MESSAGE_START, { chunks: MESSAGE_CHUNKS, end: MESSAGE_END, sent: 0 })
   })
 }
 
@@ -171,6 +185,11 @@ for (const [path, body] of Object.entries(discoveryResponses('bench'))) {
 app
   .post('/v1/chat/completions', serveChat)
   .post('/v1/messages', serveMessages)
+  .post('/v1/responses', (response) =>
+    readBody(response, () =>
+      startTicking(response, RESPONSE_START, { chunks: RESPONSE_CHUNKS, end: RESPONSE_END, sent: 0 }),
+    ),
+  )
   .get('/probes', (response) => void response.end(String(probes)))
   .any('/*', (response) => void response.writeStatus('404 Not Found').end('{}'))
 

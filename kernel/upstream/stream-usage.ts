@@ -16,7 +16,6 @@ import { findUsage, jsonOfEvent, sumOfUsage, usageOfEvent, usageOfMetaInfo } fro
 import { largestBreakdown } from './usage-breakdown.ts'
 
 const LF = 0x0a
-const CR = 0x0d
 const META_INFO = Buffer.from('"meta_info"')
 /** Once in each event with output: of chat and completions, and of other formats. */
 const CHOICES = Buffer.from('"choices"')
@@ -274,10 +273,6 @@ export class StreamUsage {
 
 /** End of the first event; of all events if it is not complete. */
 function endOfEvent(events: Buffer, start: number): number {
-  // One line without a CR, as engines send it: the native search is faster. bench: relay-sse
-  const lineEnd = events.indexOf(LF, start)
-  if (lineEnd >= 0 && events[lineEnd + 1] === LF && !events.subarray(start, lineEnd).includes(CR))
-    return lineEnd + 2
   const next = nextEventEnd(events, start)
   return next < 0 ? events.length : next
 }

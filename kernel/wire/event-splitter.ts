@@ -30,8 +30,10 @@ function borderAt(before: number, previous: number, byte: number): number {
  * Position behind the first event in bytes that are whole events; -1 if none ends.
  *
  * @param from start of an event
+ * @param hasCr whether any of the bytes is a CR; loops over many events pass it
  */
-export function nextEventEnd(bytes: Buffer, from: number): number {
+export function nextEventEnd(bytes: Buffer, from: number, hasCr = hasCarriageReturn(bytes)): number {
+  if (!hasCr) return nextEmptyLine(bytes, from)
   let before = LF
   let previous = LF
   for (let at = from; at < bytes.length; at++) {
@@ -43,6 +45,21 @@ export function nextEventEnd(bytes: Buffer, from: number): number {
   }
   // No LF can follow the final CR.
   return previous === CR && (before === CR || before === LF) ? bytes.length : NONE
+}
+
+/** The same without any CR: the native search is faster than a loop. bench: responses-proxy-sse, relay-sse */
+function nextEmptyLine(bytes: Buffer, from: number): number {
+  let at = from
+  for (let end = bytes.indexOf(LF, at); end >= 0; end = bytes.indexOf(LF, at)) {
+    if (end === at) return end + 1
+    at = end + 1
+  }
+  return NONE
+}
+
+/** Whether lines may end with another byte than LF. */
+export function hasCarriageReturn(bytes: Buffer): boolean {
+  return bytes.includes(CR)
 }
 
 /** Counts the events of a stream that arrives in chunks. */

@@ -61,8 +61,10 @@ function streamed(said: NativeAnswer): Answer {
     const where = { item_id: item.id, output_index }
     const opened = item.type === 'message' ? { ...item, content: [], status: 'in_progress' } : item
     event('response.output_item.added', { output_index, item: opened })
-    for (const [type, piece] of deltasOf(item))
-      event(type, { ...where, content_index: 0, delta: piece, obfuscation: 'xx' })
+    for (const [type, piece] of deltasOf(item)) {
+      const logprobs = item.type === 'message' ? { logprobs: [] } : {}
+      event(type, { ...where, content_index: 0, delta: piece, ...logprobs, obfuscation: 'xx' })
+    }
     event('response.output_item.done', { output_index, item })
   }
   event(`response.${said.status ?? 'completed'}`, { response: reply(said) })

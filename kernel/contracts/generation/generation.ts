@@ -49,6 +49,14 @@ export interface GenerationUsage {
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'abort'
 
 /**
+ * A delta as a worker wrote it that speaks the client's format, which the client gets with the gateway's ids in place of the
+ * worker's. Valid for events with the same delta; an event with another one is written anew.
+ */
+export interface NativeDelta {
+  readonly delta: string
+}
+
+/**
  * Events of an answer, in order. `started` is first, once; deltas are never empty; each choice that began ends with
  * `choice_done`; `finished` or `failed` is last, exactly once, unless the generation was aborted. Tool calls of one choice
  * are numbered from 0; the deltas of two calls may be interleaved.
@@ -65,6 +73,7 @@ export type GenerationEvent =
       readonly form?: 'text' | 'summary'
       /** Of the event, in the format of `GenerationRequest.native`. */
       readonly members?: NativeObject
+      readonly source?: NativeDelta
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
@@ -76,6 +85,7 @@ export type GenerationEvent =
       readonly delta: string
       /** As of `reasoning`. */
       readonly members?: NativeObject
+      readonly source?: NativeDelta
       /** Of exactly the tokens of this delta. */
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
@@ -94,6 +104,7 @@ export type GenerationEvent =
       readonly delta: string
       /** As of `reasoning`. */
       readonly members?: NativeObject
+      readonly source?: NativeDelta
     }
   | {
       readonly type: 'tool_call'
@@ -117,6 +128,7 @@ export type GenerationEvent =
       readonly delta: string
       /** As of `reasoning`. */
       readonly members?: NativeObject
+      readonly source?: NativeDelta
       /** Of tokens since the last delta of any kind. */
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null

@@ -1,6 +1,12 @@
 /** Events of the tool loop, and the tools and results that they name. */
 import type { GatewayError } from '../../errors/gateway-error.ts'
-import type { FinishReason, GenerationStarted, GenerationUsage, TokenLogprob } from './generation.ts'
+import type {
+  FinishReason,
+  GenerationStarted,
+  GenerationUsage,
+  NativeDelta,
+  TokenLogprob,
+} from './generation.ts'
 import type { NativeAnswer, NativeObject } from './generation-request.ts'
 
 /** A built-in tool type that an operator maps to a server. */
@@ -96,12 +102,14 @@ export type ToolLoopEvent =
       readonly form?: 'text' | 'summary'
       /** As of the generation's event. */
       readonly members?: NativeObject
+      readonly source?: NativeDelta
     }
   | {
       readonly type: 'refusal'
       readonly index: number
       readonly delta: string
       readonly members?: NativeObject
+      readonly source?: NativeDelta
     }
   /** As of the generation's event. */
   | {
@@ -145,6 +153,7 @@ export type ToolLoopEvent =
       readonly index: number
       readonly delta: string
       readonly members?: NativeObject
+      readonly source?: NativeDelta
     }
   | {
       readonly type: 'function_done'

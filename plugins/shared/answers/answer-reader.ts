@@ -4,6 +4,7 @@ import {
   EventSplitter,
   type GatewayError,
   type HeaderList,
+  hasCarriageReturn,
   isPlainEventStream,
   type JsonObject,
   nextEventEnd,
@@ -125,10 +126,12 @@ export abstract class EventAnswerReader implements EngineReader {
   onData(chunk: Buffer): void {
     if (this.#isOver) return
     const events = this.#splitter.push(chunk)
+    const hasCr = hasCarriageReturn(events)
     for (let at = 0; at < events.length && !this.#isOver; ) {
-      const end = nextEventEnd(events, at)
-      this.#read(events.subarray(at, end < 0 ? events.length : end))
-      at = end < 0 ? events.length : end
+      const next = nextEventEnd(events, at, hasCr)
+      const end = next < 0 ? events.length : next
+      this.#read(at === 0 && end === events.length ? events : events.subarray(at, end))
+      at = end
     }
     if (this.#splitter.waitingBytes > this.#maxEventBytes) {
       this.#isOver = true
@@ -165,8 +168,10 @@ function withoutByteOrderMark(bytes: Buffer): Buffer {
 
 /** One answer in a format whose events and bodies are JSON. */
 export interface JsonAnswer {
-  /** Processes an event that reports no error. @returns true if the answer has finished or failed */
-  addEvent(event: JsonObject): boolean
+  /** Processes an event that reports no error. @param text its JSON. @returns true if the answer has finished or failed */
+  addEvent(event: JsonObject, text: string): boolean
+  /** Processes the JSON of an event that is recognized without reading it. @returns as `addEvent`; null if it is not */
+  addKnown?(text: string): boolean | null
   /** Processes a complete body. @throws for a body that cannot be read */
   addWhole(text: string): void
   /** The client's error for one that an event reports. */
@@ -189,9 +194,11 @@ class JsonEventReader extends EventAnswerReader {
 
   protected override take(data: string, name: string | null): boolean {
     if (data === DONE) return this.#answer.addDone?.() ?? false
+    const isOver = name === 'error' ? null : (this.#answer.addKnown?.(data) ?? null)
+    if (isOver !== null) return isOver
     const event = readStreamEvent(data, name)
     const error = errorOfEvent(event, name)
-    if (error === null) return this.#answer.addEvent(event)
+    if (error === null) return this.#answer.addEvent(event, data)
     this.sink.fail(this.#answer.toError(error))
     return true
   }

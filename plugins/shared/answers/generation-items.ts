@@ -29,6 +29,8 @@ export interface ItemCall<Route extends CallRoute> {
   readonly extraContent: NativeObject | undefined
 }
 
+type Arguments = Pick<Extract<GenerationEvent, { type: 'tool_arguments' }>, 'delta' | 'members' | 'source'>
+
 interface OpenText {
   readonly kind: 'message' | 'reasoning'
   readonly index: number
@@ -72,7 +74,8 @@ export class GenerationItems<Route extends CallRoute> {
           index: this.#indexOfOpen('message'),
           delta: event.delta,
           logprobs: event.logprobs ?? null,
-          ...(event.members && { members: event.members }),
+          members: event.members,
+          source: event.source,
         })
         return
       case 'reasoning':
@@ -81,9 +84,10 @@ export class GenerationItems<Route extends CallRoute> {
           index: this.#indexOfOpen('reasoning'),
           delta: event.delta,
           logprobs: event.logprobs ?? null,
-          ...(event.isBreak === true && { isBreak: true }),
-          ...(event.form !== undefined && { form: event.form }),
-          ...(event.members && { members: event.members }),
+          isBreak: event.isBreak,
+          form: event.form,
+          members: event.members,
+          source: event.source,
         })
         return
       case 'reasoning_signature': {
@@ -96,7 +100,8 @@ export class GenerationItems<Route extends CallRoute> {
           type: event.type,
           index: this.#indexOfOpen('message'),
           delta: event.delta,
-          ...(event.members && { members: event.members }),
+          members: event.members,
+          source: event.source,
         })
         return
       case 'annotation': {
@@ -135,7 +140,7 @@ export class GenerationItems<Route extends CallRoute> {
         this.#beginCall(event)
         return
       case 'tool_arguments':
-        this.#addArguments(this.calls.get(event.index), event.delta, event.members)
+        this.#addArguments(this.calls.get(event.index), event)
         return
       case 'tool_call_done':
         this.#holdCall(this.calls.get(event.index), event.members)
@@ -222,16 +227,16 @@ export class GenerationItems<Route extends CallRoute> {
     })
   }
 
-  #addArguments(call: ItemCall<Route> | undefined, delta: string, members?: NativeObject): void {
+  #addArguments(call: ItemCall<Route> | undefined, event: Arguments): void {
     if (call === undefined || call.isWhole) return
-    call.argumentText += delta
-    this.#emitArguments(call, delta, members)
+    call.argumentText += event.delta
+    this.#emitArguments(call, event)
   }
 
-  #emitArguments({ route, index }: ItemCall<Route>, delta: string, members?: NativeObject): void {
+  #emitArguments({ route, index }: ItemCall<Route>, { delta, members, source }: Arguments): void {
     if (index === null) return
     if (route.kind !== 'function') this.output.emit({ type: 'call_arguments', index, delta })
-    else this.output.emit({ type: 'function_arguments', index, delta, ...(members && { members }) })
+    else this.output.emit({ type: 'function_arguments', index, delta, members, source })
   }
 
   #holdCall(call: ItemCall<Route> | undefined, members: NativeObject | undefined): void {
@@ -252,7 +257,7 @@ export class GenerationItems<Route extends CallRoute> {
     if (call.argumentText === '' && !isCut) {
       // The deltas must add up to the complete text.
       call.argumentText = '{}'
-      this.#emitArguments(call, '{}')
+      this.#emitArguments(call, { delta: '{}' })
     }
     const { id: callId, name, index, argumentText, members } = call
     if (call.route.kind !== 'function') this.endOtherCall(call, isCut)

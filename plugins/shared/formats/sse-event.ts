@@ -20,8 +20,8 @@ const LINE_ENDS = /\r\n|\n|\r/
  */
 export function readEvent(bytes: Buffer): ReadEvent | null {
   const text = bytes.toString('utf8')
-  const only = onlyDataLine(text)
-  if (only !== null) return { name: null, data: only, otherFields: '' }
+  const plain = plainEvent(text)
+  if (plain !== null) return plain
   let data: string | null = null
   let name: string | null = null
   let otherFields = ''
@@ -36,14 +36,22 @@ export function readEvent(bytes: Buffer): ReadEvent | null {
   return data === null ? null : { name, data, otherFields }
 }
 
-/** Fast path: the data of an event that consists of one `data` line; null for any other event. */
-function onlyDataLine(text: string): string | null {
-  if (!text.startsWith('data:')) return null
-  const end = text.indexOf('\n')
-  if (end < 0 || end + 2 !== text.length || text.charCodeAt(end + 1) !== 0x0a || text.includes('\r'))
-    return null
-  return text.slice(text.charCodeAt(5) === 0x20 ? 6 : 5, end)
+/** Fast path: an event of one `data` line, also behind an `event` line; null for any other event. */
+function plainEvent(text: string): ReadEvent | null {
+  const start = text.startsWith('event:') ? text.indexOf('\n') + 1 : 0
+  const end = text.indexOf('\n', start)
+  const isPlain = text.startsWith('data:', start) && end === text.length - 2 && text.endsWith('\n\n')
+  if (!isPlain || text.includes('\r')) return null
+  const name = start === 0 ? null : fieldValue(text.slice(0, start - 1), EVENT_FIELD)
+  return {
+    name,
+    data: text.slice(start + (text.charCodeAt(start + 5) === 0x20 ? 6 : 5), end),
+    otherFields: '',
+  }
 }
+
+/** Position of the colon. */
+const EVENT_FIELD = 'event'.length
 
 function fieldValue(line: string, colon: number): string {
   if (colon < 0) return ''

@@ -137,7 +137,21 @@ test("a stream has the gateway's own events, ids and numbers, and is stored", as
   expect(types.filter((type) => type === 'response.output_text.delta').length).toBeGreaterThan(2)
   expect(response.output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call'])
   expect(JSON.stringify(events)).not.toContain('_up')
-  expect(JSON.stringify(events)).not.toContain('obfuscation')
+  // From the second delta of a part on, the worker’s own text with the numbers, ids and places of the gateway.
+  const deltas = events.filter(({ type }) => /_text\.delta|arguments\.delta/.test(String(type)))
+  const [, second] = deltas.filter(({ type }) => type === 'response.output_text.delta')
+  expect(Object.keys(second)).toEqual([
+    'type',
+    'sequence_number',
+    'item_id',
+    'output_index',
+    'content_index',
+    'delta',
+    'logprobs',
+    'obfuscation',
+  ])
+  expect(deltas.slice(1).every(({ obfuscation }) => obfuscation === 'xx')).toBe(true)
+  expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, number) => number))
   expect(fleet.asked()[0]).toMatchObject({ stream: true, stream_options: { include_obfuscation: false } })
   const stored = await fleet.fetchJson('GET', `${RESPONSES}/${response.id}`)
   expect(stored).toEqual(response)

@@ -30,7 +30,7 @@ export const HANDLED: readonly Reason[] = [
     'metadata',
     'reasoning.(?:generate_)?summary',
     'store',
-    'stream_options(?:\\.include_obfuscation)?',
+    'stream_options',
     'truncation',
   ),
   reason('the gateway keeps or does it', ['messages'], 'thinking\\[[a-z]+\\].display'),

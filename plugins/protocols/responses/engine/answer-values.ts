@@ -82,7 +82,6 @@ const EVENT: ReadonlySet<string> = new Set([
   'arguments',
   'name',
   'error',
-  'obfuscation',
 ])
 
 /** Members of an event that the gateway does not read; undefined for nearly all events. */

@@ -10,6 +10,7 @@ import {
   workerMessage,
 } from '#kernel'
 import { customArguments, imageOfItem, LeftOut, memberName, readLogprobs, StopSearch } from '#shared'
+import type { WorkerDelta } from '../worker-delta.ts'
 import {
   isText,
   membersAtEnd,
@@ -74,8 +75,10 @@ export class ResponseAnswer {
   #callCount = 0
   #nativeCount = 0
   #hasStarted = false
-  /** Further members of the event that is being read. */
-  #members: { readonly members: NativeObject } | undefined
+  /** Further members of the delta that is being read. */
+  #members: NativeObject | undefined
+  /** The delta that is being read, if it has the form of an earlier one. */
+  #source: WorkerDelta | undefined
   /** Stop strings are found here, since the service refuses the member; null without any. */
   readonly #search: StopSearch | null
   /** A stop string ended the answer before the worker did. */
@@ -195,9 +198,17 @@ export class ResponseAnswer {
   beginEvent(event: JsonObject): void {
     const members = membersOfEvent(event)
     this.#members = undefined
+    this.#source = undefined
     if (members === undefined) return
-    if (this.#isNative && event.delta !== undefined) this.#members = { members }
-    else for (const name in members) this.#leftOut.add(name)
+    if (this.#isNative && event.delta !== undefined) this.#members = members
+    // Padding is of no use in another format.
+    else for (const name in members) if (name !== 'obfuscation') this.#leftOut.add(name)
+  }
+
+  /** @param members further ones of its form */
+  beginDelta(delta: WorkerDelta, members: NativeObject | undefined): void {
+    this.#members = members
+    this.#source = delta
   }
 
   /** An event that the gateway does not know, of an item or of the whole response. */
@@ -230,7 +241,8 @@ export class ResponseAnswer {
         choice: CHOICE,
         delta,
         logprobs: hasLogprobs ? readLogprobs(logprobs) : null,
-        ...this.#members,
+        members: this.#members,
+        source: this.#source,
       })
   }
 
@@ -251,7 +263,7 @@ export class ResponseAnswer {
   refusal(index: unknown, delta: unknown, part?: unknown): void {
     if (!isText(delta)) return
     this.#enterPart(index, part)
-    this.#emit({ type: 'refusal', choice: CHOICE, delta, ...this.#members })
+    this.#emit({ type: 'refusal', choice: CHOICE, delta, members: this.#members, source: this.#source })
   }
 
   annotation(index: unknown, annotation: unknown): void {
@@ -263,7 +275,7 @@ export class ResponseAnswer {
 
   /** Some workers send deltas only. */
   #enterPart(index: unknown, part: unknown): void {
-    this.openItem(index, { type: 'message' })
+    if (!this.#items.has(index)) this.openItem(index, { type: 'message' })
     const open = this.#items.get(index)
     if (!open) return
     if (typeof part === 'number' && part > open.part) beginPart(open, part)
@@ -305,15 +317,28 @@ export class ResponseAnswer {
       open.part = place
       open.hasDelta = true
     }
-    const form = this.#isNative ? { form: from } : {}
-    this.#emit({ type: 'reasoning', choice: CHOICE, delta, ...form, ...this.#members })
+    this.#emit({
+      type: 'reasoning',
+      choice: CHOICE,
+      delta,
+      form: this.#isNative ? from : undefined,
+      members: this.#members,
+      source: this.#source,
+    })
   }
 
   arguments(index: unknown, delta: unknown): void {
     const open = this.#items.get(index)
     if (open?.kind !== 'call' || !isText(delta)) return
     open.hasDelta = true
-    this.#emit({ type: 'tool_arguments', choice: CHOICE, index: open.number, delta, ...this.#members })
+    this.#emit({
+      type: 'tool_arguments',
+      choice: CHOICE,
+      index: open.number,
+      delta,
+      members: this.#members,
+      source: this.#source,
+    })
   }
 
   /** Emits content without deltas: some workers send whole items only. */

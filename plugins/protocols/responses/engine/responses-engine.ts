@@ -8,7 +8,8 @@ import {
   workerMessage,
 } from '#kernel'
 import { type AnswerLimits, type JsonAnswer, jsonAnswerReader, readAnswerObject } from '#shared'
-import { toAnswerError } from './answer-values.ts'
+import { DeltaForm } from '../worker-delta.ts'
+import { membersOfEvent, toAnswerError } from './answer-values.ts'
 import { ENGINE, ResponseAnswer } from './response-answer.ts'
 import { ignoredByResponses, toResponsesBody } from './to-responses-body.ts'
 
@@ -41,10 +42,17 @@ export class ResponseJson implements JsonAnswer {
   readonly toError = toAnswerError
   readonly #sink: EngineSink
   readonly #answer: ResponseAnswer
+  readonly #isNative: boolean
+  /** Of the part that the last delta belongs to; null before one, and if its events have none. */
+  #form: DeltaForm | null = null
+  #formOf: JsonObject | null = null
+  /** Further ones of the form. */
+  #members: JsonObject | undefined
 
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#sink = sink
     this.#answer = new ResponseAnswer(attempt, sink)
+    this.#isNative = attempt.request.native?.engine === ENGINE
   }
 
   /** @throws as `readAnswerObject` */
@@ -52,8 +60,18 @@ export class ResponseJson implements JsonAnswer {
     this.#answer.finish(readAnswerObject(text))
   }
 
+  /** A delta in the form of the last one. */
+  addKnown(text: string): boolean | null {
+    const form = this.#form
+    const delta = form?.read(text) ?? null
+    if (form === null || delta === null) return null
+    this.#answer.beginDelta(delta, this.#members)
+    this.#addDelta(form.event, form.event.output_index, delta.delta)
+    return this.#answer.isOver
+  }
+
   /** A stream without a final event was cut. */
-  addEvent(data: JsonObject): boolean {
+  addEvent(data: JsonObject, text: string): boolean {
     const answer = this.#answer
     const { output_index: index = answer.placeOf(data), delta } = data
     if (answer.isNative(index) && data.type !== 'response.output_item.done') {
@@ -61,23 +79,11 @@ export class ResponseJson implements JsonAnswer {
       return false
     }
     answer.beginEvent(data)
+    if (this.#addDelta(data, index, delta)) {
+      if (this.#isNative) this.#learn(data, text)
+      return answer.isOver
+    }
     switch (data.type) {
-      case 'response.output_text.delta':
-        answer.text(index, delta, data.logprobs, data.content_index)
-        return answer.isOver
-      case 'response.function_call_arguments.delta':
-        answer.arguments(index, delta)
-        break
-      case 'response.reasoning_text.delta':
-      case 'response.reasoning.delta':
-        answer.reasoning(index, 'text', delta, data.content_index)
-        break
-      case 'response.reasoning_summary_text.delta':
-        answer.reasoning(index, 'summary', delta, data.summary_index)
-        break
-      case 'response.refusal.delta':
-        answer.refusal(index, delta, data.content_index)
-        break
       case 'response.output_text.annotation.added':
         answer.annotation(index, data.annotation)
         break
@@ -109,7 +115,47 @@ export class ResponseJson implements JsonAnswer {
     }
     return false
   }
+
+  /** @returns false for an event of another type */
+  #addDelta(
+    { type, content_index, summary_index, logprobs }: JsonObject,
+    index: unknown,
+    delta: unknown,
+  ): boolean {
+    const answer = this.#answer
+    switch (type) {
+      case 'response.output_text.delta':
+        answer.text(index, delta, logprobs, content_index)
+        return true
+      case 'response.function_call_arguments.delta':
+        answer.arguments(index, delta)
+        return true
+      case 'response.reasoning_text.delta':
+      case 'response.reasoning.delta':
+        answer.reasoning(index, 'text', delta, content_index)
+        return true
+      case 'response.reasoning_summary_text.delta':
+        answer.reasoning(index, 'summary', delta, summary_index)
+        return true
+      case 'response.refusal.delta':
+        answer.refusal(index, delta, content_index)
+        return true
+      default:
+        return false
+    }
+  }
+
+  /** The form of a part is taken from its first delta, also if that has none. */
+  #learn(event: JsonObject, text: string): void {
+    if (this.#formOf !== null && PART.every((name) => this.#formOf?.[name] === event[name])) return
+    this.#formOf = event
+    this.#form = DeltaForm.of(event, text)
+    this.#members = membersOfEvent(event)
+  }
 }
+
+/** Members that name the part of a delta. */
+const PART = ['type', 'output_index', 'content_index', 'summary_index', 'item_id']
 
 /** Events that repeat others, which the gateway writes again from those. */
 const REPEATED: ReadonlySet<unknown> = new Set([

@@ -1,15 +1,16 @@
 /** The internal request as a responses body for one worker, which never stores anything. @source OpenAI API reference, Responses */
 
-import type {
-  ChatMessage,
-  ChatTool,
-  ContentPart,
-  EngineAttempt,
-  GenerationRequest,
-  JsonObject,
-  NativeRequest,
-  ToolChoice,
-  WorkerEntry,
+import {
+  type ChatMessage,
+  type ChatTool,
+  type ContentPart,
+  type EngineAttempt,
+  type GenerationRequest,
+  isObject,
+  type JsonObject,
+  type NativeRequest,
+  type ToolChoice,
+  type WorkerEntry,
 } from '#kernel'
 import { answerErrors, customInput, effortOfBudget, namesBeyond } from '#shared'
 import { ENGINE_SAMPLING, refusesEngineMembers } from './dialects.ts'
@@ -41,7 +42,13 @@ export function toResponsesBody(
   body.store = false
   // Sent always: `transformers serve` streams if it is absent.
   body.stream = stream
-  if (stream) body.stream_options = { include_obfuscation: false }
+  // Clients that want padding ask for it.
+  if (stream)
+    body.stream_options = {
+      include_obfuscation: false,
+      ...(isObject(body.stream_options) && body.stream_options),
+    }
+  else delete body.stream_options
   return Buffer.from(JSON.stringify(body))
 }
 

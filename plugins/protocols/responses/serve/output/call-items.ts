@@ -44,7 +44,7 @@ export class CallItem extends OpenItem {
     if (this.#isFunction) super.add(event)
     if (event.type !== 'function_arguments') return
     this.#arguments += event.delta
-    if (this.#isFunction) this.encoder.argumentsDelta(event.delta, event.members)
+    if (this.#isFunction) this.encoder.argumentsDelta(event)
   }
 
   end(event: ToolLoopEvent): HistoryItem {

@@ -4,7 +4,13 @@
  * @source OpenAI API reference, Responses streaming events
  */
 
-import type { NativeObject } from '#kernel'
+import type { NativeDelta, NativeObject } from '#kernel'
+import {
+  type DeltaForm,
+  type Places,
+  WorkerDelta,
+  type DeltaFrame as WorkerFrame,
+} from '../../worker-delta.ts'
 
 /** Takes whole frames, in order. */
 export type FrameSink = (frame: string, number: number) => void
@@ -68,8 +74,16 @@ export class EventEncoder {
     this.send(`response.${type}`, `"response":${response}`)
   }
 
-  /** For frequent frames of one type: everything but number and value is prepared. @param value JSON */
-  /** @param members further ones of the worker's event */
+  /** A delta as the worker wrote it. */
+  sendSource(source: WorkerDelta, frame: WorkerFrame): void {
+    const number = this.#next++
+    this.#sink(source.write(frame, number), number)
+  }
+
+  /**
+   * For frequent frames of one type: everything but number and value is prepared.
+   * @param value JSON. @param members further ones of the worker's event
+   */
   sendDelta({ head, middle, tail }: DeltaFrame, value: string, members?: NativeObject): void {
     const number = this.#next++
     const more = members === undefined ? '' : memberText(members)
@@ -86,6 +100,14 @@ export function framesOf(first: number, send: (events: EventEncoder) => void): s
   const frames: string[] = []
   send(new EventEncoder((frame) => frames.push(frame), first))
   return frames.join('')
+}
+
+/** A piece of a text. */
+interface Delta {
+  readonly delta: string
+  /** Further members of the worker's event. */
+  readonly members?: NativeObject
+  readonly source?: NativeDelta
 }
 
 /** What the deltas of one item's part have in common, around the number and the value. */
@@ -108,22 +130,55 @@ function deltaFrame(type: string, where: string, after: string): DeltaFrame {
   return { head, middle: `,${where},"delta":`, tail: `${after}}\n\n` }
 }
 
+/** Deltas of one part or item, in the worker's form as long as they have one. */
+class DeltaEncoder {
+  readonly #events: EventEncoder
+  readonly #frame: DeltaFrame
+  readonly #type: string
+  readonly #places: Places
+  #form: DeltaForm | null = null
+  #workerFrame: WorkerFrame | null = null
+
+  /** @param after as of `deltaFrame` */
+  constructor(events: EventEncoder, type: string, places: Places, after = '') {
+    this.#events = events
+    this.#type = type
+    this.#places = places
+    this.#frame = deltaFrame(type, JSON.stringify(places).slice(1, -1), after)
+  }
+
+  send({ delta, members, source }: Delta): void {
+    const frame = source instanceof WorkerDelta && source.delta === delta ? this.#frameOf(source.form) : null
+    if (frame === null) this.#events.sendDelta(this.#frame, JSON.stringify(delta), members)
+    else this.#events.sendSource(source as WorkerDelta, frame)
+  }
+
+  #frameOf(form: DeltaForm): WorkerFrame | null {
+    if (form === this.#form) return this.#workerFrame
+    this.#form = form
+    this.#workerFrame = form.event.type === this.#type ? form.frame(this.#places) : null
+    return this.#workerFrame
+  }
+}
+
 /** Events of one output item. Without an encoder nothing is sent. */
 export class ItemEncoder {
   readonly index: number
   readonly id: string
   readonly type: string
   readonly events: EventEncoder | null
+  readonly places: Places
   /** JSON text of the members that name the item. */
   readonly where: string
-  #argumentsFrame: DeltaFrame | null = null
+  #arguments: DeltaEncoder | null = null
 
   constructor(index: number, { id, type }: { id: string; type: string }, events: EventEncoder | null) {
     this.index = index
     this.id = id
     this.type = type
     this.events = events
-    this.where = `"item_id":${JSON.stringify(id)},"output_index":${index}`
+    this.places = { item_id: id, output_index: index }
+    this.where = JSON.stringify(this.places).slice(1, -1)
   }
 
   added(item: object): void {
@@ -148,10 +203,10 @@ export class ItemEncoder {
     this.events?.send(`response.${this.type}.${name}`, this.where)
   }
 
-  argumentsDelta(delta: string, members?: NativeObject): void {
+  argumentsDelta(delta: Delta): void {
     if (this.events === null) return
-    this.#argumentsFrame ??= deltaFrame(`response.${this.type}_arguments.delta`, this.where, '')
-    this.events.sendDelta(this.#argumentsFrame, JSON.stringify(delta), members)
+    this.#arguments ??= new DeltaEncoder(this.events, `response.${this.type}_arguments.delta`, this.places)
+    this.#arguments.send(delta)
   }
 
   /** @param name of the function; calls of tool servers do not repeat it */
@@ -195,16 +250,18 @@ export class PartEncoder {
   readonly #name: string
   /** Of the events of its beginning and its end. */
   readonly #around: string
+  readonly #places: Places
   readonly #where: string
-  #deltaFrame: DeltaFrame | null = null
+  #deltas: DeltaEncoder | null = null
 
-  constructor({ events, where }: ItemEncoder, kind: PartKind, index: number) {
+  constructor({ events, places }: ItemEncoder, kind: PartKind, index: number) {
     const isSummary = kind === 'summary_text'
     this.#events = events
     this.#kind = kind
     this.#name = isSummary ? 'response.reasoning_summary_text' : `response.${kind}`
     this.#around = isSummary ? 'response.reasoning_summary_part' : 'response.content_part'
-    this.#where = `${where},"${isSummary ? 'summary' : 'content'}_index":${index}`
+    this.#places = { ...places, [isSummary ? 'summary_index' : 'content_index']: index }
+    this.#where = JSON.stringify(this.#places).slice(1, -1)
   }
 
   /** @param part while it is empty */
@@ -212,15 +269,11 @@ export class PartEncoder {
     this.#events?.send(`${this.#around}.added`, `${this.#where},"part":${JSON.stringify(part)}`)
   }
 
-  /** @param members as of `sendDelta` */
-  delta(text: string, members?: NativeObject): void {
+  delta(delta: Delta): void {
     if (this.#events === null) return
-    this.#deltaFrame ??= deltaFrame(
-      `${this.#name}.delta`,
-      this.#where,
-      this.#kind === 'output_text' ? ',"logprobs":[]' : '',
-    )
-    this.#events.sendDelta(this.#deltaFrame, JSON.stringify(text), members)
+    const after = this.#kind === 'output_text' ? ',"logprobs":[]' : ''
+    this.#deltas ??= new DeltaEncoder(this.#events, `${this.#name}.delta`, this.#places, after)
+    this.#deltas.send(delta)
   }
 
   deltaWithLogprobs(text: string, logprobs: readonly unknown[], members: NativeObject = {}): void {

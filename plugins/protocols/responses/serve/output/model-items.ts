@@ -49,7 +49,7 @@ export class MessageItem extends OpenItem {
     else if (event.type === 'refusal') {
       const part = this.#open('refusal')
       part.text += event.delta
-      part.encoder.delta(event.delta, event.members)
+      part.encoder.delta(event)
     } else if (event.type === 'annotation') {
       const { annotations, encoder } = this.#open('output_text')
       annotations.push(event.annotation)
@@ -82,11 +82,12 @@ export class MessageItem extends OpenItem {
     return this.#value('incomplete', parts)
   }
 
-  #text({ delta, logprobs, members }: EventOf<'text' | 'reasoning'>): void {
+  #text(event: EventOf<'text' | 'reasoning'>): void {
+    const { delta, logprobs, members } = event
     const part = this.#open('output_text')
     part.text += delta
     if (!this.#hasLogprobs || logprobs === null) {
-      part.encoder.delta(delta, members)
+      part.encoder.delta(event)
       return
     }
     const entries = logprobs.map(toWireLogprob)
@@ -160,15 +161,15 @@ export class ReasoningItem extends OpenItem {
     }
   }
 
-  #text(kind: ReasoningKind, { delta, members }: EventOf<'text' | 'reasoning'>): void {
+  #text(kind: ReasoningKind, event: EventOf<'text' | 'reasoning'>): void {
     if (this.#part?.kind !== kind) {
       this.#endPart()
       const encoder = this.encoder.part(kind, this.#partsOf(kind).length)
       this.#part = { kind, encoder, text: '' }
       encoder.added({ type: kind, text: '' })
     }
-    this.#part.text += delta
-    this.#part.encoder.delta(delta, members)
+    this.#part.text += event.delta
+    this.#part.encoder.delta(event)
   }
 
   #endPart(): void {

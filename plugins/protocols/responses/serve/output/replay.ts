@@ -68,7 +68,7 @@ function asBegun(item: HistoryItem): object {
 
 function replayArguments(encoder: ItemEncoder, item: HistoryItem, name?: string): void {
   const args = String(item.arguments)
-  if (args !== '') encoder.argumentsDelta(args)
+  if (args !== '') encoder.argumentsDelta({ delta: args })
   encoder.argumentsDone(args, name)
 }
 
@@ -90,7 +90,7 @@ function replayParts(encoder: ItemEncoder, parts: unknown, kind?: PartKind): voi
     const empty = isRefusal ? { refusal: '' } : { text: '', ...(isText && { annotations: [], logprobs: [] }) }
     partEncoder.added({ ...part, ...empty })
     if (text !== '' && isText) partEncoder.deltaWithLogprobs(text, logprobs)
-    else if (text !== '') partEncoder.delta(text)
+    else if (text !== '') partEncoder.delta({ delta: text })
     for (const [place, annotation] of annotations.entries()) partEncoder.annotation(place, annotation)
     partEncoder.done(part)
   }

@@ -69,7 +69,7 @@ export class McpCallItem extends OpenItem {
   override add(event: ToolLoopEvent): void {
     if (event.type === 'call_arguments') {
       this.#arguments += event.delta
-      this.encoder.argumentsDelta(event.delta)
+      this.encoder.argumentsDelta(event)
     } else if (event.type === 'call_arguments_done') {
       this.#arguments = event.arguments
       this.encoder.argumentsDone(event.arguments)

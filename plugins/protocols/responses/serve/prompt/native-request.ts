@@ -8,7 +8,6 @@ const OWN_MEMBERS = new Set([
   'model',
   'input',
   'stream',
-  'stream_options',
   'store',
   'background',
   'generate',
