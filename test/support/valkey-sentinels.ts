@@ -8,8 +8,8 @@ import { Redis, type RedisOptions } from 'ioredis'
 import { freePort } from './free-port.ts'
 import { startValkey, type ValkeyServer, valkeyBinary } from './valkey-server.ts'
 
-/** Servers read by the name of the operator, which has all rights. */
-const LOGIN = ['--masteruser', 'operator', '--masterauth', 'any']
+/** Servers read by the name of the operator, which has all rights, and copy all data as soon as a replica asks for it. */
+const REPLICATION = ['--masteruser', 'operator', '--masterauth', 'any', '--repl-diskless-sync-delay', '0']
 const DOWN_AFTER_MS = 2_000
 
 export class ValkeySentinels {
@@ -72,8 +72,8 @@ export class ValkeySentinels {
 /** A primary, a replica and three sentinels, which see each other. */
 export async function startSentinels(): Promise<ValkeySentinels> {
   if (valkeyBinary === null) throw new Error('valkey-server is not on PATH')
-  const primary = await startValkey(...LOGIN)
-  const replica = await startValkey(...LOGIN, '--replicaof', `127.0.0.1 ${primary.port}`)
+  const primary = await startValkey(...REPLICATION)
+  const replica = await startValkey(...REPLICATION, '--replicaof', `127.0.0.1 ${primary.port}`)
   const dir = mkdtempSync(join(tmpdir(), 'weir-sentinel-'))
   const ports: number[] = []
   const processes: ChildProcess[] = []

@@ -62,12 +62,24 @@ export class ValkeyServer {
     return `redis://127.0.0.1:${this.port}`
   }
 
-  /** Starts it on the same port, with the same data. */
-  async start(): Promise<void> {
+  /**
+   * Starts it on the same port, with the same data.
+   * @param more options of this start
+   */
+  async start(...more: readonly string[]): Promise<void> {
     if (valkeyBinary === null) throw new Error('valkey-server is not on PATH')
     const files = ['--dir', this.#dir, '--save', '', '--appendonly', 'yes']
     const user = this.#options.includes('--user') ? [] : [...GATEWAYS, ...allowedCommands(), ...OPERATOR]
-    const options = ['--port', String(this.port), '--bind', '127.0.0.1', ...files, ...user, ...this.#options]
+    const options = [
+      '--port',
+      String(this.port),
+      '--bind',
+      '127.0.0.1',
+      ...files,
+      ...user,
+      ...this.#options,
+      ...more,
+    ]
     const server = spawn(valkeyBinary, options, { stdio: ['ignore', 'pipe', 'inherit'] })
     this.#process = server
     running.add(server)

@@ -18,8 +18,8 @@ import { IntakeUse, Records, type WriteRecord } from './records.ts'
 
 /** Longest wait for a change or a message of another gateway. */
 const FOLLOW_MS = 5_000
-const FIRST_PAUSE_MS = 200
-const MAX_PAUSE_MS = 5_000
+/** Between reads that fail: changes of others are seen within a second after the engine is back. */
+const RETRY_PAUSE_MS = 500
 const RETRY_AFTER_SEC = 2
 /** Kinds of records, of other releases too. */
 const MAX_KINDS = 64
@@ -277,15 +277,15 @@ export class EngineData {
 
   async #follow(): Promise<void> {
     const { engine, channels, log } = this.#parts
-    let pauseMs = 0
+    let isFailing = false
     while (!this.#isStopped) {
       try {
         const before = this.#positions
         const { positions, changes, messages, isTrimmed } = await engine.follow(before, FOLLOW_MS)
-        pauseMs = 0
+        isFailing = false
         for (const message of messages) channels.deliver(message)
         if (this.isDiverged) {
-          await pause(FIRST_PAUSE_MS)
+          await pause(RETRY_PAUSE_MS)
         } else if (isTrimmed) {
           await this.#readAll()
         } else {
@@ -299,9 +299,9 @@ export class EngineData {
         }
       } catch (error) {
         if (this.#isStopped) return
-        if (pauseMs === 0) log.debug({ err: error }, 'changes of the mesh cannot be read')
-        pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2 || FIRST_PAUSE_MS)
-        await pause(pauseMs)
+        if (!isFailing) log.debug({ err: error }, 'changes of the mesh cannot be read')
+        isFailing = true
+        await pause(RETRY_PAUSE_MS)
       }
     }
   }
