@@ -145,6 +145,31 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     })
   }, 120_000)
 
+  test('an outage is one line in the log of each part that it concerns, without a stack', async () => {
+    const gateway = await start()
+    const background = await gateway.send('POST', RESPONSES, { ...turn, background: true })
+    const { id } = (await background.json()) as { id: string }
+    await until(async () => (await status(gateway, id)) === 'completed')
+    const first = gateway.command.lines.length
+    await server.kill()
+    await isUp(gateway, false)
+    // Each has usage that the ledger tries to store once a second.
+    const isDownUntilMs = performance.now() + 4_000
+    await until(async () => {
+      await gateway.send('POST', '/v1/chat/completions', chat)
+      return performance.now() > isDownUntilMs
+    })
+    const lines = gateway.command.lines.slice(first)
+    expect(lines.filter((line) => line.includes('"stack"'))).toEqual([])
+    const said = lines.map((line) => {
+      const { msg, thread } = JSON.parse(line) as { msg: string; thread: number }
+      return `${msg} on ${thread}`
+    })
+    expect(said).toContain('record store unavailable on 0')
+    expect(said).toContain('usage could not be stored on 0')
+    expect(said.toSorted()).toEqual([...new Set(said)].sort())
+  }, 120_000)
+
   test('a database that cannot be used still stops the start', async () => {
     const url = server.url.replace('/postgres', '/nothing')
     await expect(start({ url, bootWaitMs: 3_000 })).rejects.toThrow(/database "nothing" does not exist/)

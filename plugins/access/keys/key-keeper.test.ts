@@ -84,7 +84,7 @@ test('while the store is unavailable at start, keys are unknown; they are read w
   store.failure = null
   await vi.advanceTimersByTimeAsync(config.refreshMs)
   expect(published).toEqual([[]])
-  expect(logged).toEqual(['stored keys could not be read', 'stored keys are readable again'])
+  expect(logged).toEqual(['stored keys could not be read', 'recovered: stored keys could not be read'])
   // A local store has no other writer.
   expect(vi.getTimerCount()).toBe(0)
 })

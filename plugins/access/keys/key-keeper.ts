@@ -8,7 +8,7 @@ import {
   type StoreService,
   settlesWithin,
 } from '#kernel'
-import { CoalescedWork, pagesOf, RepeatedWork, SerialByKey } from '#shared'
+import { CoalescedWork, FailureLog, pagesOf, RepeatedWork, SerialByKey } from '#shared'
 import type { KeysConfig } from './config.ts'
 import { keysErrors } from './errors.ts'
 import { isStoredKey, type StoredKey } from './stored-key.ts'
@@ -45,7 +45,7 @@ export class KeyKeeper {
   /** By id; null while the keys are unknown. */
   #held: Map<string, Held> | null = null
   #readAtMs = 0
-  #isFailing = false
+  readonly #failures: FailureLog
   /** Ids of damaged records that were logged. */
   readonly #damaged = new Set<string>()
   /** A local store has no other writers: it is read once. */
@@ -59,6 +59,7 @@ export class KeyKeeper {
 
   constructor(options: KeyKeeperOptions) {
     this.#options = options
+    this.#failures = new FailureLog(options.log, 'stored keys could not be read')
     this.#collection = options.store.collection(COLLECTION)
     const announced = new CoalescedWork(() => this.#serial.run(COLLECTION, () => this.#refresh()))
     options.channel?.onMessage(() => void announced.run())
@@ -126,15 +127,13 @@ export class KeyKeeper {
     const { config, log } = this.#options
     try {
       const next = await this.#read()
-      if (this.#isFailing) log.info({ keys: next.size }, 'stored keys are readable again')
-      this.#isFailing = false
+      this.#failures.succeeded()
       this.#readAtMs = performance.now()
       if (this.#isSame(next)) return
       this.#held = next
       await this.#publish()
     } catch (err) {
-      if (!this.#isFailing) log.warn({ err }, 'stored keys could not be read')
-      this.#isFailing = true
+      this.#failures.failed(err)
       if (this.#held === null || performance.now() - this.#readAtMs < config.maxStaleMs) return
       log.warn({ max_stale_ms: config.maxStaleMs }, 'stored keys are rejected: they were read too long ago')
       this.#held = null

@@ -14,7 +14,7 @@ import {
   type StoreService,
   settlesWithin,
 } from '#kernel'
-import { checkKeyPart, isUnreadableRecord, LabelLimit, OTHER, uuidV7 } from '#shared'
+import { checkKeyPart, FailureLog, isUnreadableRecord, LabelLimit, OTHER, uuidV7 } from '#shared'
 import { usageErrors } from './errors.ts'
 import {
   addUsage,
@@ -74,6 +74,7 @@ export class Ledger {
   readonly #writers: Collection<number>
   readonly #options: LedgerOptions
   readonly #log: Logger
+  readonly #failures: FailureLog
   readonly #writer = uuidV7()
   readonly #models = new LabelLimit(MAX_MODELS)
   /** By tenant and id. */
@@ -95,6 +96,7 @@ export class Ledger {
     this.#writers = store.collection(WRITERS, (value) => typeof value === 'number')
     this.#options = options
     this.#log = log
+    this.#failures = new FailureLog(log, 'usage could not be stored')
   }
 
   /**
@@ -176,11 +178,12 @@ export class Ledger {
         await this.#commit(group, isRepeated)
         this.#writing = null
         this.#failure = null
+        this.#failures.succeeded()
         this.#options.onStored(group.rows.values())
         group.waiting.resolve()
         return true
       } catch (err) {
-        this.#log.error({ err, records: group.rows.size }, 'usage could not be stored')
+        this.#failures.failed(err)
         this.#fail(usageErrors.usage_not_recorded.with({ cause: err }), group)
         const { signal } = this.#stopping
         if (signal.aborted) return false

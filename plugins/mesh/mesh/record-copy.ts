@@ -11,6 +11,7 @@ import {
   type Logger,
   type StoreService,
 } from '#kernel'
+import { FailureLog } from '#shared'
 
 const RECORDS = 'mesh-copy'
 const STATE = 'mesh-copy-state'
@@ -40,10 +41,11 @@ export class RecordCopy {
   readonly #waiting = new Map<string, EngineRecord>()
   #state: CopyState | null = null
   #writing: Promise<void> | null = null
-  #hasFailed = false
+  readonly #failures: FailureLog
 
   constructor(parts: CopyParts) {
     this.#parts = parts
+    this.#failures = new FailureLog(parts.log, 'mesh records could not be stored for a later start')
   }
 
   /** @returns null if there is none, or it is of another mesh. @throws errors of the store */
@@ -86,11 +88,9 @@ export class RecordCopy {
       const changes = this.#take()
       try {
         await this.#parts.store.write(changes)
-        this.#hasFailed = false
-      } catch (err) {
-        if (!this.#hasFailed)
-          this.#parts.log.warn({ err }, 'mesh records could not be stored for a later start')
-        this.#hasFailed = true
+        this.#failures.succeeded()
+      } catch (error) {
+        this.#failures.failed(error)
       }
     }
   }

@@ -28,7 +28,7 @@ test('failed exports are counted, and logged once until an export succeeds', () 
   }
   expect(lines).toEqual([
     'span export failed, spans are lost connect ECONNREFUSED',
-    'span export recovered ',
+    'recovered: span export failed, spans are lost ',
     'span export failed, spans are lost connect ECONNREFUSED',
   ])
   const values = metrics

@@ -12,6 +12,7 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
 import type { CounterHandle, Host, Logger, Metrics } from '#kernel'
+import { FailureLog } from '#shared'
 import type { TracingConfig } from './config.ts'
 
 /** Headers of a trace context. @source W3C Trace Context, section 3 */
@@ -125,14 +126,13 @@ function toEpochMs(atMs: number): number {
 /** Counts failed exports, and logs the first failure and the recovery. */
 export class WatchedExporter implements SpanExporter {
   readonly #exporter: SpanExporter
-  readonly #log: Logger
+  readonly #exports: FailureLog
   readonly #failures: CounterHandle
   readonly #lostSpans: CounterHandle
-  #isFailing = false
 
   constructor(exporter: SpanExporter, metrics: Metrics, log: Logger) {
     this.#exporter = exporter
-    this.#log = log
+    this.#exports = new FailureLog(log, 'span export failed, spans are lost')
     const counter = (name: string, help: string) => metrics.counter({ name, help }).labels()
     this.#failures = counter('weir_tracing_export_failures_total', 'Failed exports of spans.')
     this.#lostSpans = counter('weir_tracing_lost_spans_total', 'Spans lost by failed exports.')
@@ -159,9 +159,7 @@ export class WatchedExporter implements SpanExporter {
       this.#failures.value += 1
       this.#lostSpans.value += spans
     }
-    if (hasFailed === this.#isFailing) return
-    this.#isFailing = hasFailed
-    if (hasFailed) this.#log.warn({ reason: error?.message }, 'span export failed, spans are lost')
-    else this.#log.info({}, 'span export recovered')
+    if (hasFailed) this.#exports.failed(error)
+    else this.#exports.succeeded()
   }
 }

@@ -1,5 +1,6 @@
 /** When asynchronous work runs: one run at a time, a few in parallel, or again and again. */
 import type { Logger } from '#kernel'
+import { FailureLog } from './failure-log.ts'
 
 /** Runs asynchronous work one run at a time; calls during a run share the next one. */
 export class CoalescedWork {
@@ -138,12 +139,14 @@ export class PeriodicBatches extends RepeatedWork {
    * @param what log message of a failure, such as `expired records could not be deleted`
    */
   constructor(act: (limit: number) => Promise<number>, intervalMs: number, log: Logger, what: string) {
+    const failures = new FailureLog(log, what)
     super(async () => {
       let count = 0
       try {
         count = await act(SLICE)
+        failures.succeeded()
       } catch (error) {
-        log.warn({ err: error }, what)
+        failures.failed(error)
       }
       return count < SLICE ? intervalMs : PAUSE_MS
     }, intervalMs)

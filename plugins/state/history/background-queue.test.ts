@@ -7,7 +7,7 @@ import type { HistoryConfig } from './config.ts'
 
 const LEASE_MS = 20_000
 const config = { ownerLeaseMs: LEASE_MS } as HistoryConfig
-const log = { warn() {}, error() {} } as never
+const log = { info() {}, warn() {}, error() {} } as never
 
 beforeEach(() => vi.useFakeTimers())
 afterEach(() => {

@@ -11,7 +11,7 @@ import {
   type Job,
   type StoredRecord,
 } from '#kernel'
-import { countRecords, isUnreadableRecord } from '#shared'
+import { countRecords, FailureLog, isUnreadableRecord } from '#shared'
 import { deleteRange } from './change-list.ts'
 import { type ClaimedJob, type HistoryParts, type WaitingJob, within } from './collections.ts'
 
@@ -56,6 +56,7 @@ export class StoredQueue implements BackgroundQueue {
   readonly #parts: HistoryParts
   readonly #owner = randomUUID().replaceAll('-', '')
   #renewal: NodeJS.Timeout | null = null
+  readonly #renewals: FailureLog
   /** Jobs whose claim failed with a store error, so that the write may have succeeded. */
   readonly #uncertain = { waiting: new Set<JobClaim>(), lost: new Set<JobClaim>() }
   /** Last tenant of the previous call, so that tenants are served round robin. */
@@ -65,6 +66,7 @@ export class StoredQueue implements BackgroundQueue {
 
   constructor(parts: HistoryParts) {
     this.#parts = parts
+    this.#renewals = new FailureLog(parts.log, 'lease of background jobs could not be renewed')
   }
 
   async claim(limit: number, capacity: (tenant: string) => number): Promise<Job[]> {
@@ -211,8 +213,9 @@ export class StoredQueue implements BackgroundQueue {
     if (this.#renewal !== null) return
     await this.#renew()
     this.#renewal ??= setInterval(() => {
-      this.#renew().catch((err: unknown) =>
-        this.#parts.log.warn({ err }, 'lease of background jobs could not be renewed'),
+      this.#renew().then(
+        () => this.#renewals.succeeded(),
+        (error: unknown) => this.#renewals.failed(error),
       )
     }, this.#parts.config.ownerLeaseMs / RENEWALS)
     this.#renewal.unref()

@@ -13,7 +13,13 @@ const config = {
 } as HistoryConfig
 
 function openResponses(store: MemoryStore, collections: ReturnType<typeof openCollections>) {
-  const parts = { ...collections, store, config, log: { warn() {}, error() {} }, outage: () => null }
+  const parts = {
+    ...collections,
+    store,
+    config,
+    log: { info() {}, warn() {}, error() {} },
+    outage: () => null,
+  }
   return new StoredResponses(parts, new TenantUsage(parts))
 }
 

@@ -140,7 +140,7 @@ export interface Collections {
 export interface HistoryParts extends Collections {
   readonly store: StoreService
   readonly config: HistoryConfig
-  readonly log: Pick<Logger, 'warn' | 'error'>
+  readonly log: Pick<Logger, 'error' | 'info' | 'warn'>
   /** Problem of a store that is down; null while it works. */
   readonly outage: () => string | null
 }

@@ -3,7 +3,7 @@
  * tenant once a second; a crash loses at most the changes of that second, until the tenant is counted again.
  */
 import type { Metrics, StoredRecord } from '#kernel'
-import { CoalescedWork, isUnreadableRecord, LabelLimit, pagesOf, tenantsOf } from '#shared'
+import { CoalescedWork, FailureLog, isUnreadableRecord, LabelLimit, pagesOf, tenantsOf } from '#shared'
 import { ChangeList, CONFLICT, retryOnConflict } from './change-list.ts'
 import type { Collections, HistoryParts, StoredUsage } from './collections.ts'
 import { historyErrors } from './errors.ts'
@@ -30,10 +30,12 @@ export class TenantUsage {
   readonly #pending = new Map<string, StoredUsage>()
   #timer: NodeJS.Timeout | null = null
   /** One run at a time, so that no change is added twice. */
+  readonly #failures: FailureLog
   readonly #flushes = new CoalescedWork(() => this.#flushAll())
 
   constructor(parts: HistoryParts) {
     this.#parts = parts
+    this.#failures = new FailureLog(parts.log, 'stored bytes of tenants could not be updated')
   }
 
   /**
@@ -111,14 +113,14 @@ export class TenantUsage {
       this.#flushLater()
       return
     }
-    for (const [tenant, change] of [...this.#pending]) {
-      try {
-        await this.#flushTenant(tenant, change)
-      } catch (err) {
-        this.#parts.log.warn({ err, tenant }, 'stored bytes of tenant could not be updated')
-        this.#flushLater()
-      }
-    }
+    let failure: unknown = null
+    for (const [tenant, change] of [...this.#pending])
+      await this.#flushTenant(tenant, change).catch((error: unknown) => {
+        failure = error
+      })
+    if (failure === null) return this.#failures.succeeded()
+    this.#failures.failed(failure)
+    this.#flushLater()
   }
 
   #flushLater(): void {

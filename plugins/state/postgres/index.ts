@@ -1,5 +1,5 @@
 /** The postgres plugin: a record store that several gateways share, in a PostgreSQL database. */
-import { definePlugin, SharedStore } from '#kernel'
+import { definePlugin, messageOf, SharedStore } from '#kernel'
 import { PeriodicBatches, StoreMetrics } from '#shared'
 import { postgresConfig } from './config.ts'
 import { DatabaseHealth, DatabaseMonitor } from './database-health.ts'
@@ -25,7 +25,7 @@ export default definePlugin({
     const store = new PgStore(config, {
       metrics,
       health,
-      onIdleError: (err) => host.log.warn({ err }, 'idle database connection failed'),
+      onIdleError: (error) => host.log.debug({ reason: messageOf(error) }, 'idle database connection failed'),
     })
     host.provide(SharedStore, store)
     host.reportOutages(SharedStore, () => health.problem())

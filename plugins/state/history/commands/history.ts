@@ -184,7 +184,7 @@ async function prune({ store, config }: OpenedHistoryStore, options: PruneOption
     maxAgeDays: options.maxAgeDays ?? config.maxAgeDays,
     maxResponsesPerTenant: options.maxResponses ?? config.maxResponsesPerTenant,
   }
-  const log = { warn: (_: object, text: string) => console.error(text), error() {} }
+  const log = { warn: (_: object, text: string) => console.error(text), info() {}, error() {} }
   const { collections, retention, usage } = new StoredHistory(store, limits, log)
   const tenants = options.tenant === undefined ? tenantsOf(collections.ages) : [options.tenant]
   const progress = new Progress('removed')

@@ -1,6 +1,6 @@
 /** Runs background responses: those of its own thread at once, and those that other threads or gateways left. */
 import type { Job } from '#kernel'
-import { CoalescedWork, RepeatedWork } from '#shared'
+import { CoalescedWork, FailureLog, RepeatedWork } from '#shared'
 import type { StoredParts } from '../parts.ts'
 import { leaveJob, retryUntilStopped } from './job-ends.ts'
 import { RunningResponse } from './running-response.ts'
@@ -19,10 +19,15 @@ export class BackgroundRunner {
   #round = 0
   readonly #claims = new CoalescedWork(() => this.#claim())
   readonly #polls: RepeatedWork
+  readonly #queuedReads: FailureLog
+  readonly #lostReads: FailureLog
   readonly #stopped = new AbortController()
 
   constructor(parts: StoredParts) {
     this.#parts = parts
+    const { log } = parts.host
+    this.#queuedReads = new FailureLog(log, 'queued background responses could not be read')
+    this.#lostReads = new FailureLog(log, 'lost background responses could not be read')
     this.#polls = new RepeatedWork(async () => {
       this.#look()
       return parts.config.background.pollMs
@@ -73,8 +78,9 @@ export class BackgroundRunner {
         (tenant) => maxRunningPerTenant - (this.#perTenant.get(tenant) ?? 0),
       )
       for (const job of jobs) this.#begin(job)
-    } catch (err) {
-      this.#parts.host.log.warn({ err }, 'queued background responses could not be read')
+      this.#queuedReads.succeeded()
+    } catch (error) {
+      this.#queuedReads.failed(error)
     }
   }
 
@@ -84,8 +90,9 @@ export class BackgroundRunner {
       const hasLost = jobs.length > 0
       await retryUntilStopped(() => this.#leaveAll(jobs), this.#stopped.signal)
       if (hasLost) this.#parts.jobs.publish(JOBS_KEY, null)
-    } catch (err) {
-      this.#parts.host.log.warn({ err }, 'lost background responses could not be read')
+      this.#lostReads.succeeded()
+    } catch (error) {
+      this.#lostReads.failed(error)
     }
   }
 
