@@ -35,7 +35,8 @@ const index = `<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Weir</title>
+<meta name="color-scheme" content="light dark">
+<title>Weir console</title>
 <link rel="icon" href="data:,">
 ${tags.join('\n')}
 </head>

@@ -1,5 +1,9 @@
 /** Entry of the pages of the console. */
-const root = document.getElementById('app')
-if (root !== null) root.textContent = 'Weir console'
+import { render } from 'preact'
+import 'uplot/dist/uPlot.min.css'
+import './style.css'
+import { startSession } from './data/session.ts'
+import { Shell } from './shell/shell.tsx'
 
-export {}
+startSession()
+render(<Shell />, document.getElementById('app') as HTMLElement)

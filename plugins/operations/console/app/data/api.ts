@@ -1,0 +1,83 @@
+/** Requests to the control plane of the gateway that served the page. */
+import { connectionLost, refusals } from './connection.ts'
+
+/** Long enough for a slow store; a gateway that does not respond in this time counts as unreachable. Milliseconds. */
+const TIMEOUT_MS = 30_000
+
+export class ApiError extends Error {
+  /** 0 if the gateway could not be reached. */
+  readonly status: number
+  /** JSON of the response; null without one. */
+  readonly body: unknown
+
+  constructor(status: number, message: string, body: unknown = null) {
+    super(message)
+    this.status = status
+    this.body = body
+  }
+}
+
+/**
+ * Sends a request with the cookie of the session.
+ *
+ * @param body JSON value; undefined sends none
+ * @param credential sent instead of the cookie
+ * @returns the JSON of the response, or its text if it is none
+ * @throws ApiError
+ */
+export async function call<T>(method: string, path: string, body?: unknown, credential?: string): Promise<T> {
+  const response = await send(method, path, body, credential)
+  const text = await response.text()
+  const value = parsed(text)
+  if (response.ok) return (value ?? text) as T
+  if (response.status === 401) refusals.set(refusals.value + 1)
+  const message = messageOf(value) ?? (text || `the gateway sent status ${response.status}`)
+  throw new ApiError(response.status, message, value)
+}
+
+async function send(
+  method: string,
+  path: string,
+  body: unknown,
+  credential: string | undefined,
+): Promise<Response> {
+  const headers: Record<string, string> = { accept: 'application/json' }
+  if (method !== 'GET') headers['x-weir-console'] = '1'
+  if (credential !== undefined) headers.authorization = `Bearer ${credential}`
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  try {
+    return await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+  } catch (error) {
+    connectionLost()
+    throw new ApiError(0, `the gateway does not respond (${(error as Error).message})`)
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** The message of an error body of the control plane. */
+function messageOf(value: unknown): string | null {
+  const { error } = (value ?? {}) as { error?: { message?: unknown } | string }
+  if (typeof error === 'string') return error
+  return typeof error?.message === 'string' ? error.message : null
+}
+
+/** A path with those parameters that have a value. */
+export function withQuery(path: string, query: Readonly<Record<string, string | number | null>>): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    if (value !== null && value !== '') params.set(name, String(value))
+  const text = params.toString()
+  return text === '' ? path : `${path}?${text}`
+}

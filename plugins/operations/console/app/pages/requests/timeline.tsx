@@ -1,0 +1,74 @@
+/** The phases of one request as bars on one time axis. */
+import { milliseconds } from '../../data/format.ts'
+import type { Tone } from '../../parts/basics.tsx'
+import type { PastRequest } from './wire.ts'
+
+interface Phase {
+  readonly name: string
+  readonly startMs: number
+  readonly durationMs: number
+  readonly tone: Tone | 'wait'
+}
+
+export function Timeline({ request }: { request: PastRequest }) {
+  const phases = phasesOf(request)
+  const endMs = Math.max(
+    request.duration_ms,
+    ...phases.map((phase) => phase.startMs + phase.durationMs),
+    0.001,
+  )
+  return (
+    <table class="timeline">
+      <caption class="note">
+        {milliseconds(request.duration_ms)} from the arrival of the request to its end
+      </caption>
+      <tbody>
+        {phases.map(({ name, startMs, durationMs, tone }, index) => (
+          <tr key={index}>
+            <th scope="row">{name}</th>
+            <td class="track">
+              <i
+                class={tone}
+                style={{
+                  marginLeft: `${(100 * startMs) / endMs}%`,
+                  width: `max(3px, ${(100 * durationMs) / endMs}%)`,
+                }}
+              />
+            </td>
+            <td class="number">
+              {durationMs === 0 ? `at ${milliseconds(startMs)}` : milliseconds(durationMs)}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function phasesOf({ attempts, queue_ms, tools, first_byte_ms, duration_ms }: PastRequest): Phase[] {
+  const firstStartMs = attempts[0]?.start_ms ?? duration_ms
+  const queue = Math.min(queue_ms ?? 0, firstStartMs)
+  const phases: Phase[] = []
+  if (queue > 0)
+    phases.push({ name: 'Queue', startMs: firstStartMs - queue, durationMs: queue, tone: 'wait' })
+  phases.push({ name: 'Gateway', startMs: 0, durationMs: firstStartMs - queue, tone: 'idle' })
+  for (const { number, worker_url, start_ms, first_byte_ms: wait, duration_ms: whole, outcome } of attempts) {
+    const tone = outcome === 'success' ? 'good' : outcome === 'cancelled' ? 'warn' : 'bad'
+    const name = `Attempt ${number}, ${worker_url}`
+    phases.push({ name: `${name}: first byte`, startMs: start_ms, durationMs: wait ?? whole, tone: 'wait' })
+    if (wait !== null)
+      phases.push({ name: `${name}: ${outcome}`, startMs: start_ms + wait, durationMs: whole - wait, tone })
+    else phases.push({ name: `${name}: ${outcome}`, startMs: start_ms + whole, durationMs: 0, tone })
+  }
+  for (const tool of tools ?? [])
+    phases.push({
+      name: `Tool ${tool.name}`,
+      startMs: tool.start_ms,
+      durationMs: tool.duration_ms,
+      tone: tool.is_error ? 'bad' : 'good',
+    })
+  if (first_byte_ms !== null)
+    phases.push({ name: 'First byte to the client', startMs: first_byte_ms, durationMs: 0, tone: 'idle' })
+  phases.push({ name: 'End', startMs: duration_ms, durationMs: 0, tone: 'idle' })
+  return phases
+}

@@ -1,0 +1,33 @@
+/** States of workers in words and colors. */
+import { Badge, type Tone } from '../../parts/basics.tsx'
+import type { Worker, WorkerStatus } from './wire.ts'
+
+export const STATUSES: readonly (readonly [WorkerStatus, string, Tone])[] = [
+  ['ready', 'ready', 'good'],
+  ['not_ready', 'not ready', 'bad'],
+  ['pending', 'pending', 'warn'],
+  ['draining', 'draining', 'warn'],
+  ['failed', 'failed', 'bad'],
+]
+
+export function Status({ worker }: { worker: Worker }) {
+  const [, text, tone] = STATUSES.find(([name]) => name === worker.status) ?? ['', worker.status, 'idle']
+  return <Badge tone={tone as Tone}>{text}</Badge>
+}
+
+/** Why the worker is not ready, or not preferred; null if it is as it should be. */
+export function reasonOf({ status, status_reason, job_status, traffic }: Worker): string | null {
+  if (status_reason != null) return status_reason
+  if (job_status?.message != null) return job_status.message
+  if (traffic?.is_stalled === true) return 'its streams have stalled'
+  return status === 'not_ready' ? (traffic?.last_error ?? 'the health check fails') : null
+}
+
+export function Breaker({ state }: { state: Worker['breaker'] }) {
+  if (state === undefined) return <>–</>
+  return (
+    <Badge tone={state === 'closed' ? 'good' : state === 'open' ? 'bad' : 'warn'}>
+      {state.replace('_', ' ')}
+    </Badge>
+  )
+}
