@@ -25,7 +25,7 @@ export const arrows: readonly Arrow[] = sourceFiles(
 export const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/fixtures/')
 /** Repository files have a folder and an extension; packages with file-like entry names begin with `@`. */
 export const isPackage = (to: string) =>
-  to.startsWith('@') || (/^[a-zA-Z]/.test(to) && !/\/.*\.(ts|mjs|js)$/.test(to))
+  to.startsWith('@') || (/^[a-zA-Z]/.test(to) && !/\/.*\.(tsx?|mjs|js)$/.test(to))
 /** Folders that contain several plugins. */
 const GROUPS = /^plugins\/(access|models|operations|protocols|routing|state|tools|workers)\//
 export const moduleOf = (file: string) =>

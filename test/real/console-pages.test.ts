@@ -1,0 +1,257 @@
+/** The pages of the console in a real browser, with traffic through the built gateway to simulated engines. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
+import { type ConsolePage, hasNoBrowser, launchBrowser, openConsole } from '../support/browser.ts'
+import {
+  type BuiltGateway,
+  makeFolder,
+  type RunningCommand,
+  readyGateway,
+  runCommand,
+  startSim,
+  stopCommands,
+} from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
+
+const ADMIN_KEY = 'admin-key-of-the-test'
+const VIEWER_KEY = 'viewer-key-of-the-test'
+const TENANT_KEY = 'tenant-key-of-the-test'
+
+const PAGES: readonly (readonly [name: string, title: string])[] = [
+  ['overview', 'Overview'],
+  ['workers', 'Workers'],
+  ['requests', 'Requests'],
+  ['modules', 'Modules'],
+  ['try', 'Try it'],
+  ['usage', 'Usage'],
+  ['keys', 'Keys'],
+  ['mesh', 'Mesh'],
+  ['configuration', 'Configuration'],
+]
+
+describe.skipIf(hasNoBrowser)('console', () => {
+  let browser: Browser
+  let engine: { url: string; command: RunningCommand }
+  let gateway: BuiltGateway
+  let configFile: string
+  const guests = new GuestFolder()
+  const opened: ConsolePage[] = []
+
+  beforeAll(async () => {
+    browser = await launchBrowser()
+    engine = await startSim('--model', 'sim-1', '--ttft-ms', '5', '--itl-ms', '1')
+    configFile = join(makeFolder(), 'weir.json')
+    writeFileSync(configFile, JSON.stringify(await configuration(engine.url, guests.path)))
+    gateway = await startGateway()
+  })
+  afterEach(async () => {
+    for (const page of opened.splice(0)) await page.close()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await stopCommands()
+    guests.remove()
+  })
+
+  const startGateway = () => readyGateway(runCommand(['serve', '--config', configFile]))
+
+  async function open(width?: number): Promise<ConsolePage> {
+    const page = await openConsole(browser, gateway.url, width)
+    opened.push(page)
+    return page
+  }
+
+  async function openAs(key: string, width?: number): Promise<ConsolePage> {
+    const page = await open(width)
+    await page.signIn(key)
+    return page
+  }
+
+  const chat = (model = 'sim-1', content = 'Hello', key = TENANT_KEY) =>
+    gateway.send(
+      'POST',
+      '/v1/chat/completions',
+      { model, max_tokens: 8, messages: [{ role: 'user', content }] },
+      { authorization: `Bearer ${key}` },
+    )
+
+  test('signs in with a key of the control plane, and out', async () => {
+    const view = await open()
+    await view.page.getByLabel('Control-plane key or token').fill('wrong')
+    await view.button('Sign in').click()
+    await view.page.getByRole('alert').waitFor()
+    await view.expectAccessible('light')
+    await view.signIn(ADMIN_KEY)
+    expect(await view.page.title()).toContain('Overview')
+    // Neither key nor cookie can be read by scripts.
+    expect(
+      await view.page.evaluate('document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage })'),
+    ).toBe('{}')
+    await view.button('Sign out').click()
+    await view.button('Sign in').waitFor()
+    await view.page.reload()
+    await view.button('Sign in').waitFor()
+    expect(await view.page.context().cookies()).toEqual([])
+  })
+
+  test('registers a module, promotes a canary and rolls back', async () => {
+    const [first, second] = [await guests.guest('first'), await guests.guest('second')]
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('modules', 'Modules')
+    await view.button('Register module').click()
+    const dialog = view.page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('guest')
+    await dialog.getByLabel('File').fill('/nowhere.wasm')
+    await dialog.getByRole('button', { name: 'Register' }).click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByLabel('File').fill(first)
+    await dialog.getByRole('button', { name: 'Register' }).click()
+    await view.row('guest').getByText('active').waitFor()
+    await view.row('guest').getByRole('button').click()
+
+    await view.button('New version').click()
+    await dialog.getByLabel('File').fill(second)
+    await dialog.getByLabel('Requests, %').fill('50')
+    await dialog.getByRole('button', { name: 'Start' }).click()
+    await view.row('guest').getByText('canary').first().waitFor()
+    for (let i = 0; i < 20; i++) await chat('sim-1', `Hello ${i}`)
+    const calls = view.page.getByLabel('Calls by version').locator('tbody tr')
+    await expect
+      .poll(async () => (await calls.allTextContents()).join(' '))
+      .toMatch(/current[1-9].*canary[1-9]/)
+    expect(await view.page.locator('.chart').filter({ hasText: 'canary' }).count()).toBe(3)
+
+    await view.confirm('Promote the canary')
+    const current = view.page.getByLabel('Versions').locator('tr.selected')
+    await expect.poll(() => current.textContent()).toContain(second)
+    await view.confirm('Roll back')
+    await expect.poll(() => current.textContent()).toContain(first)
+    await view.confirm('Remove')
+    await view.page.getByText('No modules').waitFor()
+  })
+
+  test('streams a prompt in every format, with its events and the same request as code', async () => {
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('try', 'Try it')
+    await view.page.getByLabel('API key').fill(TENANT_KEY)
+    for (const [format, event, code] of [
+      ['Chat', 'chat.completion.chunk', '/v1/chat/completions'],
+      ['Responses', 'response.output_text.delta', '/v1/responses'],
+      ['Messages', 'content_block_delta', '/v1/messages'],
+    ]) {
+      await view.button(format).click()
+      await view.page.getByLabel('Prompt', { exact: true }).fill(`Hello ${format}, it's me`)
+      await view.button('Send').click()
+      await view.page.locator('.events').getByText(event).nth(3).waitFor()
+      await expect.poll(() => view.page.locator('.answer').textContent()).toMatch(/\w+ \w+/)
+      await view.page.getByText(/\d+ in, [1-9]\d* out/).waitFor()
+      expect(await view.page.locator('pre').textContent()).toContain(code)
+    }
+    expect(await view.page.locator('pre').textContent()).toContain("it'\\''s me")
+    for (const [language, text] of [
+      ['Python', 'client.messages.create('],
+      ['TypeScript', "import Anthropic from '@anthropic-ai/sdk'"],
+    ]) {
+      await view.button(language).click()
+      await expect.poll(() => view.page.locator('pre').textContent()).toContain(text)
+    }
+    expect(await view.page.locator('pre').textContent()).not.toContain(TENANT_KEY)
+    await view.page.getByLabel('API key').fill('wrong')
+    await view.button('Send').click()
+    await view.page.locator('.panel').getByRole('alert').waitFor()
+  })
+
+  test('shows the gateways of the mesh', async () => {
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('mesh', 'Mesh')
+    await view.row('Alive').waitFor()
+    await view.page.getByText('All living gateways have the same configuration.').waitFor()
+  })
+
+  test('an operator without the role admin sees everything and changes nothing', async () => {
+    const view = await openAs(VIEWER_KEY)
+    await view.page.getByText('read only').waitFor()
+    for (const [name, title] of PAGES) {
+      await view.visit(name, title)
+      for (const action of [
+        'Add worker',
+        'Register module',
+        'Create key',
+        'Rotate',
+        'Revoke',
+        'Compare with the file',
+      ])
+        expect(await view.button(action).count(), `${action} on ${title}`).toBe(0)
+    }
+  })
+
+  test('works with the keyboard alone', async () => {
+    const view = await open()
+    await view.page.getByLabel('Control-plane key or token').focus()
+    await view.page.keyboard.type(ADMIN_KEY)
+    await view.page.keyboard.press('Enter')
+    await view.page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    await view.page.getByRole('link', { name: 'Workers' }).focus()
+    await view.page.keyboard.press('Enter')
+    await view.row(engine.url).getByRole('button').focus()
+    await view.page.keyboard.press('Enter')
+    await view.button('Change priority').focus()
+    await view.page.keyboard.press('Enter')
+    await view.page.getByRole('dialog').waitFor()
+    await view.page.keyboard.press('Escape')
+    await view.page.getByRole('dialog').waitFor({ state: 'detached' })
+  })
+
+  // The last one: it ends the gateway.
+  test('continues after a restart of the gateway', async () => {
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('workers', 'Workers')
+    await gateway.command.stop()
+    await view.page.getByText('The gateway does not respond').waitFor()
+    gateway = await startGateway()
+    await view.page.getByText('The session has ended. Sign in again.').waitFor()
+    await view.signIn(ADMIN_KEY)
+    await view.row(engine.url).waitFor()
+    expect(view.page.url()).toContain('#/workers')
+  })
+})
+
+/** Every plugin whose routes the pages read. */
+async function configuration(engineUrl: string, guestFolder: string) {
+  return {
+    kernel: { threads: 2, port: await freePort(), warmUp: false, log: { level: 'warn' } },
+    plugins: {
+      auth: {
+        auditLog: false,
+        tenantKeys: [`team-a:${TENANT_KEY}`],
+        controlPlaneKeys: [`ops:Operator:admin:${ADMIN_KEY}`, `viewer:Viewer:user:${VIEWER_KEY}`],
+      },
+      chat: {},
+      console: {},
+      debug: {},
+      health: {},
+      'http-workers': {},
+      keys: {},
+      limits: {},
+      mesh: { name: 'gateway-1' },
+      messages: {},
+      metrics: { port: 0 },
+      policies: {},
+      reload: {},
+      responses: {},
+      storage: { dir: makeFolder() },
+      usage: {
+        prices: [{ model: '*', input: 1, output: 2 }],
+        budgets: [{ tenant: '*', period: 'day', cost: 20 }],
+      },
+      wasm: { roots: [guestFolder] },
+      workers: {
+        urls: [engineUrl],
+        health: { check_interval_secs: 1, failure_threshold: 1, success_threshold: 1 },
+      },
+    },
+  }
+}
