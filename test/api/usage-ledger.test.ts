@@ -178,6 +178,18 @@ describe('budgets', () => {
     }
     expect(await statuses(A)).toEqual([200, 429, 429])
     expect(await statuses(B)).toEqual([200, 200, 429])
+    const { budgets } = (await (await fleet.get('/usage/budgets', ADMIN)).json()) as { budgets: object[] }
+    const common = {
+      key: null,
+      period: 'month',
+      unit: 'cost',
+      ends_at: expect.stringMatching(/-01T00:00:00/),
+    }
+    expect(budgets).toEqual([
+      { tenant: 'auth:a', limit: 6, used: 6, left: 0, ...common },
+      { tenant: 'auth:b', limit: 12, used: 12, left: 0, ...common },
+    ])
+    expect((await fleet.get('/usage/budgets', A)).status).toBe(401)
   })
 
   test('running requests hold their expected tokens; what they leave is free again', async () => {

@@ -421,7 +421,7 @@ describe('GET /workers', () => {
     const all = (await api.get('/workers')).json
     expect(all.workers.map((record: { url: string }) => record.url)).toEqual(specs.map((spec) => spec.url))
     expect(all.total).toBe(3)
-    expect(all.stats).toEqual({ prefill_count: 1, decode_count: 0, regular_count: 2 })
+    expect(all.stats).toMatchObject({ prefill_count: 1, decode_count: 0, regular_count: 2 })
     expect(all.workers[2]).not.toHaveProperty('models')
     expect(all.workers[2]).not.toHaveProperty('model_id')
     const ofA = (await api.get('/workers?model=short')).json
@@ -921,4 +921,88 @@ test('an unreachable worker is reported to clients with the reason, without its 
   } finally {
     await gateway.stop()
   }
+})
+
+test('GET /workers filters, counts and pages; pending registrations are part of the order', async () => {
+  const engines = [await openWorker(), await openWorker(), await openWorker()]
+  const api = await openApi()
+  const ids: string[] = []
+  for (const [index, { url }] of engines.entries())
+    ids.push(await api.register({ url, models: [{ id: index === 2 ? 'other' : 'model' }] }))
+  const { worker_id: pending } = (await api.post({ url: await deadUrl(), models: [{ id: 'model' }] })).json
+  const list = async (query: string) => (await api.get(`/workers?${query}`)).json
+  const shown = ({ workers }: { workers: { id: string }[] }) => workers.map(({ id }) => id)
+
+  const first = await list('limit=3')
+  expect(shown(first)).toEqual(ids)
+  expect(first).toMatchObject({ total: 4, has_more: true, last_id: ids[2] })
+  expect(first.stats).toMatchObject({
+    regular_count: 4,
+    by_status: { ready: 3, pending: 1 },
+    models: [
+      { model: 'model', by_status: { ready: 2, pending: 1 } },
+      { model: 'other', by_status: { ready: 1 } },
+    ],
+  })
+  expect(await list(`limit=3&after=${ids[2]}`)).toMatchObject({
+    workers: [{ id: pending }],
+    has_more: false,
+    last_id: pending,
+  })
+  expect(await list('limit=0')).toMatchObject({ workers: [], total: 4, has_more: true, last_id: null })
+  expect(shown(await list('state=pending'))).toEqual([pending])
+  expect(shown(await list('q=OTHER'))).toEqual([ids[2]])
+  expect(shown(await list(`q=${new URL(engines[0].url).port}&model=model`))).toEqual([ids[0]])
+
+  for (const query of ['limit=x', 'limit=', 'limit=1001', 'limit=-1', 'state=unknown'])
+    expect(errorOf(await api.get(`/workers?${query}`)), query).toMatchObject({ status: 400 })
+})
+
+test('the record of a worker has the reason of its failed probes and the last report of its engine', async () => {
+  const engine = await openWorker()
+  engine.script(
+    'GET /v1/loads',
+    jsonAnswer({
+      loads: [
+        {
+          num_running_reqs: 3,
+          num_waiting_reqs: 2,
+          num_used_tokens: 250,
+          max_total_num_tokens: 1_000,
+          token_usage: 0.25,
+          cache_hit_rate: 0.5,
+        },
+      ],
+    }),
+  )
+  const api = await openApi({
+    engineMetrics: true,
+    loadMonitorIntervalSecs: 1,
+    health: { check_interval_secs: 1, failure_threshold: 1 },
+  })
+  const id = await api.register({ url: engine.url, runtime_type: 'sglang' })
+  const { json } = await api.until(id, (reply) => reply.json.engine !== undefined)
+  expect(json.engine).toEqual({ running: 3, waiting: 2, kv_usage: 0.25, cache_hit_rate: 0.5 })
+  expect(json.status_reason).toBeUndefined()
+  engine.script('GET /health', rawAnswer('', { status: 503 }))
+  const failing = await api.until(id, (reply) => reply.json.status === 'not_ready')
+  expect(failing.json.status_reason).toContain('503')
+})
+
+test('POST /workers/discover shows what a registration would find, and registers nothing', async () => {
+  const engine = await openWorker({ models: ['found-model'] })
+  const api = await openApi()
+  const found = await api.send('POST', '/workers/discover', { url: engine.url })
+  expect(found.status).toBe(200)
+  expect(found.json).toMatchObject({ connection_mode: 'http', models: [{ id: 'found-model' }] })
+  expect((await api.get('/workers')).json.total).toBe(0)
+  expect(errorOf(await api.send('POST', '/workers/discover', { url: 'ftp://x' }))).toMatchObject({
+    status: 400,
+  })
+  engine.script('GET /v1/models', rawAnswer('', { status: 401 }))
+  engine.script('GET /health', rawAnswer('', { status: 401 }))
+  expect(errorOf(await api.send('POST', '/workers/discover', { url: engine.url }))).toMatchObject({
+    status: 502,
+    code: 'discovery_failed',
+  })
 })

@@ -28,6 +28,13 @@ interface Total extends BudgetUse {
   readonly readAtMs: number
 }
 
+/** A budget with its owner. */
+export interface OwnedBudget extends BudgetState {
+  readonly tenant: string
+  /** Null for all keys of the tenant. */
+  readonly key: string | null
+}
+
 export class BudgetTotals {
   readonly #records: Collection<StoredUsageRow>
   readonly #isShared: boolean
@@ -58,26 +65,42 @@ export class BudgetTotals {
     const budgets = budgetsOf(this.budgets, tenant, key)
     const names = budgets.map((budget) => counterOf(tenant, budget, firstDayOf(budget.period)))
     const counted = await this.#counters?.read(names)
+    return Promise.all(budgets.map((budget, at) => this.#state(tenant, budget, counted?.[at])))
+  }
+
+  /** Budgets of the tenants in the configuration, and of those that have sent requests; by tenant. */
+  async list(): Promise<OwnedBudget[]> {
+    const tenants = new Set(this.budgets.map(({ tenant }) => tenant).filter((tenant) => tenant !== '*'))
+    for (const { tenant } of this.#totals.values()) tenants.add(tenant)
+    const owned = [...tenants].sort().flatMap((tenant) => {
+      const ofKeys = this.budgets.filter((budget) => budget.tenant === tenant && budget.key !== undefined)
+      return [...budgetsOf(this.budgets, tenant, ''), ...ofKeys].map((budget) => ({ tenant, budget }))
+    })
+    const names = owned.map(({ tenant, budget }) => counterOf(tenant, budget, firstDayOf(budget.period)))
+    const counted = await this.#counters?.read(names)
     return Promise.all(
-      budgets.map(async (budget, at) => {
-        const { period, tokens, cost } = budget
-        const total = { ...(await this.#total(tenant, budget.key ?? null, period)) }
-        for (const row of this.#ledger().unstored()) addTo(total, row)
-        // The ledger of this gateway knows more if the engine has lost its data.
-        const usedTokens = Math.max(total.tokens, counted?.[at].tokens ?? 0)
-        const usedCostNano = Math.max(total.costNano, counted?.[at].costNano ?? 0)
-        const costNano = cost === null ? null : cost * NANO
-        return {
-          period,
-          tokens,
-          costNano,
-          usedTokens,
-          usedCostNano,
-          endsAtMs: endOf(period),
-          place: this.#placeOf(nameOf(tenant, budget.key ?? null, period)),
-        }
-      }),
+      owned.map(async ({ tenant, budget }, at) => ({
+        tenant,
+        key: budget.key ?? null,
+        ...(await this.#state(tenant, budget, counted?.[at])),
+      })),
     )
+  }
+
+  async #state(tenant: string, budget: Budget, counted: BudgetUse | undefined): Promise<BudgetState> {
+    const { period, tokens, cost } = budget
+    const total = { ...(await this.#total(tenant, budget.key ?? null, period)) }
+    for (const row of this.#ledger().unstored()) addTo(total, row)
+    return {
+      period,
+      tokens,
+      costNano: cost === null ? null : cost * NANO,
+      // The ledger of this gateway knows more if the engine has lost its data.
+      usedTokens: Math.max(total.tokens, counted?.tokens ?? 0),
+      usedCostNano: Math.max(total.costNano, counted?.costNano ?? 0),
+      endsAtMs: endOf(period),
+      place: this.#placeOf(nameOf(tenant, budget.key ?? null, period)),
+    }
   }
 
   /** Counts usage for all gateways. */

@@ -11,19 +11,21 @@ import {
 } from '#kernel'
 import { findRecordStore } from '#shared'
 import { BudgetCounters } from './budget-counters.ts'
-import { BudgetTotals } from './budget-totals.ts'
+import { BudgetTotals, type OwnedBudget } from './budget-totals.ts'
 import { type BudgetState, Budgets, type ReadBudgets, RequestBudgets, type Reservation } from './budgets.ts'
 import { usageConfig, usageProblems } from './config.ts'
 import { DurableEnd } from './durable-end.ts'
 import { HeldUse } from './held-use.ts'
 import { Ledger, openUsageRecords } from './ledger.ts'
-import { usageRoute } from './routes.ts'
+import { budgetsRoute, usageRoute } from './routes.ts'
 import { PriceList, UsageMeter } from './usage-meter.ts'
 import type { UsageRow } from './usage-record.ts'
 import { readUsage } from './usage-report.ts'
 
 const StoreUsage = defineCommand<readonly UsageRow[], void>('usage.store')
 const AskBudgets = defineCommand<{ tenant: string; key: string }, readonly BudgetState[]>('usage.budgets')
+
+const ListBudgets = defineCommand<null, readonly OwnedBudget[]>('usage.list-budgets')
 
 /** Longest wait for the store at the end; control logs what it does not take. */
 const FLUSH_MS = 1_000
@@ -78,6 +80,7 @@ export default definePlugin({
       return ledger.add(rows)
     })
     host.onCommand(AskBudgets, ({ tenant, key }) => totals.read(tenant, key))
+    host.onCommand(ListBudgets, () => totals.list())
 
     const meter = new UsageMeter(
       { slot: host.slot<TokenUsage>(), send: (rows) => host.command(StoreUsage, rows) },
@@ -122,6 +125,12 @@ export default definePlugin({
         // What this thread has counted is in the report.
         await meter.flush()
         return readUsage(records, query)
+      }),
+    )
+    host.route(
+      budgetsRoute(async () => {
+        await meter.flush()
+        return host.command(ListBudgets, null)
       }),
     )
     return {

@@ -1,8 +1,9 @@
-/** GET /usage: usage of tenants, keys and models. */
+/** GET /usage: usage of tenants, keys and models. GET /usage/budgets: what is left of budgets. */
 import { adminErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isTenantName, OTHER, TENANT_FORMS } from '#shared'
+import type { OwnedBudget } from './budget-totals.ts'
 import { usageErrors } from './errors.ts'
-import { dayOf } from './usage-record.ts'
+import { dayOf, NANO } from './usage-record.ts'
 import { GROUPS, type Group, type UsageQuery, UsageReport } from './usage-report.ts'
 
 const filter = (description: string) => Type.Optional(Type.String({ description }))
@@ -32,6 +33,62 @@ export function usageRoute(read: (query: UsageQuery) => Promise<UsageReport>): R
       },
     },
   }
+}
+
+const amount = (description: string) => Type.Number({ description })
+
+const BudgetView = Type.Object({
+  tenant: Type.String(),
+  key: Type.Union([Type.String(), Type.Null()], { description: 'Id of a key; null for all of the tenant.' }),
+  period: Type.Enum(['day', 'month'], { description: 'In UTC.' }),
+  unit: Type.Enum(['cost', 'tokens']),
+  limit: amount('The budget, tokens or cost.'),
+  used: amount('Used in this period by requests that have ended.'),
+  left: amount('What is left; negative after an overrun.'),
+  ends_at: Type.String({ description: 'End of the period, ISO 8601.' }),
+})
+
+const BudgetList = Type.Object({ budgets: Type.Array(BudgetView) })
+
+/** @param list budgets with their use */
+export function budgetsRoute(list: () => Promise<readonly OwnedBudget[]>): RouteDefinition {
+  return {
+    method: 'GET',
+    path: '/usage/budgets',
+    access: 'admin',
+    errors: adminErrorFormat,
+    endpoint: 'usage',
+    handler: async (ctx) => ctx.json(200, { budgets: (await list()).flatMap(toBudgetViews) }),
+    docs: {
+      summary: 'Show budgets and what is left of them',
+      tag: 'Usage',
+      responses: {
+        200: {
+          description:
+            'By tenant: those of the configuration, and those that have sent requests since the start; one entry per limit.',
+          schema: BudgetList,
+        },
+      },
+    },
+  }
+}
+
+function toBudgetViews(budget: OwnedBudget) {
+  const { tenant, key, period, tokens, costNano, usedTokens, usedCostNano, endsAtMs } = budget
+  const view = (unit: 'cost' | 'tokens', limit: number, used: number) => ({
+    tenant,
+    key,
+    period,
+    unit,
+    limit,
+    used,
+    left: limit - used,
+    ends_at: new Date(endsAtMs).toISOString(),
+  })
+  return [
+    ...(tokens === null ? [] : [view('tokens', tokens, usedTokens)]),
+    ...(costNano === null ? [] : [view('cost', costNano / NANO, usedCostNano / NANO)]),
+  ]
 }
 
 function readQuery(ctx: RequestContext): UsageQuery {

@@ -1,6 +1,7 @@
 /** Engine load reports: their form in the worker table, overload detection, and the weir_engine_… metrics. */
 import type { EngineLoad, GaugeHandle, MetricFamily, Metrics, RankLoad, WorkerEntry } from '#kernel'
 import type { OverloadLimits } from './config.ts'
+import type { EngineView } from './wire.ts'
 
 /** Value of what an engine does not report. */
 const UNKNOWN = -1
@@ -37,6 +38,20 @@ export function toEngineLoad(reports: readonly RankLoad[], atMs: number): Engine
     atMs,
   }
 }
+
+/** What the record of a worker shows of a report; null for what the engine does not report. */
+export function toEngineView(reports: readonly RankLoad[]): EngineView {
+  const sum = (key: 'runningRequests' | 'waitingRequests') => orNull(sumOf(knownValues(reports, key)))
+  const hitRates = knownValues(reports, 'cacheHitRate')
+  return {
+    running: sum('runningRequests'),
+    waiting: sum('waitingRequests'),
+    kv_usage: orNull(meanUsage(reports)),
+    cache_hit_rate: hitRates.length === 0 ? null : sumOf(hitRates) / hitRates.length,
+  }
+}
+
+const orNull = (value: number) => (value === UNKNOWN ? null : value)
 
 /** Sum over all ranks; -1 if none reports it. */
 export function usedTokens(reports: readonly RankLoad[]): number {

@@ -8,6 +8,11 @@ export const workerErrors = defineErrors('workers', {
     text: (url: string, problem: string) =>
       `the change of worker ${url} was not made, because it could not be saved: ${problem}`,
   },
+  discovery_failed: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (url: string, problem: string) => `cannot describe ${url}: ${problem}`,
+  },
   worker_not_found: {
     kind: 'not_found',
     source: 'client',

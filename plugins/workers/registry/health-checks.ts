@@ -44,6 +44,8 @@ interface Watch {
   view: HealthView
   /** `performance.now()` of the last failed probe that counted. */
   countedAtMs: number
+  /** Why the last probe failed; null if it did not. */
+  problem: string | null
   /** Its last requests have failed, and have caused a probe. */
   isFailing: boolean
   timer: NodeJS.Timeout | null
@@ -72,12 +74,19 @@ export class HealthChecks {
       worker,
       view,
       countedAtMs: Number.NEGATIVE_INFINITY,
+      problem: null,
       isFailing: false,
       timer: null,
     }
     this.#watches.set(worker.id, watch)
     this.#requestTimer ??= setInterval(() => this.#probeFailing(), REQUEST_CHECK_MS).unref()
     this.#enqueue(watch)
+  }
+
+  /** Why the last probe of the worker's engine failed; null if it did not. */
+  problemOf(worker: Worker): string | null {
+    const [first] = this.#parts.engineOf(worker)
+    return this.#watches.get(first?.id ?? worker.id)?.problem ?? null
   }
 
   unwatch(id: string): void {
@@ -133,6 +142,7 @@ export class HealthChecks {
 
   #apply(watch: Watch, problem: string | null): void {
     const { worker } = watch
+    watch.problem = problem
     const status = this.#status(worker)
     // The status was changed elsewhere: counts start again.
     const view = watch.view.status === status ? watch.view : { status, counts: NO_PROBES }

@@ -20,6 +20,7 @@ import { discoverRequestedModels } from './model-inquiries.ts'
 import { openManager } from './open-manager.ts'
 import { workerRoutes } from './routes.ts'
 import {
+  DiscoverWorker,
   GetWorker,
   LearnModels,
   ListWorkers,
@@ -69,7 +70,8 @@ export default definePlugin({
     host.onCommand(ReplaceWorker, ({ id, body }) => changes.replace(id, readSpec(body, controls)))
     host.onCommand(PatchWorker, ({ id, body }) => changes.patch(id, readPatch(body, controls)))
     host.onCommand(RemoveWorker, (id) => changes.remove(id))
-    host.onCommand(ListWorkers, (model) => manager.list(model))
+    host.onCommand(ListWorkers, (query) => manager.list(query))
+    host.onCommand(DiscoverWorker, (body) => manager.discover(readSpec(body, controls)))
     host.onCommand(GetWorker, (id) => manager.get(id))
     const start = async () => {
       // Compiled after boot, so that neither boot nor the first registration waits for it.

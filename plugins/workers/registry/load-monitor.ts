@@ -10,8 +10,9 @@ import type {
 } from '#kernel'
 import { Limiter } from '#shared'
 import type { OverloadLimits } from './config.ts'
-import { type EngineMetrics, isOverloaded, reportsOfRank, toEngineLoad } from './engine-load.ts'
+import { type EngineMetrics, isOverloaded, reportsOfRank, toEngineLoad, toEngineView } from './engine-load.ts'
 import { Publisher } from './publisher.ts'
+import type { EngineView } from './wire.ts'
 import type { Worker } from './worker.ts'
 
 const MAX_PARALLEL = 128
@@ -55,6 +56,7 @@ interface EngineState {
 
 interface Reported {
   readonly slot: number
+  readonly view: EngineView
   readonly load: EngineLoad
 }
 
@@ -86,6 +88,11 @@ export class LoadMonitor {
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
+  }
+
+  /** The last report of a worker's engine; null if engines are not polled, or it reports nothing. */
+  reportOf(id: string): EngineView | null {
+    return this.#reports.get(id)?.view ?? null
   }
 
   /** Drops the reports of these workers; resolves when no thread has them any more. */
@@ -186,7 +193,7 @@ export class LoadMonitor {
         : reportsOfRank(engineReports, dataParallel.rank, dataParallel.size)
     const load = { ...toEngineLoad(reports, Date.now()), periodMs, ...this.#overloadOf(reports) }
     this.#logOverload(entry, this.#reports.get(id)?.load, load)
-    this.#reports.set(id, { slot, load })
+    this.#reports.set(id, { slot, load, view: toEngineView(reports) })
     this.#parts.metrics?.set(entry, reports)
     this.#hasChanges = true
   }

@@ -2,14 +2,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
-import { serves } from './model-card.ts'
 import { ModelInquiries } from './model-inquiries.ts'
-import { toList, toPendingRecord, toRecord } from './records.ts'
+import { toPendingRecord, toRecord } from './records.ts'
 import type { Registrations } from './registrations.ts'
 import type { Removals } from './removals.ts'
 import type { AcceptedChange } from './thread-commands.ts'
-import type { WorkerList, WorkerRecord } from './wire.ts'
+import type { Discovery, WorkerList, WorkerQuery, WorkerRecord } from './wire.ts'
 import type { Worker } from './worker.ts'
+import { listWorkers } from './worker-list.ts'
 import { type Origin, patchSpec, type Reservation, type WorkerPatch, type WorkerSpec } from './worker-spec.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
 import { checkSupported } from './worker-validation.ts'
@@ -39,26 +39,54 @@ export class WorkerManager {
     this.#parts.registry.pending.stop()
   }
 
-  /** @param model null lists all */
-  list(model: string | null): WorkerList {
-    const workers = this.#parts.registry.workers()
-    const chosen = model === null ? workers : workers.filter(({ entry }) => serves(entry.models, model))
-    const pending = this.#parts.registry
-      .reservations()
-      // The models of one that is still to be described are unknown; an empty list of the registration is a wildcard.
-      .filter(({ spec }) => model === null || (spec.models !== null && serves(spec.models, model)))
-    return toList(
-      chosen,
-      this.#parts.balance,
-      pending.map((one) => this.#pendingRecord(one)),
+  list(query: WorkerQuery): WorkerList {
+    const { registry, balance, checks, loads } = this.#parts
+    return listWorkers(
+      {
+        workers: registry.workers(),
+        reservations: registry.reservations(),
+        statusOf: (slot) => balance.status(slot),
+        toRecord: (listed) =>
+          'entry' in listed
+            ? toRecord(listed, balance, {
+                problem: checks.problemOf(listed),
+                engine: loads.reportOf(listed.id),
+              })
+            : this.#pendingRecord(listed),
+      },
+      query,
     )
+  }
+
+  /**
+   * Describes an engine without registering it.
+   *
+   * @throws as `register`, and discovery_failed
+   */
+  async discover(spec: WorkerSpec): Promise<Discovery> {
+    const { controls } = this.#parts
+    checkWorkerUrl(spec.url)
+    checkSupported(controls, spec)
+    const { runtimeType, connectionMode, models, labels, apis } = await this.#registrations.discover(spec)
+    return {
+      runtime_type: runtimeType,
+      connection_mode: connectionMode,
+      models,
+      apis: [...(apis ?? [])],
+      labels,
+    }
   }
 
   /** @throws worker_not_found */
   get(id: string): WorkerRecord {
-    const { registry, jobs, balance } = this.#parts
+    const { registry, jobs, balance, checks, loads } = this.#parts
     const worker = registry.byId(id)
-    if (worker !== undefined) return toRecord(worker, balance, jobs.status(workerKey(worker.spec.url)))
+    if (worker !== undefined)
+      return toRecord(worker, balance, {
+        job: jobs.status(workerKey(worker.spec.url)),
+        problem: checks.problemOf(worker),
+        engine: loads.reportOf(id),
+      })
     const reservation = registry.reservationById(id)
     if (reservation === undefined) throw workerErrors.worker_not_found(id)
     return this.#pendingRecord(reservation)

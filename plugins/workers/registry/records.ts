@@ -2,7 +2,7 @@
 import type { DataParallelRank, WorkerBalance, WorkerControl, WorkerEntry, WorkerFigures } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { JobStatus } from './jobs.ts'
-import type { WorkerList, WorkerRecord, WorkerTraffic } from './wire.ts'
+import type { EngineView, WorkerRecord, WorkerTraffic } from './wire.ts'
 import type { Worker } from './worker.ts'
 import {
   effectiveHealth,
@@ -15,7 +15,18 @@ import { schemeOf } from './worker-url.ts'
 
 type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState' | 'figures'>
 
-export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRecord {
+/** What control knows of a worker beside its entry and the shared counters. */
+export interface Known {
+  readonly job?: JobStatus
+  readonly problem?: string | null
+  readonly engine?: EngineView | null
+}
+
+export function toRecord(
+  worker: Worker,
+  live: Live,
+  { job, problem = null, engine = null }: Known = {},
+): WorkerRecord {
   const { entry, spec } = worker
   const status = live.status(entry.slot)
   return {
@@ -25,7 +36,9 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
     ...toRankWire(entry.dataParallel),
     is_healthy: status === 'ready',
     status,
+    ...(problem !== null && { status_reason: problem }),
     load: live.inFlight(entry.slot),
+    ...(engine !== null && { engine }),
     breaker: live.breakerState(entry.slot),
     traffic: toTrafficWire(live.figures(entry.slot)),
     ...(job !== undefined && { job_status: toJobStatusWire(job, spec.url) }),
@@ -73,25 +86,6 @@ function describedMembers(worker: Described, { maxConnectionAttempts }: WorkerSp
     cost,
     max_connection_attempts: maxConnectionAttempts,
     health: toHealthWire(health),
-  }
-}
-
-/** @param pending unfinished registrations, listed last */
-export function toList(
-  workers: readonly Worker[],
-  live: Live,
-  pending: readonly WorkerRecord[] = [],
-): WorkerList {
-  const records = [...workers.map((worker) => toRecord(worker, live)), ...pending]
-  const ofType = (type: string) => records.filter((record) => record.worker_type === type).length
-  return {
-    workers: records,
-    total: records.length,
-    stats: {
-      prefill_count: ofType('prefill'),
-      decode_count: ofType('decode'),
-      regular_count: ofType('regular'),
-    },
   }
 }
 

@@ -213,7 +213,7 @@ test('a configured worker that does not start in time is queried again until it 
   expect(described).toHaveLength(148)
   const problem = `${URL} did not come up in time`
   const listed = { url: URL, status: 'pending', job_status: { status: 'processing', message: problem } }
-  expect(manager.list(null).workers).toMatchObject([listed])
+  expect(manager.list({}).workers).toMatchObject([listed])
   // Clients get the reason too, without the address.
   await expect.poll(() => pending).toMatchObject({ count: 1, problem: 'it did not come up in time' })
   isDown = false
@@ -229,7 +229,7 @@ test('an added worker is not queried again: it stays listed with the reason, whi
   await vi.advanceTimersByTimeAsync(60_000)
   expect(described).toHaveLength(1)
   const problem = `${URL} did not come up in time`
-  expect(manager.list(null).workers).toMatchObject([
+  expect(manager.list({}).workers).toMatchObject([
     { id, url: URL, status: 'pending', job_status: { status: 'failed', message: problem } },
   ])
   await expect.poll(() => pending).toMatchObject({ count: 1, problem: 'it refuses connections' })

@@ -1,6 +1,7 @@
 /**
  * Registers and changes workers in the background: describes the engine, adds it to the table, saves it and makes it ready.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { type DescribeTools, messageOf } from '#kernel'
 import { SerialByKey } from '#shared'
@@ -20,6 +21,8 @@ import {
 import { workerKey } from './worker-url.ts'
 import { requireControl } from './worker-validation.ts'
 
+/** Time for which an operator waits. */
+const DISCOVERY_MS = 10_000
 /** Interval between attempts to register a worker of the configuration. */
 const FIRST_PAUSE_MS = 30_000
 const MAX_PAUSE_MS = 600_000
@@ -141,6 +144,27 @@ export class Registrations {
     if (!registry.isCurrent(first)) return
     if (first.health.isDisabled) for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
     checks.watch(first)
+  }
+
+  /** Describes an engine that is not registered. @throws discovery_failed */
+  async discover(spec: WorkerSpec): Promise<Findings> {
+    const signal = AbortSignal.timeout(DISCOVERY_MS)
+    let problem = `no response within ${DISCOVERY_MS} ms`
+    const job: JobContext = {
+      signal,
+      note: (blocked) => {
+        problem = blocked
+      },
+      wait: (waitMs) => delay(waitMs, undefined, { signal }),
+    }
+    const parts = { ...this.#parts, config: { ...this.#parts.config, startupDelaySecs: 0 } }
+    return describeWorker(spec, 'api', job, parts).catch((error: unknown) => {
+      throw workerErrors.discovery_failed.with(
+        { cause: error },
+        spec.url,
+        signal.aborted ? problem : messageOf(error),
+      )
+    })
   }
 
   isRunning(url: string): boolean {

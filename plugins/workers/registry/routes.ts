@@ -1,9 +1,17 @@
 /** The worker routes, which send commands to control. */
-import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import {
+  adminErrorFormat,
+  defineValidator,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  Type,
+} from '#kernel'
 import { isUuid } from '#shared'
 import { workerErrors } from './errors.ts'
 import {
   type AcceptedChange,
+  DiscoverWorker,
   GetWorker,
   ListWorkers,
   PatchWorker,
@@ -13,9 +21,12 @@ import {
 } from './thread-commands.ts'
 import {
   ChangeAcceptedSchema,
+  DiscoverySchema,
   WorkerAcceptedSchema,
   WorkerListSchema,
   WorkerPatchSchema,
+  type WorkerQuery,
+  WorkerQuerySchema,
   WorkerRecordSchema,
   WorkerSpecSchema,
 } from './wire.ts'
@@ -61,12 +72,32 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'GET',
       path: '/workers',
-      handler: async (ctx) => ctx.json(200, await host.command(ListWorkers, ctx.queryParam('model'))),
+      handler: async (ctx) => ctx.json(200, await host.command(ListWorkers, readQuery(ctx))),
       docs: {
         summary: 'List registered workers',
         tag,
-        query: { model: Type.Optional(Type.String({ description: 'Only workers that serve this model.' })) },
-        responses: { 200: { description: 'In order of registration.', schema: WorkerListSchema } },
+        query: WorkerQuerySchema.properties,
+        responses: {
+          200: { description: 'In order of registration.', schema: WorkerListSchema },
+          400: { description: 'A parameter is invalid.' },
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      path: '/workers/discover',
+      handler: async (ctx) => ctx.json(200, await host.command(DiscoverWorker, ctx.bodyJson())),
+      docs: {
+        summary: 'Show what a registration of a worker would find; nothing is registered',
+        tag,
+        body: WorkerSpecSchema,
+        responses: {
+          200: { description: 'What was found.', schema: DiscoverySchema },
+          400: badRequest,
+          501: noTransport,
+          502: { description: 'The engine does not respond, or not as one.' },
+        },
       },
     },
     {
@@ -130,6 +161,20 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       },
     },
   ]
+}
+
+const queryValidator = defineValidator(WorkerQuerySchema)
+
+/** @throws invalid_field (400) */
+function readQuery(ctx: RequestContext): WorkerQuery {
+  const limit = ctx.queryParam('limit')
+  return queryValidator.parse({
+    model: ctx.queryParam('model'),
+    q: ctx.queryParam('q'),
+    state: ctx.queryParam('state'),
+    after: ctx.queryParam('after'),
+    limit: limit === null ? null : Number(limit || Number.NaN),
+  }) as WorkerQuery
 }
 
 /** @throws invalid_worker_id (400) */

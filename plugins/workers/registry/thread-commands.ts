@@ -1,6 +1,6 @@
 /** Commands that the routes send to control, which alone holds the worker records. */
 import { defineCommand } from '#kernel'
-import type { WorkerList, WorkerRecord } from './wire.ts'
+import type { Discovery, WorkerList, WorkerQuery, WorkerRecord } from './wire.ts'
 
 /** A change that was accepted and is carried out in the background. */
 export interface AcceptedChange {
@@ -27,7 +27,8 @@ export const PatchWorker = defineCommand<{ id: string; body: unknown }, Accepted
 export const RemoveWorker = defineCommand<string, AcceptedChange>('workers.remove')
 /** Resolves when the cloud services that may get the client's key have answered or failed. */
 export const LearnModels = defineCommand<CallerKey, void>('workers.learn-models')
-/** Workers that serve the model; null lists all. */
-export const ListWorkers = defineCommand<string | null, WorkerList>('workers.list')
+export const ListWorkers = defineCommand<WorkerQuery, WorkerList>('workers.list')
+/** Takes the request body as `RegisterWorker`. @throws invalid_field, invalid_worker_url, discovery_failed */
+export const DiscoverWorker = defineCommand<unknown, Discovery>('workers.discover')
 /** @throws worker_not_found */
 export const GetWorker = defineCommand<string, WorkerRecord>('workers.get')

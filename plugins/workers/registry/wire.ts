@@ -218,6 +218,25 @@ const WorkerTrafficSchema = Type.Object(
 )
 export type WorkerTraffic = Static<typeof WorkerTrafficSchema>
 
+const Reported = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
+  Type.Union([type, Type.Null()])
+
+const EngineViewSchema = Type.Object(
+  {
+    running: Reported(Type.Integer({ description: 'Requests that the engine runs.' })),
+    waiting: Reported(Type.Integer({ description: 'Requests in the queue of the engine.' })),
+    kv_usage: Reported(Type.Number({ description: 'KV cache in use, 0 to 1.' })),
+    cache_hit_rate: Reported(
+      Type.Number({ description: 'Prompt tokens found in the prefix cache, 0 to 1.' }),
+    ),
+  },
+  {
+    description:
+      'Last report of the engine; members are null that it does not report. Absent while engines are not polled: that needs `engineMetrics`, `overload` or a policy that reads the load.',
+  },
+)
+export type EngineView = Static<typeof EngineViewSchema>
+
 export const WorkerRecordSchema = Type.Object(
   {
     id: Type.String({ description: 'UUID.' }),
@@ -253,7 +272,11 @@ export const WorkerRecordSchema = Type.Object(
     dp_size: Type.Optional(Type.Integer({ description: 'Number of ranks of that engine.' })),
     is_healthy: Type.Boolean({ description: 'True if status is ready.' }),
     status: WorkerStatus,
+    status_reason: Type.Optional(
+      Type.String({ description: 'Why the last health probe failed; absent if it did not.' }),
+    ),
     load: Type.Integer({ description: 'Requests of this gateway that are in flight.' }),
+    engine: Type.Optional(EngineViewSchema),
     breaker: Type.Optional(
       Type.Enum(['closed', 'open', 'half_open'], {
         description: 'State of the circuit breaker; absent until the registration is finished.',
@@ -268,16 +291,55 @@ export type WorkerRecord = Omit<Static<typeof WorkerRecordSchema>, 'models'> & {
   readonly models?: readonly ModelCard[]
 }
 
-/** Response of GET /workers; the counts are of the filtered workers. */
+const ByStatus = Type.Record(Type.String(), Type.Integer(), {
+  description: 'Number of workers by status; those with none are absent.',
+})
+
+/** Response of GET /workers; the counts are of the filtered workers of all pages. */
 export const WorkerListSchema = Type.Object({
   workers: Type.Array(WorkerRecordSchema),
   total: Type.Integer(),
+  has_more: Type.Boolean({ description: 'Whether more workers follow.' }),
+  last_id: Type.Union([Type.String(), Type.Null()], {
+    description: 'Value of `after` for the next page; null for an empty page.',
+  }),
   stats: Type.Object({
     prefill_count: Type.Integer(),
     decode_count: Type.Integer(),
     regular_count: Type.Integer(),
+    by_status: ByStatus,
+    models: Type.Array(
+      Type.Object({
+        model: Type.Union([Type.String(), Type.Null()], { description: 'Null for wildcard workers.' }),
+        by_status: ByStatus,
+      }),
+      { description: 'By the first model of each worker, in order of their names.' },
+    ),
   }),
 })
+/** Most workers of one page. */
+export const MAX_PAGE = 1_000
+/** Filters and page of GET /workers. */
+export const WorkerQuerySchema = Type.Object({
+  model: nullable(Type.String(), 'Only workers that serve this model.'),
+  q: nullable(Type.String(), 'Only workers with this text in their URL, id or first model; case is ignored.'),
+  state: nullable(WorkerStatus, 'Only workers of this status.'),
+  limit: nullable(Type.Integer({ minimum: 0, maximum: MAX_PAGE }), 'Page size. Default: all workers.'),
+  after: nullable(Type.String(), 'Id after which the page begins.'),
+})
+export type WorkerQuery = Static<typeof WorkerQuerySchema>
+
+/** What a registration of a worker would find. */
+export const DiscoverySchema = Type.Object({
+  runtime_type: PluginName,
+  connection_mode: PluginName,
+  models: Type.Array(ModelCardSchema, { description: 'Empty for a wildcard worker.' }),
+  apis: Type.Array(Type.String(), { description: 'Formats that the worker accepts unchanged.' }),
+  labels: Labels,
+})
+export type Discovery = Omit<Static<typeof DiscoverySchema>, 'models'> & {
+  readonly models: readonly ModelCard[]
+}
 export type WorkerList = Omit<Static<typeof WorkerListSchema>, 'workers'> & {
   readonly workers: readonly WorkerRecord[]
 }

@@ -2,7 +2,7 @@
 import { cost, dateTime, percent, short } from '../../data/format.ts'
 import { useData } from '../../data/use-data.ts'
 import { Bar, Empty, Loaded, Panel } from '../../parts/basics.tsx'
-import { type Column, Table } from '../../parts/table.tsx'
+import { type Column, PagedTable } from '../../parts/table.tsx'
 import type { Budget } from './wire.ts'
 
 const REFRESH_MS = 10_000
@@ -18,7 +18,14 @@ export function Budgets() {
               Budgets are settings of the plugin usage; they are listed here from the first request on.
             </Empty>
           ) : (
-            <Table label="Budgets" columns={columns} rows={rows} keyOf={(row) => JSON.stringify(row)} />
+            <PagedTable
+              label="Budgets"
+              what="budgets"
+              pageSize={50}
+              columns={columns}
+              rows={rows}
+              keyOf={({ tenant, key, period, unit }) => JSON.stringify([tenant, key, period, unit])}
+            />
           )
         }
       </Loaded>
@@ -30,6 +37,7 @@ const amount = ({ unit }: Budget, value: number) => (unit === 'cost' ? cost(valu
 
 const columns: readonly Column<Budget>[] = [
   { name: 'Tenant', show: ({ tenant }) => tenant },
+  { name: 'Key', show: ({ key }) => key ?? 'all' },
   { name: 'Period', show: ({ period }) => period },
   { name: 'Budget', isNumber: true, show: (row) => amount(row, row.limit) },
   { name: 'Used', isNumber: true, show: (row) => amount(row, row.used) },
@@ -44,5 +52,5 @@ const columns: readonly Column<Budget>[] = [
       />
     ),
   },
-  { name: 'Ends', show: ({ resets_at }) => dateTime(resets_at) },
+  { name: 'Ends', show: ({ ends_at }) => dateTime(ends_at) },
 ]

@@ -24,11 +24,13 @@ export interface Report {
 
 export interface Budget {
   readonly tenant: string
+  /** Null for all keys of the tenant. */
+  readonly key: string | null
   readonly period: string
   readonly unit: 'cost' | 'tokens'
   readonly limit: number
   readonly used: number
   readonly left: number
   /** ISO 8601. */
-  readonly resets_at: string
+  readonly ends_at: string
 }

@@ -8,8 +8,8 @@ import { Field } from '../../parts/fields.tsx'
 interface Discovery {
   readonly runtime_type: string
   readonly connection_mode: string
-  readonly models?: readonly { readonly id: string; readonly context_length?: number | null }[] | null
-  readonly apis?: readonly string[] | null
+  readonly models: readonly { readonly id: string; readonly context_length?: number | null }[]
+  readonly apis: readonly string[]
 }
 
 export function AddWorker({ reload }: { reload: () => Promise<void> }) {
@@ -78,7 +78,7 @@ function Found({ runtime_type, connection_mode, models, apis }: Discovery) {
       <div>
         <dt>Models</dt>
         <dd>
-          {models?.length
+          {models.length > 0
             ? models
                 .map(({ id, context_length }) =>
                   context_length == null ? id : `${id} (${context_length} tokens)`,
@@ -89,7 +89,7 @@ function Found({ runtime_type, connection_mode, models, apis }: Discovery) {
       </div>
       <div>
         <dt>Formats</dt>
-        <dd>{apis?.join(', ') || '–'}</dd>
+        <dd>{apis.join(', ') || '–'}</dd>
       </div>
     </dl>
   )

@@ -17,10 +17,10 @@ export function Status({ worker }: { worker: Worker }) {
 
 /** Why the worker is not ready, or not preferred; null if it is as it should be. */
 export function reasonOf({ status, status_reason, job_status, traffic }: Worker): string | null {
-  if (status_reason != null) return status_reason
+  if (status_reason !== undefined) return status_reason
   if (job_status?.message != null) return job_status.message
   if (traffic?.is_stalled === true) return 'its streams have stalled'
-  return status === 'not_ready' ? (traffic?.last_error ?? 'the health check fails') : null
+  return status === 'not_ready' ? (traffic?.last_error ?? null) : null
 }
 
 export function Breaker({ state }: { state: Worker['breaker'] }) {

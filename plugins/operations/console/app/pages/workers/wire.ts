@@ -30,7 +30,8 @@ export interface Worker {
     readonly last_error_at: number | null
   }
   readonly job_status?: { readonly status: string; readonly message: string | null }
-  readonly status_reason?: string | null
+  /** Why the last health probe failed. */
+  readonly status_reason?: string
   /** Latest report of the engine. */
   readonly engine?: {
     readonly running: number | null
@@ -38,18 +39,17 @@ export interface Worker {
     /** 0 to 1. */
     readonly kv_usage: number | null
     readonly cache_hit_rate: number | null
-  } | null
+  }
 }
 
 export interface WorkerList {
   readonly workers: readonly Worker[]
   readonly total: number
   readonly stats: {
-    readonly by_status?: Readonly<Record<string, number>>
-    readonly models?: readonly ModelWorkers[]
+    readonly models: readonly ModelWorkers[]
   }
-  readonly has_more?: boolean
-  readonly last_id?: string | null
+  readonly has_more: boolean
+  readonly last_id: string | null
 }
 
 export interface ModelWorkers {

@@ -27,7 +27,7 @@ export function Workers() {
     withQuery('/workers', { limit: PAGE_SIZE, after, q, state, model }),
     REFRESH_MS,
   )
-  const fleet = useData<WorkerList>('/workers?limit=1', REFRESH_MS)
+  const fleet = useData<WorkerList>('/workers?limit=0', REFRESH_MS)
   const mayWrite = useMayWrite()
   const reload = async () => {
     await Promise.all([list.reload(), fleet.reload()])
@@ -71,7 +71,7 @@ export function Workers() {
               <Pager
                 before={before}
                 after={after}
-                next={has_more === true ? (last_id ?? null) : null}
+                next={has_more ? last_id : null}
                 note={`${count(workers.length)} of ${count(total)} workers`}
                 onChange={(pages, cursor) => setPage({ filter, before: pages, after: cursor })}
               />
