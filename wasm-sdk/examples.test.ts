@@ -19,11 +19,12 @@ const projects = globSync('examples/wasm-*', { cwd: ROOT }).sort()
 /** Settings without which an example rightly refuses to run. */
 const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
   'examples/wasm-auth': { jwt_secret: 'tell-nobody' },
+  'examples/wasm-guard-model': { model: 'guard-1' },
   'examples/wasm-moderation': { url: 'https://moderation.example.com/check' },
 }
 
-test('there are nine examples, one of them in Rust too, and one each in Go and in the text format', () => {
-  expect(projects).toHaveLength(12)
+test('there are ten examples, one of them in Rust too, and one each in Go and in the text format', () => {
+  expect(projects).toHaveLength(13)
 })
 
 describe.each(projects)('%s', (project) => {

@@ -102,6 +102,16 @@ describe.each([
     expect(checkOutput(late.output, 'OnRequest').body?.toString()).toBe('timeout')
   })
 
+  echo('asks a model', async (open) => {
+    const asked = input('request', { request: { ...request, method: 'ASK' } })
+    const question = { messages: [{ role: 'user', content: TEXT }], max_tokens: 20 }
+    const { output, problem } = await open.call('OnRequest', asked, Buffer.from(JSON.stringify(question)))
+    expect(problem).toBeNull()
+    const { fetch } = checkOutput(output, 'OnRequest')
+    expect([fetch?.url, fetch?.method]).toEqual(['model:größe', 'POST'])
+    expect(JSON.parse(String(fetch?.body))).toEqual(question)
+  })
+
   echo('replaces the texts of a prompt, or refuses it', async (open) => {
     const entries = (texts: readonly string[]) =>
       texts.map((text, index) => ({ role: index === 1 ? null : 'user', place: `größe.${index}`, text }))

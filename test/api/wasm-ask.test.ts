@@ -1,6 +1,8 @@
 /** Questions of modules to models over real workers: permitted models, budgets, accounting, and no endless questions. */
 import { expect, test } from 'vitest'
+import { definePlugin, type TokenUsage, Type } from '#kernel'
 import { jsonAnswer, type ScriptedWorker } from '../support/scripted-worker.ts'
+import type { FleetOptions } from './fleet.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
@@ -28,10 +30,15 @@ interface Sent {
 const sentTo = (worker: ScriptedWorker) => worker.requestsTo(CHAT).map((request) => request.json() as Sent)
 
 /** A gateway with a worker of the guard model and one of the requests. */
-async function openAsking(wasm: Record<string, unknown> = {}, plugins: Record<string, unknown> = {}) {
+async function openAsking(
+  wasm: Record<string, unknown> = {},
+  plugins: Record<string, unknown> = {},
+  own: FleetOptions['own'] = [],
+) {
   const fleet = await openWasmFleet(
     { ...GENEROUS, ask: ASK, ...wasm },
     {
+      own,
       workers: [{ models: ['test-model'] }, { models: ['guard-1'] }],
       plugins: { generations: {}, ...plugins },
     },
@@ -117,3 +124,26 @@ test('a response waits for a question too', async () => {
   expect(shown).toMatch(/"error":null,"status":200.*yes, größe$/s)
   expect(sentTo(fleet.workers[0])).toHaveLength(1)
 })
+
+test.each(['OnRequest', 'OnResponse', 'OnPromptText'] as const)(
+  'the usage of a question at %s counts for the request',
+  async (point) => {
+    const seen: (TokenUsage | null)[] = []
+    const observer = definePlugin({
+      manifest: { name: 'usage-observer', version: '0.1.0', description: 'Test.', config: Type.Object({}) },
+      register(host) {
+        host.hook('onDone', (ctx) => void seen.push(ctx.usage), {
+          scope: 'all',
+          routes: ({ path }) => path === '/v1/chat/completions',
+        })
+      },
+    })
+    const fleet = await openAsking({}, { 'usage-observer': {} }, [observer])
+    await fleet.attach('asker', point, { ...asking(), after: 'continue' })
+    const body = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+    expect((await fleet.chat(body)).status).toBe(200)
+    await expect.poll(() => seen).toHaveLength(1)
+    // 7 and 3 of the answer, and of the question.
+    expect(seen[0]).toMatchObject({ input: 14, output: 6 })
+  },
+)

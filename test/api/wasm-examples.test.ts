@@ -12,7 +12,15 @@ import { openSse } from '../support/sse-client.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
-const EXAMPLES = ['auth', 'errors', 'rate-limit', 'redact-request', 'redact-stream', 'trace-headers'] as const
+const EXAMPLES = [
+  'auth',
+  'errors',
+  'guard-model',
+  'rate-limit',
+  'redact-request',
+  'redact-stream',
+  'trace-headers',
+] as const
 
 let folder: string
 beforeAll(async () => {
@@ -116,4 +124,21 @@ test('wasm-errors hides engine details', async () => {
   const response = await fleet.chat()
   expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5'])
   expect(await response.json()).toMatchObject({ error: { message: 'Später 😀', type: 'service_error' } })
+})
+
+test('wasm-guard-model rejects a prompt that the guard model finds unsafe', async () => {
+  const fleet = await openWasmFleet(
+    { roots: [folder], ask: { models: ['guard-1'] } },
+    { workers: [{ models: ['test-model'] }, { models: ['guard-1'] }], plugins: { generations: {} } },
+  )
+  await attach(fleet, 'guard-model', ['OnRequest'], { model: 'guard-1' })
+  const [message, answers] = [
+    (content: string) => ({ message: { role: 'assistant', content } }),
+    fleet.workers[1],
+  ]
+  answers.once(CHAT, jsonAnswer({ choices: [{ ...message('safe'), index: 0, finish_reason: 'stop' }] }))
+  answers.once(CHAT, jsonAnswer({ choices: [{ ...message('unsafe\nS1'), index: 0, finish_reason: 'stop' }] }))
+  const statuses = [(await fleet.chat()).status, (await fleet.chat()).status]
+  expect(statuses).toEqual([200, 400])
+  expect(fleet.workers[0].requestsTo(CHAT)).toHaveLength(1)
 })

@@ -28,6 +28,8 @@ async function guarded(
   config: Record<string, string>,
   more: Partial<ModuleDescriptor> = {},
   wasm: Record<string, unknown> = {},
+  /** Answer of the model to a question between its call and its last answer. */
+  verdict?: () => ReturnType<typeof chatAnswer>,
 ) {
   const inputs: unknown[] = []
   const server: ToolServer = await startToolServer({
@@ -55,6 +57,7 @@ async function guarded(
   const callTool = async (args: Record<string, unknown>) => {
     const call = { id: 'c1', name: 'read', arguments: JSON.stringify(args) }
     fleet.workers[0].once(CHAT, chatAnswer({ tool_calls: [call] }))
+    if (verdict !== undefined) fleet.workers[0].once(CHAT, verdict())
     fleet.workers[0].once(CHAT, chatAnswer('done'))
     const tool = { type: 'mcp', server_label: 'files', server_url: server.url, require_approval: 'never' }
     const reply = await fleet.create({ input: 'go', tools: [tool] })
@@ -191,3 +194,28 @@ test('a module requests a verdict from a service before a tool runs', { timeout:
   ])
   expect(inputs).toHaveLength(2)
 })
+
+test(
+  'a module asks a model about a tool call before it runs',
+  async () => {
+    const guard_path = join(folder, 'guard-model.wasm')
+    writeFileSync(guard_path, await builtModule('examples/wasm-guard-model'))
+    const verdicts = ['safe', 'unsafe\nS1']
+    const { callTool, inputs, added } = await guarded(
+      { model: 'test-model' },
+      { file_path: guard_path },
+      { ask: { models: ['test-model'] }, timeoutMs: 20_000 },
+      () => chatAnswer(verdicts.shift() ?? ''),
+    )
+    expect(added.status).toBe(200)
+    const allowed = await callTool({ path: 'größe' })
+    expect([allowed.ran.status, allowed.toolResult]).toEqual(['completed', 'the file'])
+    const rejected = await callTool({ path: '/' })
+    expect([rejected.ran.status, rejected.toolResult]).toEqual([
+      'failed',
+      expect.stringContaining('The guard model found this unsafe.'),
+    ])
+    expect(inputs).toEqual([{ path: 'größe' }])
+  },
+  BUILD_LIMIT_MS,
+)
