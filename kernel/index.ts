@@ -64,6 +64,7 @@ export { adminErrorFormat, apiErrorFormat, type RenderedError, renderError } fro
 export { type ErrorKind, type ErrorOptions, GatewayError, retryAfter } from './errors/gateway-error.ts'
 export { messageOf } from './errors/message-of.ts'
 export { labelKey } from './observe/metrics-snapshot.ts'
+export { turnNowMs } from './observe/turn-clock.ts'
 export * from './plugin/define-plugin.ts'
 export { compileForeign } from './schema/foreign-validator.ts'
 export { defineValidator, type FieldProblem, type Validator } from './schema/validate.ts'

@@ -3,6 +3,7 @@
  * @hot
  */
 import type { WorkerEntry } from '../contracts/worker.ts'
+import { turnNowMs } from '../observe/turn-clock.ts'
 import type { Breakers } from './breakers.ts'
 import type { Counters } from './counters.ts'
 import type { Outliers } from './outliers.ts'
@@ -23,7 +24,7 @@ export class CountedAttempt implements Attempt {
   readonly choice: Choice | null
   readonly #counts: AttemptCounters
   readonly #permit: number
-  readonly #startedAtMs = performance.now()
+  readonly #startedAtMs = turnNowMs()
   #firstByteMs = -1
   /** The breaker has the outcome, or gets none. */
   #hasEnded = false
@@ -46,7 +47,7 @@ export class CountedAttempt implements Attempt {
   }
 
   firstByte(): void {
-    if (this.#firstByteMs < 0) this.#firstByteMs = performance.now() - this.#startedAtMs
+    if (this.#firstByteMs < 0) this.#firstByteMs = turnNowMs() - this.#startedAtMs
   }
 
   succeeded(): void {
@@ -55,7 +56,7 @@ export class CountedAttempt implements Attempt {
     const { slot } = this.worker
     breakers.succeeded(this.worker, this.#permit)
     outliers.succeeded(slot)
-    statistics.succeeded(slot, performance.now() - this.#startedAtMs, this.#firstByteMs)
+    statistics.succeeded(slot, turnNowMs() - this.#startedAtMs, this.#firstByteMs)
     this.#end()
   }
 

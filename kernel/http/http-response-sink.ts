@@ -2,6 +2,7 @@
 import type { HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import type { ExtraHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
+import { turnNowMs } from '../observe/turn-clock.ts'
 import { canonicalAddress } from '../wire/canonical-address.ts'
 import { headerOf } from '../wire/headers.ts'
 import type { HeartbeatTarget } from './heartbeat.ts'
@@ -101,7 +102,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     if (this.isDone || this.#isSendingInSteps) return
     const res = this.#res
     this.status = status
-    this.firstByteAtMs = performance.now()
+    this.firstByteAtMs = turnNowMs()
     this.bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     res.cork(() => {
       this.#writeStatus()
@@ -168,7 +169,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     if (this.isDone) return
     const res = this.#res
     this.status = 101
-    this.firstByteAtMs = performance.now()
+    this.firstByteAtMs = turnNowMs()
     res.cork(() => {
       res.writeStatus('101 Switching Protocols').writeHeader('x-request-id', this.requestId)
       res.upgrade<Data>(data, key, protocol, '', context)
@@ -266,7 +267,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   #writeStreamHead(): void {
     const res = this.#res
     this.#isHeadSent = true
-    this.firstByteAtMs = performance.now()
+    this.firstByteAtMs = turnNowMs()
     this.#writeStatus()
     this.#writeOwnHeaders()
     const headers = this.#streamHeaders as HeaderList

@@ -4,6 +4,7 @@ import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { HeaderList } from '../contracts/transport.ts'
+import { turnNowMs } from '../observe/turn-clock.ts'
 import type { BodyBudget, BodyPool } from './body-memory.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
@@ -72,7 +73,7 @@ export function finishRequest(ctx: ServedRequest): void {
   }
   ctx.recycleBody()
   if (compiled.metrics === null && server.access === null) return
-  const durationMs = performance.now() - ctx.startedAtMs
+  const durationMs = turnNowMs() - ctx.startedAtMs
   compiled.metrics?.onDone(ctx.status, ctx.errorCode, durationMs / 1000)
   server.access?.(ctx, durationMs)
 }

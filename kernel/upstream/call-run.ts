@@ -15,6 +15,7 @@ import type { CallWatch } from '../contracts/traffic.ts'
 import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { turnNowMs } from '../observe/turn-clock.ts'
 import { AttemptFailures, type FailingCall } from './attempt-failures.ts'
 import { type AttemptNotes, openNotes, PairAttempt, reportAttempts, toReports } from './attempts.ts'
 import type { CallParts } from './call-parts.ts'
@@ -47,7 +48,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   /** Canonical id. */
   model: string
   readonly target: CallTarget | null
-  readonly startedAtMs = performance.now()
+  readonly startedAtMs = turnNowMs()
   exchange: Exchange | null = null
   attempt: Attempt | null = null
   attemptCount = 0
@@ -151,7 +152,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   }
 
   #watchStream(): void {
-    this.attemptedAtMs = performance.now()
+    this.attemptedAtMs = turnNowMs()
     this.parts.streams.add(this)
   }
 

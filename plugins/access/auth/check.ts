@@ -205,7 +205,7 @@ function mayAdminister({ identity }: Grant): boolean {
 
 /** @throws credential_expired */
 function identityOf({ identity, expiresAtMs }: Grant): Identity {
-  if (Date.now() < expiresAtMs) return identity
+  if (expiresAtMs === Number.POSITIVE_INFINITY || Date.now() < expiresAtMs) return identity
   const headers = [
     'www-authenticate',
     'Bearer error="invalid_token", error_description="the key has expired"',

@@ -30,11 +30,13 @@ export function keyDigest(key: string): string {
 }
 
 /**
- * Keys by digest. A lookup takes about a microsecond, independent of the number of keys. Its duration does not depend on how
- * much of a key is correct: the map compares hashes of digests, and a caller cannot choose the digest of a key.
+ * Keys by digest, whose lookup does not depend on how much of a key is correct: the map compares hashes of digests, and a
+ * caller cannot choose the digest of a key. Keys that were found are found again by a hash with a secret seed of the process.
  */
 export class KeyTable {
   readonly #grants = new Map<string, KeyGrants>()
+  /** Keys that were used, as sent: the digest takes 0.8 µs. bench: relay-json */
+  readonly #used = new Map<string, KeyGrants>()
 
   constructor(...groups: (readonly TableKey[])[]) {
     for (const group of groups) {
@@ -54,7 +56,11 @@ export class KeyTable {
   }
 
   find(key: string): KeyGrants | undefined {
-    return this.#grants.get(keyDigest(key))
+    const used = this.#used.get(key)
+    if (used !== undefined) return used
+    const found = this.#grants.get(keyDigest(key))
+    if (found !== undefined) this.#used.set(key, found)
+    return found
   }
 }
 

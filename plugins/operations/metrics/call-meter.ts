@@ -4,6 +4,7 @@ import {
   type RequestContext,
   type TokenUsage,
   tenantOf,
+  turnNowMs,
   type UpstreamFailure,
   type WorkerEntry,
 } from '#kernel'
@@ -36,7 +37,7 @@ export class CallMeter implements CallWatch {
 
   /** The worker's status line and headers have arrived. */
   answered(status: number): void {
-    this.#answeredAtMs = performance.now()
+    this.#answeredAtMs = turnNowMs()
     this.#metrics.router.onUpstreamResponse(this.#kind, status, null)
   }
 
@@ -55,7 +56,7 @@ export class CallMeter implements CallWatch {
   /** @param status of the response to the client; 0 if the client disconnected first */
   done(ctx: RequestContext, status: number): void {
     const routed = this.#routed
-    const nowMs = performance.now()
+    const nowMs = turnNowMs()
     const firstByteAtMs = ctx.firstByteAtMs === 0 ? nowMs : ctx.firstByteAtMs
     if (status !== 0 && status < 400) {
       routed.firstToken.observe((firstByteAtMs - ctx.startedAtMs) / 1000)

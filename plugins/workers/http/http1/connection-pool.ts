@@ -1,4 +1,6 @@
 /** @hot The connections to one worker origin: the idle ones on a stack, one exchange at a time on each of the others. */
+
+import { turnNowMs } from '#kernel'
 import {
   type CarriedExchange,
   Connection,
@@ -64,7 +66,7 @@ export class ConnectionPool implements ConnectionOwner {
     const connection = this.idle.pop()
     if (connection === undefined) {
       this.dispatchFresh(exchange)
-    } else if (performance.now() - connection.idleSinceMs < this.settings.keepAliveMs) {
+    } else if (turnNowMs() - connection.idleSinceMs < this.settings.keepAliveMs) {
       exchange.connection = connection
       connection.reuse(exchange)
     } else {
@@ -91,7 +93,7 @@ export class ConnectionPool implements ConnectionOwner {
       connection.destroy()
       return
     }
-    connection.idleSinceMs = performance.now()
+    connection.idleSinceMs = turnNowMs()
     this.idle.push(connection)
     this.owner.onConnectionIdle()
   }
