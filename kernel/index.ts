@@ -45,6 +45,7 @@ export { WARNING_HEADER } from './contracts/request.ts'
 export type * from './contracts/request-facts.ts'
 export * from './contracts/request-facts.ts'
 export * from './contracts/request-tracing.ts'
+export type * from './contracts/response-format.ts'
 export type * from './contracts/route.ts'
 export type * from './contracts/socket.ts'
 // Stores.
@@ -74,11 +75,9 @@ export { checkModelChanges, mayUseModel } from './upstream/key-scope.ts'
 export { editBody, editTexts } from './upstream/prompt-texts.ts'
 export { isPlainEventStream } from './upstream/response-headers.ts'
 export { StreamedText } from './upstream/streamed-text.ts'
-export { usageOfBody } from './upstream/token-usage.ts'
 export { workerControls } from './upstream/transports.ts'
 export { addEstimate } from './upstream/unreported-usage.ts'
 export { isLocalExhaustion, toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
-export { breakdownOf, largestBreakdown, sumOfBreakdowns } from './upstream/usage-breakdown.ts'
 export { mergeParameters, withModel } from './upstream/worker-request.ts'
 export { readVersion } from './version.ts'
 
@@ -97,6 +96,7 @@ export {
 } from './wire/headers.ts'
 export { isObject, type JsonObject } from './wire/is-object.ts'
 export {
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
@@ -107,8 +107,22 @@ export {
   skipSpace,
   skipString,
   skipValue,
+  skipWord,
 } from './wire/json-bytes.ts'
 export { JsonScan } from './wire/json-scan.ts'
 export { StreamTail } from './wire/stream-tail.ts'
+export {
+  breakdownOf,
+  findUsage,
+  jsonOfEvent,
+  largestBreakdown,
+  largestUsage,
+  sumOfBreakdowns,
+  sumOfUsage,
+  usageOfBody,
+  usageOfEvent,
+  usageOfJson,
+  valueAt,
+} from './wire/token-usage.ts'
 export { eachMember, type Member } from './wire/top-level-members.ts'
 export { isContextOverflow, readRefusal, type WorkerMessage, workerMessage } from './wire/worker-message.ts'

@@ -25,8 +25,11 @@ interface BudgetGate {
   reserve(tenant: string, key: string, use: object): object | Promise<object>
   settle(reservation: object, used: object): void
 }
-interface Stream {
-  pass(chunk: Buffer): Buffer
+interface Observer {
+  chunk(bytes: Buffer): Buffer
+}
+interface KeptText {
+  push(chunk: Buffer): void
 }
 type Make<Made> = new (...parameters: unknown[]) => Made
 const { PriceList, UsageMeter } = (await load('plugins/access/usage/usage-meter')) as {
@@ -37,10 +40,10 @@ const { Budgets } = (await load('plugins/access/usage/budgets')) as { Budgets: M
 const { HeldUse } = (await load('plugins/access/usage/held-use')) as {
   HeldUse: Make<object> & { bytes(columns: number): number }
 }
-const { StreamUsage } = (await load('kernel/upstream/stream-usage')) as { StreamUsage: Make<Stream> }
-const { usageOfBody } = (await load('kernel/upstream/token-usage')) as {
-  usageOfBody: (body: Buffer) => unknown
+const { chatFormat } = (await load('plugins/protocols/chat/serve/chat-format')) as {
+  chatFormat: { observe(response: object): Observer; usageOf(body: Buffer, request: object): unknown }
 }
+const { StreamedText } = (await load('kernel/upstream/streamed-text')) as { StreamedText: Make<KeptText> }
 
 const usage = { input: 300, output: 200, cached: 128, reasoning: 0 }
 const contextOf = (index: number) => ({
@@ -108,11 +111,9 @@ const body = Buffer.from(
   }),
 )
 const EXPECTED = { tokens: 600, costNano: 1 }
-const stream = new StreamUsage('on_request', true)
-const collected = new StreamUsage('on_request', true, 1_000, {
-  covers: () => true,
-  count: () => Promise.resolve(null),
-})
+const request = { requestBody: Buffer.from('{}'), reportsPerChoice: false }
+const observer = chatFormat.observe({ ...request, request: {}, isEventStream: true, removesUsage: true })
+const text = new StreamedText(String)
 
 const measures: readonly [name: string, act: (index: number) => unknown][] = [
   [
@@ -131,9 +132,9 @@ const measures: readonly [name: string, act: (index: number) => unknown][] = [
       return undefined
     },
   ],
-  ['read the usage of a whole response', () => usageOfBody(body)],
-  ['look at a chunk of a stream', () => stream.pass(chunk)],
-  ['the same with a tokenizer', () => collected.pass(chunk)],
+  ['read the usage of a whole response', () => chatFormat.usageOf(body, request)],
+  ['look at a chunk of a stream', () => observer.chunk(chunk)],
+  ['keep its text for a tokenizer', () => text.push(chunk)],
 ]
 
 const values = new Map(measures.map(([name]) => [name, [] as number[]]))

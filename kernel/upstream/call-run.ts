@@ -16,6 +16,7 @@ import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transpo
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { turnNowMs } from '../observe/turn-clock.ts'
+import { correctedUsage, sumOfUsage } from '../wire/token-usage.ts'
 import { AttemptFailures, type FailingCall } from './attempt-failures.ts'
 import { type AttemptNotes, openNotes, PairAttempt, reportAttempts, toReports } from './attempts.ts'
 import type { CallParts } from './call-parts.ts'
@@ -25,7 +26,6 @@ import { checkModel } from './key-scope.ts'
 import { isPage, isStream } from './response-headers.ts'
 import { pickAttempt, sendAttempt } from './send-attempt.ts'
 import type { WatchedStream } from './stalled-streams.ts'
-import { correctedUsage, sumOfUsage } from './token-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
 /** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */

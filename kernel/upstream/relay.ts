@@ -5,21 +5,25 @@
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
-import type { RelayOptions, StreamCompletionCheck } from '../contracts/relay-options.ts'
+import type { RelayOptions } from '../contracts/relay-options.ts'
+import type { ObservedEnd, ResponseFormat, ResponseObserver } from '../contracts/response-format.ts'
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { filterHeaders, headerOf } from '../wire/headers.ts'
 import { readRefusal } from '../wire/worker-message.ts'
-import { BodyUsage } from './body-usage.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
-import { choiceScope, usageOfChoices } from './choice-usage.ts'
 import { isPlainEventStream } from './response-headers.ts'
-import { StreamUsage } from './stream-usage.ts'
-import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
-import { countStreamUsage, estimatedUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
+import { StreamedText } from './streamed-text.ts'
+import {
+  type CountedStream,
+  countStreamUsage,
+  estimatedUsage,
+  estimatorFor,
+  keepsBody,
+} from './unreported-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
-import { canonicalBody, toWorkerRequest, usageEdit, withParameters } from './worker-request.ts'
+import { canonicalBody, toWorkerRequest, withParameters } from './worker-request.ts'
 
 /** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
@@ -49,18 +53,18 @@ export class Relay implements Call, CallHandler, SinkListener {
   #refusal: Buffer[] | null = null
   /** The client gets the head of this event stream, and no data yet: another worker may continue it. */
   keepsHead = false
-  /** Completion check of an event stream; null without one. */
-  #check: StreamCompletionCheck | null = null
+  /** Of a response that is passed on in parts; null before, and from its end on. */
+  #observer: ResponseObserver | null = null
+  #end: ObservedEnd | null = null
   /** The client did not request the usage that the worker is asked for. */
   #removesUsage = false
-  /** Usage of an event stream; null for other bodies, and if it is not counted. */
-  #streamUsage: StreamUsage | null = null
-  /** Usage of a body that is neither collected nor an event stream; null if it is not counted. */
-  #bodyUsage: BodyUsage | null = null
-  /** The last event of the worker's stream is an error. */
-  #endsInError = false
-  /** Bytes that were held back until the stream ended. */
-  #rest: Buffer = NO_BYTES
+  /** Null for bodies, and if usage is not counted. */
+  #stream: CountedStream | null = null
+  /** Of a body that is neither collected nor an event stream, so far. */
+  #passedBytes = 0
+  /** Size of the request's body, which is released before the end. */
+  #requestBytes = 0
+  #isCounted = false
 
   private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
     this.ctx = ctx
@@ -98,7 +102,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     parameters: ModelParameters | null,
   ): UpstreamRequest {
     const { ctx } = this
-    const edit = this.#usage === 'on_request' && this.stream ? usageEdit(ctx.rawBody, ctx.peek()) : null
+    const edit = this.stream ? (this.#counted?.askForUsage?.(ctx.rawBody, ctx.peek()) ?? null) : null
     this.#removesUsage = edit !== null
     let body = canonicalBody(ctx, this.model, model, edit)
     if (parameters !== null) body = withParameters(body, parameters)
@@ -106,8 +110,14 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   /** Undefined if usage is not counted, or not reported. */
-  get #usage(): RelayOptions['usage'] {
-    return this.#parts.countsUsage ? this.#options.usage : undefined
+  get #counted(): ResponseFormat | undefined {
+    return this.#parts.countsUsage ? this.#options.format : undefined
+  }
+
+  get #reportsPerChoice(): boolean {
+    const { worker } = this.#call
+    if (worker === null) return false
+    return this.#parts.transports.controlOf(worker.connectionMode)?.reportsPerChoice?.(worker) === true
   }
 
   onHead(status: number, headers: HeaderList, contentLength: number): void {
@@ -122,22 +132,33 @@ export class Relay implements Call, CallHandler, SinkListener {
       return
     }
     this.keepsHead = isEventStream && status < 400
-    const usage = this.#usage
-    if (usage !== undefined && status < 400) {
-      const requestBytes = this.ctx.rawBody.length
-      if (isEventStream) {
-        // Of a stream that another worker continues.
-        this.#streamUsage?.text?.release()
-        const estimator = estimatorFor(this.ctx, this.#parts.estimator)
-        const scope = choiceScope(this.#parts, this.#call.worker, this.ctx)
-        this.#streamUsage = new StreamUsage(usage, this.#removesUsage, requestBytes, estimator, scope)
-      } else this.#bodyUsage = new BodyUsage(usage, requestBytes)
-    }
+    if (status < 400) this.#observe(isEventStream)
     // Sent again to the worker that continues the stream.
     if (!this.keepsHead) this.ctx.forgetBody()
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
-    if (isEventStream && status < 400) this.#check = this.#options.checkCompletion?.(this.ctx) ?? null
+  }
+
+  #observe(isEventStream: boolean): void {
+    const { ctx } = this
+    const format = isEventStream ? this.#options.format : this.#counted
+    if (format === undefined) return
+    // Of a stream that this worker continues.
+    this.#stream?.text?.release()
+    this.#end = null
+    this.#observer = format.observe({
+      request: ctx,
+      requestBody: ctx.rawBody,
+      isEventStream,
+      removesUsage: this.#removesUsage,
+      reportsPerChoice: this.#reportsPerChoice,
+    })
+    const { textOf } = format
+    const estimator = textOf === undefined ? null : estimatorFor(ctx, this.#parts.estimator)
+    const text = textOf === undefined || estimator === null ? null : new StreamedText(textOf)
+    const requestBytes = ctx.rawBody.length
+    this.#requestBytes = requestBytes
+    this.#stream = isEventStream && this.#parts.countsUsage ? { requestBytes, estimator, text } : null
   }
 
   /** Bodies without a Content-Length or above MAX_WHOLE_BYTES are held back for onResponse, up to its own limit. */
@@ -147,19 +168,24 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onData(chunk: Buffer): void {
-    this.#bodyUsage?.push(chunk)
     if (this.#refusal !== null) this.#readRefusal(this.#refusal, chunk)
     else if (this.#missing >= 0) this.#collect(chunk)
-    else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
-    else {
-      if (this.keepsHead) {
-        this.keepsHead = false
-        if (!keepsBody(this.ctx, this.#streamUsage)) this.ctx.forgetBody()
-      }
-      const counted = this.#streamUsage === null ? chunk : this.#streamUsage.pass(chunk)
-      const bytes = this.#check === null ? counted : this.#check.pass(counted)
-      if (bytes.length > 0 && !this.ctx.writeStream(bytes)) this.#call.pause()
+    else this.#pass(chunk)
+  }
+
+  #pass(chunk: Buffer): void {
+    this.#passedBytes += chunk.length
+    this.#stream?.text?.push(chunk)
+    const bytes = this.#observer === null ? chunk : this.#observer.chunk(chunk)
+    if (this.#gathered !== null) {
+      this.#gather(this.#gathered, bytes)
+      return
     }
+    if (this.keepsHead) {
+      this.keepsHead = false
+      if (!keepsBody(this.ctx, this.#stream)) this.ctx.forgetBody()
+    }
+    if (bytes.length > 0 && !this.ctx.writeStream(bytes)) this.#call.pause()
   }
 
   #readRefusal(refusal: Buffer[], chunk: Buffer): void {
@@ -217,23 +243,17 @@ export class Relay implements Call, CallHandler, SinkListener {
 
   #sendBody(body: Buffer): void {
     const { status } = this.#call
-    const error = status < 400 ? (this.#options.checkBody?.(body) ?? null) : null
+    const error = status < 400 ? (this.#options.format?.errorOf?.(body) ?? null) : null
     if (error === null) this.ctx.sendWhole(status, this.#headers, body)
     else this.ctx.fail(error)
   }
 
   /** A stream that ended in order but before its last event fails as if the connection had broken. */
   faultAtEnd(): UpstreamFailure | null {
-    const check = this.#check
-    if (this.#streamUsage !== null) this.#rest = this.#streamUsage.rest()
-    if (check !== null && this.#rest.length > 0) this.#rest = check.pass(this.#rest)
-    const end = check === null ? 'complete' : check.end()
-    this.#endsInError = end === 'error'
-    if (end !== 'cut') {
+    if (this.#endOnce()?.end !== 'cut') {
       // Before the call finishes, so that metrics have the usage.
       if (this.#whole !== null) this.#countBody(this.#whole)
-      if (check !== null) this.#rest = Buffer.concat([this.#rest, check.rest()])
-      this.#countStream()
+      this.#countParts()
       return null
     }
     const what = 'it ended before its last event'
@@ -242,43 +262,42 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   hasSentError(): boolean {
-    return this.#check?.end() === 'error'
+    return this.#endOnce()?.end === 'error'
+  }
+
+  /** Null for a response without an observer. */
+  #endOnce(): ObservedEnd | null {
+    const observer = this.#observer
+    this.#observer = null
+    if (observer !== null) this.#end = observer.end()
+    return this.#end
   }
 
   #countBody(body: Buffer): void {
-    const report = this.#usage
-    if (report === undefined || this.#call.status >= 400) return
-    const { rawBody } = this.ctx
-    let usage = report === 'meta_info' ? usageOfMetaInfo(body) : usageOfBody(body)
-    if (usage !== null && choiceScope(this.#parts, this.#call.worker, this.ctx) !== null)
-      usage = usageOfChoices(usage, body, rawBody)
-    this.#call.used(usage ?? estimatedUsage(report, rawBody.length, body.length))
+    const format = this.#counted
+    if (format === undefined || this.#call.status >= 400) return
+    const { rawBody: requestBody } = this.ctx
+    const usage = format.usageOf(body, { requestBody, reportsPerChoice: this.#reportsPerChoice })
+    this.#call.used(usage ?? estimatedUsage(format, requestBody.length, body.length))
   }
 
-  #countPassed(body: BodyUsage): void {
-    const report = this.#usage
-    if (report === undefined || body.byteCount === 0) return
-    this.#call.used(body.usage() ?? estimatedUsage(report, body.requestBytes, body.byteCount))
-  }
-
-  /** Once: what was reported before the end of a stream, also of one that broke off. */
-  #countStream(): void {
-    const stream = this.#streamUsage
-    const body = this.#bodyUsage
-    this.#streamUsage = null
-    this.#bodyUsage = null
-    if (body !== null) this.#countPassed(body)
-    if (stream === null) return
-    countStreamUsage(this.#call, this.ctx, stream)
-    stream.text?.release()
+  /** Once: what was reported before the end of a response, also of one that broke off. */
+  #countParts(): void {
+    const end = this.#endOnce()
+    const format = this.#counted
+    if (end === null || format === undefined || this.#isCounted) return
+    this.#isCounted = true
+    const stream = this.#stream
+    if (stream !== null) countStreamUsage(this.#call, this.ctx, stream, end)
+    else if (this.#passedBytes > 0)
+      this.#call.used(end.usage ?? estimatedUsage(format, this.#requestBytes, this.#passedBytes))
+    stream?.text?.release()
   }
 
   /** Detaches from the client. */
   #detach(): void {
-    this.#countStream()
     this.ctx.setListener(null)
-    this.#check?.leave()
-    this.#check = null
+    this.#countParts()
   }
 
   onEnd(): void {
@@ -287,7 +306,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (this.#refusal !== null) this.#refuse(this.#refusal)
     else if (this.#gathered !== null)
       ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
-    else if (this.#missing === -1) ctx.endStream(this.#rest, this.#endsInError)
+    else if (this.#missing === -1) ctx.endStream(this.#end?.rest, this.#end?.end === 'error')
     else this.#sendBody(this.#whole ?? NO_BYTES)
   }
 
@@ -301,8 +320,11 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onCancel(): void {
-    this.#detach()
-    this.#call.abort()
+    try {
+      this.#detach()
+    } finally {
+      this.#call.abort()
+    }
   }
 }
 

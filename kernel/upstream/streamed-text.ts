@@ -1,7 +1,4 @@
 /** Keeps the beginning of a stream, within a limit for all streams of the thread, and reads the generated text at its end. */
-import { nextEventEnd } from '../wire/event-splitter.ts'
-import { isObject } from '../wire/is-object.ts'
-import { jsonOfEvent } from './token-usage.ts'
 
 /** Bytes of a stream that are kept; the tokens of a longer one are extrapolated. */
 const MAX_BYTES = 262_144
@@ -21,8 +18,8 @@ export class StreamedText {
   #heldBytes = 0
   #isFull = false
 
-  /** @param read reads the text from what was kept; default: from the events of a chat, completion, response or message */
-  constructor(read: (kept: Buffer) => string = textOfEvents) {
+  /** @param read reads the text from what was kept */
+  constructor(read: (kept: Buffer) => string) {
     this.#read = read
   }
 
@@ -77,45 +74,4 @@ export class StreamedText {
   text(): string {
     return this.#read(this.#kept.subarray(0, this.#keptBytes))
   }
-}
-
-/** Text of the deltas of chat, completions, Responses and Messages: answers, reasoning and calls, each in one piece. */
-function textOfEvents(events: Buffer): string {
-  const texts = new Map<string, string>()
-  const add = (name: string, text: unknown) => {
-    if (typeof text === 'string') texts.set(name, (texts.get(name) ?? '') + text)
-  }
-  for (let start = 0; start < events.length; ) {
-    const end = nextEventEnd(events, start)
-    if (end < 0) break
-    const json = jsonOfEvent(events.subarray(start, end))
-    if (json !== null) addDeltas(json, add)
-    start = end
-  }
-  return [...texts.values()].join('\n')
-}
-
-type Add = (name: string, text: unknown) => void
-
-function addDeltas({ choices, delta, type, index, output_index }: Record<string, unknown>, add: Add): void {
-  if (typeof delta === 'string') add(`${output_index} ${type}`, delta)
-  else if (isObject(delta))
-    for (const member of ['text', 'thinking', 'partial_json']) add(`${index}`, delta[member])
-  if (!Array.isArray(choices)) return
-  for (const choice of choices)
-    if (isObject(choice)) {
-      add(`${choice.index}`, choice.text)
-      if (isObject(choice.delta)) addChatDelta(`${choice.index}`, choice.delta, add)
-    }
-}
-
-function addChatDelta(choice: string, delta: Record<string, unknown>, add: Add): void {
-  for (const member of ['content', 'reasoning_content', 'reasoning', 'refusal'])
-    add(`${choice} ${member}`, delta[member])
-  const calls = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
-  for (const call of calls)
-    if (isObject(call) && isObject(call.function)) {
-      add(`${choice} call ${call.index}`, call.function.name)
-      add(`${choice} call ${call.index}`, call.function.arguments)
-    }
 }

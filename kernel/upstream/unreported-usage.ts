@@ -1,10 +1,9 @@
 /** Usage that the worker has not reported: of streams that were cancelled or broke off, and of workers without counts. */
 import type { OpenCall } from '../contracts/call.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
-import type { UsageReport } from '../contracts/relay-options.ts'
 import type { TokenUsage } from '../contracts/request.ts'
+import type { ObservedEnd, ResponseFormat } from '../contracts/response-format.ts'
 import type { StreamCount, UsageEstimator } from '../contracts/upstream.ts'
-import type { StreamUsage } from './stream-usage.ts'
 import type { StreamedText } from './streamed-text.ts'
 
 /** Longest body that is kept until the end of a stream. */
@@ -16,22 +15,35 @@ export function estimatorFor(ctx: RelayContext, estimator: UsageEstimator | null
   return estimator?.covers(ctx.model ?? '') === true ? estimator : null
 }
 
+/** An event stream whose usage is counted. */
+export interface CountedStream {
+  /** Size of the request's body, for the estimate of its prompt. */
+  readonly requestBytes: number
+  /** Null without a tokenizer of the model. */
+  readonly estimator: UsageEstimator | null
+  /** What the estimator counts; null if it counts nothing. */
+  readonly text: StreamedText | null
+}
+
 /** True if the estimator needs the body at the end of the stream. */
-export function keepsBody(ctx: RelayContext, stream: StreamUsage | null): boolean {
-  return stream !== null && stream.estimator !== null && ctx.rawBody.length <= MAX_BODY_BYTES
+export function keepsBody(ctx: RelayContext, stream: CountedStream | null): boolean {
+  return stream !== null && stream.text !== null && ctx.rawBody.length <= MAX_BODY_BYTES
 }
 
 /** Counts what the worker has reported of a stream that has ended, and estimates what it has not. */
-export function countStreamUsage(call: OpenCall, ctx: RelayContext, stream: StreamUsage): void {
-  const reported = stream.usage()
-  const { outputEvents, unreadBytes, estimator, text } = stream
-  if (unreadBytes === 0 && (stream.isReported || outputEvents === 0)) {
+export function countStreamUsage(
+  call: OpenCall,
+  ctx: RelayContext,
+  { requestBytes, estimator, text }: CountedStream,
+  { usage: reported, hasOutputUsage, outputEvents, unreadBytes }: ObservedEnd,
+): void {
+  if (unreadBytes === 0 && (hasOutputUsage || outputEvents === 0)) {
     if (reported !== null) call.used(reported)
     return
   }
   const estimate: TokenUsage = {
     // Messages streams report the input at their beginning.
-    input: reported?.input || Math.ceil(stream.bodyBytes / BYTES_PER_TOKEN),
+    input: reported?.input || Math.ceil(requestBytes / BYTES_PER_TOKEN),
     output: Math.max(outputEvents + Math.ceil(unreadBytes / BYTES_PER_TOKEN), reported?.output ?? 0),
     cached: reported?.cached ?? 0,
     reasoning: 0,
@@ -49,10 +61,14 @@ export function countStreamUsage(call: OpenCall, ctx: RelayContext, stream: Stre
 }
 
 /** Estimates the usage of a body without counts, so that no served request counts nothing. @param bodyBytes of the response so far */
-export function estimatedUsage(report: UsageReport, requestBytes: number, bodyBytes: number): TokenUsage {
+export function estimatedUsage(
+  { hasOutput }: ResponseFormat,
+  requestBytes: number,
+  bodyBytes: number,
+): TokenUsage {
   return {
     input: Math.ceil(requestBytes / BYTES_PER_TOKEN),
-    output: report === 'prompt' ? 0 : Math.ceil(bodyBytes / BYTES_PER_TOKEN),
+    output: hasOutput === false ? 0 : Math.ceil(bodyBytes / BYTES_PER_TOKEN),
     cached: 0,
     reasoning: 0,
     isEstimated: true,

@@ -3,10 +3,9 @@ import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RelayOptions } from '../contracts/relay-options.ts'
 import type { RoutingPeek } from '../contracts/request.ts'
+import type { BodyEdit } from '../contracts/response-format.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { isObject } from '../wire/is-object.ts'
-import { skipSpace, skipValue } from '../wire/json-bytes.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 
 /** Replaces the model of a body; every other byte stays the same. */
@@ -65,43 +64,6 @@ export function toWorkerRequest(
     path: options.path,
     headers: outgoing.of(ctx, worker, options.headers),
     body,
-  }
-}
-
-const ASKED = '"stream_options":{"include_usage":true},'
-
-/** Replaces the bytes from `start` to `end`. */
-interface BodyEdit {
-  readonly start: number
-  readonly end: number
-  readonly text: string
-}
-
-/**
- * Asks a worker for the token usage of a streamed chat or completion: sets `stream_options.include_usage` in the bytes of the
- * body. Only an existing `stream_options` object is parsed.
- *
- * @returns null if the body asks already, or has `stream_options` that the worker is to reject
- * @source OpenAI API reference, chat completions, stream_options
- */
-export function usageEdit(body: Buffer, { streamOptionsStart: start }: RoutingPeek): BodyEdit | null {
-  if (start < 0) {
-    const open = skipSpace(body, 0) + 1
-    return { start: open, end: open, text: ASKED }
-  }
-  const end = skipValue(body, start)
-  const options = parseOptions(body.toString('utf8', start, end))
-  if (options !== null && !isObject(options)) return null
-  if (options?.include_usage === true) return null
-  return { start, end, text: JSON.stringify({ ...options, include_usage: true }) }
-}
-
-/** @returns undefined for a string with an invalid escape, which the scan of a body does not notice */
-function parseOptions(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

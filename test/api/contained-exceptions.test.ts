@@ -98,28 +98,26 @@ describe('a callback of a call to a worker', () => {
     expect(await post(hooked, '/alive')).toBe('alive')
   })
 
-  test.each(['pass', 'end', 'rest', 'leave'] as const)(
-    '%s of a completion check that throws',
-    async (name) => {
-      const check = {
-        pass: (chunk: Buffer) => chunk,
-        end: () => 'complete' as const,
-        rest: () => Buffer.alloc(0),
-        leave: nothing,
-        [name]: careless,
-      }
-      const hooked = await open(
-        (host) =>
-          route(host, '/call', (ctx) =>
-            host.upstream.relay(ctx, { model: null, path: '/echo', checkCompletion: () => check }),
-          ),
-        sseAnswer(['1', '2', '[DONE]']),
-      )
-      await post(hooked, '/call')
-      expect(await post(hooked, '/alive')).toBe('alive')
-      expect(await hooked.inFlight()).toBe(0)
-    },
-  )
+  test.each(['observe', 'chunk', 'end'] as const)('%s of a response format that throws', async (name) => {
+    const end = { end: 'complete' as const, rest: Buffer.alloc(0), usage: null, hasOutputUsage: false }
+    const observer = {
+      chunk: (chunk: Buffer) => chunk,
+      end: () => ({ ...end, outputEvents: 0, unreadBytes: 0 }),
+    }
+    const format = {
+      observe: () => ({ ...observer, [name]: careless }),
+      usageOf: () => null,
+      ...(name === 'observe' && { observe: careless }),
+    }
+    const hooked = await open(
+      (host) =>
+        route(host, '/call', (ctx) => host.upstream.relay(ctx, { model: null, path: '/echo', format })),
+      sseAnswer(['1', '2', '[DONE]']),
+    )
+    await post(hooked, '/call')
+    expect(await post(hooked, '/alive')).toBe('alive')
+    expect(await hooked.inFlight()).toBe(0)
+  })
 })
 
 test.each<[string, (ctx: RequestContext) => void]>([

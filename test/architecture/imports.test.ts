@@ -29,8 +29,9 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/generation/generation.ts': 'kernel/errors/gateway-error.ts', // a generation fails with the error class
   'kernel/contracts/generation/tool-loop-events.ts': 'kernel/errors/gateway-error.ts', // a tool call fails with the error class
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // a pair fails with the error class
-  'kernel/contracts/relay-options.ts': 'kernel/errors/gateway-error.ts', // a check of a body returns the error class
+  'kernel/contracts/response-format.ts': 'kernel/errors/gateway-error.ts', // a check of a body returns the error class
   'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // attempts fail with the error class
+  'kernel/wire/token-usage.ts': 'kernel/contracts/request.ts', // usage as plugins see it
   'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // transports may return the error class
 }
 

@@ -15,10 +15,11 @@ import {
   topLevelMembers,
   withMembers,
 } from '#shared'
-import { StreamUsage } from '../../kernel/upstream/stream-usage.ts'
-import { usageOfBody, usageOfMetaInfo } from '../../kernel/upstream/token-usage.ts'
 import { EventCounter, EventSplitter } from '../../kernel/wire/event-splitter.ts'
+import { usageOfBody } from '../../kernel/wire/token-usage.ts'
 import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.ts'
+import { chatFormat } from '../../plugins/protocols/chat/serve/chat-format.ts'
+import { generateFormat } from '../../plugins/protocols/chat/serve/generate-format.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/protocols/chat/serve/models/worker-info.ts'
 import { toConstraint } from '../../plugins/protocols/chat/serve/settings.ts'
 import { toRefusal } from '../../plugins/protocols/generations/errors.ts'
@@ -34,6 +35,7 @@ import { errorMessageIn } from '../../plugins/workers/pairs/errors.ts'
 import { reportsOfRank, toEngineLoad, usedTokens } from '../../plugins/workers/registry/engine-load.ts'
 import { toLoadDetails } from '../../plugins/workers/registry/get-loads.ts'
 import { checkWorkerUrl, workerKey } from '../../plugins/workers/registry/worker-url.ts'
+import { observe } from '../support/observe.ts'
 
 const MEGABYTE = 1_048_576
 const WORST = [
@@ -107,8 +109,11 @@ const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: 
     JSON_TEXT,
     (_text, bytes) => [new EventSplitter().push(bytes), new EventCounter().push(bytes), readEvent(bytes)],
   ],
-  'token usage of a body': [JSON_TEXT, (_text, bytes) => [usageOfBody(bytes), usageOfMetaInfo(bytes)]],
-  'token usage of a stream': [JSON_TEXT, (_text, bytes) => new StreamUsage('on_request', true).pass(bytes)],
+  'token usage of a body': [
+    JSON_TEXT,
+    (text, bytes) => [usageOfBody(bytes), observe(generateFormat, text, { isEventStream: false })],
+  ],
+  'token usage of a stream': [JSON_TEXT, (text) => observe(chatFormat, text, { removesUsage: true })],
   'names of models': [ANY, (text) => groupDated([text, `${text}-2024-01-01`])],
   'a header name': [ANY, (_text, bytes) => headerName(bytes, 0, bytes.length)],
 }

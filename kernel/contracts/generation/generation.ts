@@ -260,8 +260,7 @@ export interface GenerateOptions {
 }
 
 /** How the client's bytes reach workers that take its format. */
-export interface PassThrough
-  extends Pick<RelayOptions, 'path' | 'headers' | 'checkCompletion' | 'checkBody' | 'usage'> {
+export interface PassThrough extends Pick<RelayOptions, 'path' | 'headers' | 'format'> {
   /** A name of `WorkerEntry.apis`. */
   readonly api: string
 }

@@ -5,12 +5,11 @@ import {
   Embeddings,
   Generations,
   type Host,
-  type RelayOptions,
   type RequestContext,
+  type ResponseFormat,
   type RouteDefinition,
   type TSchema,
   Type,
-  type UsageReport,
 } from '#kernel'
 import type { ChatConfig } from '../config.ts'
 import { chatErrors } from '../errors.ts'
@@ -22,8 +21,9 @@ import {
   GenerationResponse,
 } from '../wire/completion.ts'
 import { ClassifyRequest, ClassifyResponse, EmbeddingRequest, EmbeddingResponse } from '../wire/embedding.ts'
+import { chatFormat, embeddingFormat } from './chat-format.ts'
 import { serveClassify, serveEmbedding } from './embeddings.ts'
-import { relayedAnswer } from './relayed-answer.ts'
+import { generateFormat } from './generate-format.ts'
 import { checkChatRules, checkCompletionRules, checkGenerateRules } from './request-rules.ts'
 import { serveChat } from './serve-chat.ts'
 import { serveCompletion } from './serve-completion.ts'
@@ -42,14 +42,12 @@ interface InferenceRow {
   readonly endpoint: 'chat' | 'completions' | 'generate' | 'embeddings' | 'classify'
   /** Of generated request ids. */
   readonly requestIdPrefix: string
-  /** Where workers report the usage. */
-  readonly usage: UsageReport
+  /** Of relayed responses. */
+  readonly format: ResponseFormat
   readonly summary: string
   readonly body: TSchema
   /** Checks the rules between the members of a valid body. */
   readonly checkRules?: (request: never) => void
-  /** What is checked of a relayed answer. */
-  readonly relayed?: Pick<RelayOptions, 'checkCompletion' | 'checkBody'>
   /** Answers by a generation or an embedding. @param model to generate for */
   readonly serve: (parts: ServeParts, ctx: RequestContext, model: string) => void | Promise<void>
   readonly response: TSchema
@@ -75,11 +73,10 @@ const rows: readonly InferenceRow[] = [
     path: '/v1/chat/completions',
     endpoint: 'chat',
     requestIdPrefix: 'chatcmpl-',
-    usage: 'on_request',
+    format: chatFormat,
     summary: 'Complete a chat',
     body: ChatRequest,
     checkRules: checkChatRules,
-    relayed: relayedAnswer,
     serve: (parts, ctx, model) =>
       serveChat(parts.generations, ctx, ctx.bodyJson() as ChatRequest, {
         mayRelay: mayRelayChat(parts, ctx, model),
@@ -92,11 +89,10 @@ const rows: readonly InferenceRow[] = [
     path: '/v1/completions',
     endpoint: 'completions',
     requestIdPrefix: 'cmpl-',
-    usage: 'on_request',
+    format: chatFormat,
     summary: 'Complete a text',
     body: CompletionRequest,
     checkRules: checkCompletionRules,
-    relayed: relayedAnswer,
     serve: ({ generations, config }, ctx) =>
       serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest, config.streamOpensAfterMs),
     response: CompletionResponse,
@@ -106,7 +102,7 @@ const rows: readonly InferenceRow[] = [
     path: '/generate',
     endpoint: 'generate',
     requestIdPrefix: 'gnt-',
-    usage: 'meta_info',
+    format: generateFormat,
     summary: 'Generate in the native format of the engine',
     body: GenerateRequest,
     checkRules: checkGenerateRules,
@@ -119,7 +115,7 @@ const rows: readonly InferenceRow[] = [
     path: '/v1/embeddings',
     endpoint: 'embeddings',
     requestIdPrefix: 'req-',
-    usage: 'prompt',
+    format: embeddingFormat,
     summary: 'Embed texts',
     body: EmbeddingRequest,
     serve: ({ host }, ctx) => serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as EmbeddingRequest),
@@ -130,7 +126,7 @@ const rows: readonly InferenceRow[] = [
     path: '/v1/classify',
     endpoint: 'classify',
     requestIdPrefix: 'req-',
-    usage: 'prompt',
+    format: embeddingFormat,
     summary: 'Classify texts',
     body: ClassifyRequest,
     serve: ({ host }, ctx) => serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as ClassifyRequest),
@@ -163,7 +159,7 @@ function embeddingsOf(host: Host): EmbeddingService {
 
 /** Bytes are relayed if every worker of the model takes them; otherwise the body is checked and generated for. */
 function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handler'] {
-  const { path, endpoint, streams, usage, relayed } = row
+  const { path, endpoint, streams, format } = row
   const { host, config, generations } = parts
   const needsModel = endpoint !== 'generate'
   const neverRelays = endpoint === 'chat' && config.chat === 'normalize'
@@ -185,8 +181,7 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
       model: model === '' ? null : model,
       stream: streams && stream,
       path,
-      ...relayed,
-      usage,
+      format,
       ...(streams && { opensAfterMs: config.streamOpensAfterMs }),
     })
   }

@@ -8,17 +8,12 @@ import {
   toChatAnnotation,
 } from '../wire/chat.ts'
 import { ChatChunks, toWireImage, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
+import { chatFormat } from './chat-format.ts'
 import { fromChatBody } from './from-chat-body.ts'
-import { relayedAnswer } from './relayed-answer.ts'
 import { servePrompts } from './serve-prompts.ts'
 import { untranslatedMembers } from './translated.ts'
 
-const PASS_THROUGH = {
-  api: 'chat',
-  path: '/v1/chat/completions',
-  ...relayedAnswer,
-  usage: 'on_request',
-} as const
+const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions', format: chatFormat }
 
 export interface ChatServing {
   /** Workers that take the format get the bytes. */

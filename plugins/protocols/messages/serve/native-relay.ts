@@ -1,6 +1,6 @@
 /**
  * Requests whose bytes pass through to workers that speak the format: what is checked of the body, how the request is sent,
- * when a stream counts as complete, and what is added to the response.
+ * and what is added to the response.
  */
 import {
   headerOf,
@@ -8,16 +8,11 @@ import {
   type Member,
   type PassThrough,
   type RequestContext,
-  type StreamEnd,
   skipSpace,
 } from '#kernel'
-import {
-  messagesHeaders,
-  streamCompletionCheck,
-  topLevelMembers,
-  MESSAGES_VERSION_HEADER as VERSION_HEADER,
-} from '#shared'
+import { messagesHeaders, topLevelMembers, MESSAGES_VERSION_HEADER as VERSION_HEADER } from '#shared'
 import { invalidField } from '../errors.ts'
+import { messagesFormat } from './messages-format.ts'
 
 /** The format's name in `WorkerEntry.apis`. */
 export const API = 'messages'
@@ -80,26 +75,9 @@ export function passThroughOf(ctx: RequestContext): PassThrough {
     api: API,
     path: query === '' ? path : `${path}?${query}`,
     headers: messagesHeaders(ctx),
-    checkCompletion: checkStreamCompletion,
-    usage: 'always',
+    format: messagesFormat,
   }
 }
-
-/**
- * The last event of a stream, by its name or by the type in its data, at the beginning of a line: JSON has no line breaks,
- * so a model's text cannot look like it.
- */
-const LAST_EVENT =
-  /(?:^|[\r\n])(?:event: ?(message_stop|error)[\r\n]|data: ?\{\s{0,8}"type"\s{0,8}:\s{0,8}"(message_stop|error)")/
-
-/** @param tail last bytes of the stream */
-export function endOfStream(tail: Buffer): StreamEnd {
-  const found = LAST_EVENT.exec(tail.toString('latin1'))
-  if (found === null) return 'cut'
-  return (found[1] ?? found[2]) === 'error' ? 'error' : 'complete'
-}
-
-const checkStreamCompletion = streamCompletionCheck(endOfStream)
 
 /** Adds the request id to a worker's response. */
 export function addRequestId(ctx: RequestContext, { headers }: IncomingResponse): void {

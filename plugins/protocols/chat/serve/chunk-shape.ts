@@ -1,6 +1,7 @@
 /**
  * The shape of the events of one stream of chat or completions: what is before and behind the choices. Most events of a
- * stream differ in their choices alone, so a comparison of a few bytes shows that an event has output and no usage. @hot
+ * stream differ in their choices alone, so a comparison of a few bytes shows that an event has output and no usage, and mostly
+ * that it neither finishes nor fails. @hot
  */
 import {
   CLOSE_BRACE,
@@ -12,11 +13,14 @@ import {
   skipString,
   skipValue,
   skipWord,
-} from '../wire/json-bytes.ts'
-import { valueAt } from './token-usage.ts'
+  valueAt,
+} from '#kernel'
 
 const LF = 0x0a
 const CHOICES = Buffer.from('"choices"')
+const REASON = Buffer.from('"finish_reason"')
+/** Behind a finish reason, these would make each tail another. */
+const OUTPUT = [Buffer.from('"delta"'), Buffer.from('"text"')]
 /** A stream with more bytes behind its choices has no shape. */
 const MAX_TAIL_BYTES = 256
 /** Shapes of this thread that are kept for further streams, the last used first. */
@@ -28,8 +32,10 @@ export class ChunkShape {
   readonly #head: Buffer
   /** Its position in an event. */
   readonly #headAt: number
-  /** From the end of the choices to the end of the event. */
-  readonly #tail: Buffer
+  /** From the finish reason of the last choice, which is null, or from the end of the choices, to the end of the event. */
+  readonly tail: Buffer
+  /** Events of this shape have no finish reason and no error. */
+  readonly isQuiet: boolean
   /** From the first LF of the tail to the end of the event. */
   readonly #lineEndBytes: number
   /** Length of the shortest event of this shape. */
@@ -60,14 +66,15 @@ export class ChunkShape {
     return shape
   }
 
-  /** @param ends positions of the choices' name, of their first brace, and behind their last bracket */
-  constructor(event: Buffer, ends: { head: number; first: number; close: number }, usage: NullUsage) {
+  /** @param ends positions of the choices' name, of their first brace, of the finish reason, and behind their last bracket */
+  constructor(event: Buffer, ends: ShapeEnds, usage: NullUsage) {
     // Copies of their own: the memory of an event is reused.
     this.#head = Buffer.from(event.subarray(ends.head, ends.first + 1))
     this.#headAt = ends.head
-    this.#tail = Buffer.from(event.subarray(ends.close - 1))
+    this.isQuiet = ends.reason >= 0
+    this.tail = Buffer.from(event.subarray(this.isQuiet ? ends.reason : ends.close - 1))
     this.#lineEndBytes = event.length - event.indexOf(LF, ends.close)
-    this.#leastBytes = ends.head + this.#head.length + this.#tail.length
+    this.#leastBytes = ends.head + this.#head.length + this.tail.length
     this.nullBytes = usage.end - usage.start
     this.nullBack = event.length - usage.start
   }
@@ -90,7 +97,7 @@ export class ChunkShape {
   }
 
   #hasTail(events: Buffer, end: number): boolean {
-    const tail = this.#tail
+    const tail = this.tail
     const tailAt = end - tail.length
     // From the end, where events differ. Bytes outside the events compare as undefined.
     for (let i = tail.length - 1; i >= 0; i--) if (events[tailAt + i] !== tail[i]) return false
@@ -98,10 +105,26 @@ export class ChunkShape {
   }
 }
 
+interface ShapeEnds {
+  readonly head: number
+  readonly first: number
+  /** -1 without one. */
+  readonly reason: number
+  readonly close: number
+}
+
 /** Position of the comma before a `"usage": null`, and position behind it; equal if there is none. */
 interface NullUsage {
   start: number
   end: number
+}
+
+/** Position of the finish reason of the last choice, if nothing but small members follow it; -1 without one. */
+function reasonAt(event: Buffer, first: number, close: number): number {
+  const at = event.lastIndexOf(REASON, close)
+  if (at < first || event.length - at > MAX_TAIL_BYTES) return -1
+  const end = event.subarray(at, close)
+  return OUTPUT.some((name) => end.includes(name)) ? -1 : at
 }
 
 function toShape(event: Buffer): ChunkShape | null {
@@ -112,8 +135,11 @@ function toShape(event: Buffer): ChunkShape | null {
   if (event[open] !== OPEN_BRACKET || event[first] !== OPEN_BRACE) return null
   const close = skipValue(event, open)
   if (close < 0 || event.length - close > MAX_TAIL_BYTES || !event.includes(LF, close)) return null
+  const reason = reasonAt(event, first, close)
+  // An event that finishes would have the shape of those that do not.
+  if (reason >= 0 && skipWord(event, valueAt(event, reason + REASON.length), 'null') < 0) return null
   const usage = findNullUsage(event, close)
-  return usage === null ? null : new ChunkShape(event, { head, first, close }, usage)
+  return usage === null ? null : new ChunkShape(event, { head, first, reason, close }, usage)
 }
 
 /** Looks among the members behind the choices. @returns null for anything but members */

@@ -1,10 +1,5 @@
 /** Usage of engines that report the first choice, or each choice apart, instead of all. */
-import type { RelayContext } from '../contracts/relay-context.ts'
-import type { TokenUsage } from '../contracts/request.ts'
-import type { WorkerEntry } from '../contracts/worker.ts'
-import { parseBoundedJson } from '../wire/bounded-json.ts'
-import { isObject } from '../wire/is-object.ts'
-import type { CallParts } from './call-parts.ts'
+import { isObject, type ObservedResponse, parseBoundedJson, type TokenUsage } from '#kernel'
 
 /** What the choices of a response have in common: all answer one prompt, or there are several prompts. */
 export type ChoiceScope = 'one_prompt' | 'prompts'
@@ -12,14 +7,12 @@ export type ChoiceScope = 'one_prompt' | 'prompts'
 const PROMPT = '"prompt"'
 
 /** Null for engines that report the usage of all choices. */
-export function choiceScope(
-  { transports }: Pick<CallParts, 'transports'>,
-  worker: WorkerEntry | null,
-  ctx: RelayContext,
-): ChoiceScope | null {
-  if (worker === null) return null
-  if (transports.controlOf(worker.connectionMode)?.reportsPerChoice?.(worker) !== true) return null
-  return promptsOf(ctx.rawBody).length > 1 ? 'prompts' : 'one_prompt'
+export function choiceScope({
+  reportsPerChoice,
+  requestBody,
+}: Pick<ObservedResponse, 'reportsPerChoice' | 'requestBody'>): ChoiceScope | null {
+  if (!reportsPerChoice) return null
+  return promptsOf(requestBody).length > 1 ? 'prompts' : 'one_prompt'
 }
 
 /** The prompts of a completions request; empty for any other request, and for one prompt. */

@@ -1,9 +1,9 @@
 /**
- * Reads token usage from the bytes of a response: of a JSON body, of a server-sent event, or of the native format of SGLang.
+ * Reads token usage from the bytes of a response: of a JSON body, or of a server-sent event.
  * Only the usage object is parsed. Generated text cannot match, because quotes in JSON strings are escaped. @hot
  */
-import type { TokenUsage } from '../contracts/request.ts'
-import { isObject } from '../wire/is-object.ts'
+import type { TokenUsage, UsageBreakdown } from '../contracts/request.ts'
+import { isObject } from './is-object.ts'
 import {
   CLOSE_BRACE,
   COLON,
@@ -14,9 +14,8 @@ import {
   skipString,
   skipValue,
   skipWord,
-} from '../wire/json-bytes.ts'
-import { eachMember } from '../wire/top-level-members.ts'
-import { breakdownOf, sumOfBreakdowns, withTier } from './usage-breakdown.ts'
+} from './json-bytes.ts'
+import { eachMember } from './top-level-members.ts'
 
 const USAGE = Buffer.from('"usage"')
 const TIER = Buffer.from('"service_tier"')
@@ -25,14 +24,23 @@ const LETTER_G = 0x67
 const G_AT = 4
 /** Letters that are looked at one by one. */
 const MAX_PROBES = 16
-const PROMPT = Buffer.from('"prompt_tokens"')
-const COMPLETION = Buffer.from('"completion_tokens"')
+/** Of `"prompt_tokens"` and `"completion_tokens"`. */
+const PROMPT_BYTES = 15
+const COMPLETION_BYTES = 19
 /** Of `"total_tokens"`. */
 const TOTAL_BYTES = 14
-const CACHED = Buffer.from('"cached_tokens"')
 const MAX_DIGITS = 15
 /** Members of this name that are looked at, from the end of a body: each may cost a walk to the end. */
 const MAX_CANDIDATES = 8
+/** Kinds of one usage object; further ones count as other input or output. */
+const MAX_KINDS = 16
+/** Of an Anthropic usage object: tokens written to the cache by their time to live. */
+const CACHE_WRITE = /^ephemeral_([a-z0-9]{1,16})_input_tokens$/
+/** Of an OpenAI usage object, such as `audio_tokens`. */
+const MODALITY = /^([a-z]{1,16})_tokens$/
+const TIER_NAME = /^[\w.-]{1,32}$/
+/** Counted elsewhere, or as text. */
+const COUNTED: ReadonlySet<string> = new Set(['cached', 'reasoning', 'text', 'thinking'])
 
 /** Position of the next usage object's name; -1 if there is none. `"usage": null` does not count. bench: relay-sse */
 export function findUsage(bytes: Buffer, from: number): number {
@@ -91,8 +99,8 @@ function plainUsage(body: Buffer, start: number): TokenUsage | null {
     while (body[at] >= 0x30 && body[at] <= 0x39) count = count * 10 + body[at++] - 0x30
     if (at === value || at - value > MAX_DIGITS) return null
     const length = end + 1 - name
-    if (length === PROMPT.length && skipWord(body, name, '"prompt_tokens"') > 0) input = count
-    else if (length === COMPLETION.length && skipWord(body, name, '"completion_tokens"') > 0) output = count
+    if (length === PROMPT_BYTES && skipWord(body, name, '"prompt_tokens"') > 0) input = count
+    else if (length === COMPLETION_BYTES && skipWord(body, name, '"completion_tokens"') > 0) output = count
     else if (length !== TOTAL_BYTES || skipWord(body, name, '"total_tokens"') < 0) return null
   }
   const isLast = body[at] === CLOSE_BRACE && body[at + 1] === CLOSE_BRACE && at + 2 === body.length
@@ -145,36 +153,6 @@ export function usageOfJson(text: string, tier: string | null): TokenUsage | nul
   return toTokenUsage(parse(text), tier)
 }
 
-/**
- * Adds up the counts of `meta_info` of SGLang's `/generate`, one per answer.
- *
- * @param bytes of a body, or one event
- * @param until members that begin at this offset or later are not counted; default: all are
- */
-export function usageOfMetaInfo(bytes: Buffer, until = bytes.length): TokenUsage | null {
-  const input = sumOf(bytes, PROMPT, until)
-  const output = sumOf(bytes, COMPLETION, until)
-  const cached = sumOf(bytes, CACHED, until)
-  return input === 0 && output === 0 && cached === 0 ? null : { input, output, cached, reasoning: 0 }
-}
-
-function sumOf(bytes: Buffer, name: Buffer, until: number): number {
-  let sum = 0
-  for (let at = bytes.indexOf(name); at >= 0 && at < until; at = bytes.indexOf(name, at + name.length))
-    sum += readInteger(bytes, valueAt(bytes, at + name.length))
-  return sum
-}
-
-function readInteger(bytes: Buffer, from: number): number {
-  let value = 0
-  for (let at = from; at < bytes.length && at < from + MAX_DIGITS; at++) {
-    const digit = bytes[at] - 0x30
-    if (digit < 0 || digit > 9) break
-    value = value * 10 + digit
-  }
-  return value
-}
-
 export function sumOfUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   return {
     input: a.input + b.input,
@@ -183,6 +161,17 @@ export function sumOfUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
     reasoning: a.reasoning + b.reasoning,
     breakdown: sumOfBreakdowns(a.breakdown, b.breakdown),
     ...((a.isEstimated || b.isEstimated) && { isEstimated: true }),
+  }
+}
+
+/** Counts of a stream are cumulative; an event may leave out those of an earlier one. */
+export function largestUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
+  return {
+    input: Math.max(a.input, b.input),
+    output: Math.max(a.output, b.output),
+    cached: Math.max(a.cached, b.cached),
+    reasoning: Math.max(a.reasoning, b.reasoning),
+    breakdown: largestBreakdown(a.breakdown, b.breakdown),
   }
 }
 
@@ -233,4 +222,67 @@ function parse(text: string): unknown {
   } catch {
     return null
   }
+}
+
+/**
+ * @param tier of the response, if it is no member of the usage object
+ * @returns undefined if no kind and no tier is reported
+ */
+export function breakdownOf(usage: unknown, tier?: unknown): UsageBreakdown | undefined {
+  if (!isObject(usage)) return
+  const kinds: Record<string, number> = {}
+  const input = usage.prompt_tokens_details ?? usage.input_tokens_details
+  const output = usage.completion_tokens_details ?? usage.output_tokens_details
+  const written = isObject(input) ? (input.cache_write_tokens ?? input.cache_creation_tokens) : undefined
+  addKind(kinds, 'cache_write', usage.cache_creation_input_tokens ?? written)
+  addKinds(kinds, 'cache_write', usage.cache_creation, CACHE_WRITE)
+  addKinds(kinds, 'input', input, MODALITY)
+  addKinds(kinds, 'output', output, MODALITY)
+  return toBreakdown(kinds, usage.service_tier ?? tier)
+}
+
+function withTier<Usage extends { readonly breakdown?: UsageBreakdown }>(usage: Usage, tier: unknown): Usage {
+  const breakdown = toBreakdown(usage.breakdown?.kinds ?? {}, usage.breakdown?.tier ?? tier)
+  return breakdown === undefined ? usage : { ...usage, breakdown }
+}
+
+/** Of two generations of one request; the tier is that of the later one. */
+export function sumOfBreakdowns(a?: UsageBreakdown, b?: UsageBreakdown): UsageBreakdown | undefined {
+  return merge(a, b, (one, other) => one + other)
+}
+
+/** Of two reports of one stream, whose counts are cumulative. */
+export function largestBreakdown(a?: UsageBreakdown, b?: UsageBreakdown): UsageBreakdown | undefined {
+  return merge(a, b, Math.max)
+}
+
+function merge(
+  a: UsageBreakdown | undefined,
+  b: UsageBreakdown | undefined,
+  combine: (one: number, other: number) => number,
+): UsageBreakdown | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  const kinds: Record<string, number> = { ...a.kinds }
+  for (const [kind, tokens] of Object.entries(b.kinds)) kinds[kind] = combine(kinds[kind] ?? 0, tokens)
+  return { kinds, tier: b.tier ?? a.tier }
+}
+
+function toBreakdown(kinds: Readonly<Record<string, number>>, tier: unknown): UsageBreakdown | undefined {
+  const known = typeof tier === 'string' && TIER_NAME.test(tier) ? tier : null
+  for (const _ in kinds) return { kinds, tier: known }
+  return known === null ? undefined : { kinds, tier: known }
+}
+
+function addKinds(kinds: Record<string, number>, prefix: string, counts: unknown, pattern: RegExp): void {
+  if (!isObject(counts)) return
+  let left = MAX_KINDS
+  for (const name in counts) {
+    if (left-- === 0) return
+    const kind = pattern.exec(name)?.[1]
+    if (kind !== undefined && !COUNTED.has(kind)) addKind(kinds, `${prefix}_${kind}`, counts[name])
+  }
+}
+
+function addKind(kinds: Record<string, number>, kind: string, tokens: unknown): void {
+  if (Number.isSafeInteger(tokens) && (tokens as number) > 0) kinds[kind] = tokens as number
 }

@@ -1,8 +1,8 @@
 /** What clients get of relayed streams of chat, whatever the worker sends and however its bytes are split. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { RequestFacts } from '#kernel'
-import { relayedAnswer } from './relayed-answer.ts'
+import { observe } from '../../../../test/support/observe.ts'
+import { chatFormat } from './chat-format.ts'
 
 const event = (value: object) => `data: ${JSON.stringify(value)}\n\n`
 const piece = (content: string, reason: string | null = null) =>
@@ -10,21 +10,9 @@ const piece = (content: string, reason: string | null = null) =>
 const DONE = 'data: [DONE]\n\n'
 
 /** The client's bytes and the end of the stream. @param cuts positions between chunks */
-function relay(bytes: Buffer, cuts: readonly number[]): { text: string; end: string } {
-  const check = relayedAnswer.checkCompletion({} as RequestFacts)
-  const passed: Buffer[] = []
-  const borders = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
-  // In memory that is reused, as the chunks of a worker.
-  for (let i = 1; i < borders.length; i++) {
-    const chunk = Buffer.from(bytes.subarray(borders[i - 1], borders[i]))
-    if (chunk.length === 0) continue
-    passed.push(Buffer.from(check.pass(chunk)))
-    chunk.fill(0)
-  }
-  const end = check.end()
-  passed.push(Buffer.from(check.rest()))
-  check.leave()
-  return { text: Buffer.concat(passed).toString(), end }
+function relay(stream: string, cuts: readonly number[]): { text: string; end: string } {
+  const { text, end } = observe(chatFormat, stream, { cuts })
+  return { text, end }
 }
 
 const words = fc.oneof(
@@ -50,7 +38,7 @@ test('a stream without failures passes byte by byte, for any split', () => {
   fc.assert(
     fc.property(events, last, cuts, (list, end, at) => {
       const text = list.join('') + end
-      expect(relay(Buffer.from(text), at)).toEqual({ text, end: 'complete' })
+      expect(relay(text, at)).toEqual({ text, end: 'complete' })
     }),
   )
 })
@@ -59,11 +47,11 @@ test('a complete answer without an end mark gets one, for any split', () => {
   const text = `${piece('abort')}${piece('', 'stop')}${event({ choices: [], usage: {} })}`
   fc.assert(
     fc.property(cuts, (at) => {
-      expect(relay(Buffer.from(text), at)).toEqual({ text: text + DONE, end: 'complete' })
+      expect(relay(text, at)).toEqual({ text: text + DONE, end: 'complete' })
     }),
   )
   const other = event({ object: 'other' })
-  expect(relay(Buffer.from(other), [])).toEqual({ text: other, end: 'complete' })
+  expect(relay(other, [])).toEqual({ text: other, end: 'complete' })
 })
 
 test('a failure becomes an error event of the API for any split, and nothing follows it', () => {
@@ -77,7 +65,7 @@ test('a failure becomes an error event of the API for any split, and nothing fol
   fc.assert(
     fc.property(fc.array(words, { maxLength: 4 }), failure, cuts, (list, failed, at) => {
       const before = list.map((word) => piece(word)).join('')
-      const { text, end } = relay(Buffer.from(before + failed + piece('more') + DONE), at)
+      const { text, end } = relay(before + failed + piece('more') + DONE, at)
       expect(end).toBe('error')
       expect(text.startsWith(before)).toBe(true)
       expect(text.slice(before.length)).toMatch(
@@ -89,10 +77,10 @@ test('a failure becomes an error event of the API for any split, and nothing fol
 
 test('an error that every client can read passes unchanged', () => {
   const text = piece('a') + event({ error: { message: 'no', type: 'server_error', code: null } })
-  expect(relay(Buffer.from(text), [])).toEqual({ text, end: 'error' })
+  expect(relay(text, [])).toEqual({ text, end: 'error' })
 })
 
 test('behind an event that is too long the stream passes unread', () => {
   const text = `data: ${'x'.repeat(1_100_000)}\n\n${piece('a', 'abort')}${DONE}`
-  expect(relay(Buffer.from(text), [1_060_000, 1_090_000])).toEqual({ text, end: 'complete' })
+  expect(relay(text, [1_060_000, 1_090_000])).toEqual({ text, end: 'complete' })
 })

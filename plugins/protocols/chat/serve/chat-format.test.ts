@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { peekRouting } from '../http/json-body.ts'
-import { editedBody, usageEdit } from './worker-request.ts'
+import { peekRouting } from '../../../../kernel/http/json-body.ts'
+import { editedBody } from '../../../../kernel/upstream/worker-request.ts'
+import { chatFormat } from './chat-format.ts'
 
 function ask(text: string): string {
   const body = Buffer.from(text)
-  const edit = usageEdit(body, peekRouting(body, 64))
+  const edit = chatFormat.askForUsage?.(body, peekRouting(body, 64)) ?? null
   return edit === null ? text : editedBody(body, [edit]).toString()
 }
 

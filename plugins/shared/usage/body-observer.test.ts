@@ -1,24 +1,23 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { UsageReport } from '../contracts/relay-options.ts'
-import { BodyUsage } from './body-usage.ts'
-import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
+import { usageOfBody } from '#kernel'
+import { BodyObserver } from './body-observer.ts'
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 8 } }
 const USED = { input: 11, output: 5, cached: 8, reasoning: 0 }
 
-function usageOf(report: UsageReport, body: string, cuts: readonly number[] = []) {
+function usageOf(body: string, cuts: readonly number[] = []) {
   const bytes = Buffer.from(body)
-  const usage = new BodyUsage(report, 0)
+  const observer = new BodyObserver()
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]
-  for (let at = 1; at < places.length; at++) usage.push(bytes.subarray(places[at - 1], places[at]))
-  return usage.usage()
+  for (let at = 1; at < places.length; at++) observer.chunk(bytes.subarray(places[at - 1], places[at]))
+  return observer.end().usage
 }
 
 test('usage is found wherever it stands, however long what follows is', () => {
   const ids = Array.from({ length: 10_000 }, (_, id) => id)
-  expect(usageOf('on_request', JSON.stringify({ usage: USAGE, prompt_token_ids: ids }))).toEqual(USED)
-  expect(usageOf('on_request', JSON.stringify({ a: [{ usage: 1 }], usage: USAGE, z: 'x\\"' }))).toEqual(USED)
+  expect(usageOf(JSON.stringify({ usage: USAGE, prompt_token_ids: ids }))).toEqual(USED)
+  expect(usageOf(JSON.stringify({ a: [{ usage: 1 }], usage: USAGE, z: 'x\\"' }))).toEqual(USED)
 })
 
 test.each([
@@ -28,7 +27,7 @@ test.each([
   { usage: null },
   [{ usage: USAGE }],
 ])('content that a model chooses is none: %j', (body) => {
-  expect(usageOf('on_request', JSON.stringify(body))).toBeNull()
+  expect(usageOf(JSON.stringify(body))).toBeNull()
 })
 
 test('the service tier is a member of the top-level object, before or behind the usage', () => {
@@ -39,23 +38,10 @@ test('the service tier is a member of the top-level object, before or behind the
     { usage: USAGE, service_tier: 'priority', ...echoed },
   ]) {
     const text = JSON.stringify(body)
-    expect(usageOf('always', text, [9])).toEqual({ ...USED, breakdown })
+    expect(usageOf(text, [9])).toEqual({ ...USED, breakdown })
     expect(usageOfBody(Buffer.from(` ${text}`))).toEqual({ ...USED, breakdown })
   }
-  expect(usageOf('always', JSON.stringify({ ...echoed, usage: USAGE }))).toEqual(USED)
-})
-
-test('the counts of all answers of /generate are added up', () => {
-  const answers = Array.from({ length: 20 }, () => ({
-    text: '"completion_tokens": 9',
-    meta_info: { prompt_tokens: 1_000, completion_tokens: 1_000, cached_tokens: 3 },
-  }))
-  expect(usageOf('meta_info', JSON.stringify(answers))).toEqual({
-    input: 20_000,
-    output: 20_000,
-    cached: 60,
-    reasoning: 0,
-  })
+  expect(usageOf(JSON.stringify({ ...echoed, usage: USAGE }))).toEqual(USED)
 })
 
 test('splits of the body make no difference', () => {
@@ -64,15 +50,13 @@ test('splits of the body make no difference', () => {
     choices: fc.array(fc.record({ message: fc.json().map((text) => JSON.parse(text) as unknown) })),
     service_tier: fc.constantFrom(null, 'priority', 'x'.repeat(40), { service_tier: 'flex' }),
     usage: fc.constant(USAGE),
-    meta_info: fc.record({ prompt_tokens: fc.nat(), completion_tokens: fc.nat() }),
     more: fc.array(fc.string(), { maxLength: 20 }),
   })
   fc.assert(
     fc.property(body, fc.array(fc.nat()), (value, cuts) => {
       const text = JSON.stringify(value, null, cuts.length % 3)
       const bytes = Buffer.from(text)
-      expect(usageOf('always', text, cuts)).toEqual(usageOfBody(bytes))
-      expect(usageOf('meta_info', text, cuts)).toEqual(usageOfMetaInfo(bytes))
+      expect(usageOf(text, cuts)).toEqual(usageOfBody(bytes))
     }),
   )
 })

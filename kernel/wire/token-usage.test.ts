@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { usageOfBody, usageOfMetaInfo } from './token-usage.ts'
+import { usageOfBody } from './token-usage.ts'
 
 const usageIn = (text: string) => usageOfBody(Buffer.from(text))
 
@@ -35,17 +35,6 @@ test('counts that are no whole positive numbers are 0', () => {
     input: 0,
     output: 0,
     cached: 0,
-    reasoning: 0,
-  })
-})
-
-test('the answers of a /generate batch add up', () => {
-  const one =
-    '{"text":"\\"prompt_tokens\\":9","meta_info":{"prompt_tokens": 4,"completion_tokens":6,"cached_tokens":1}}'
-  expect(usageOfMetaInfo(Buffer.from(`[${one},${one}]`))).toEqual({
-    input: 8,
-    output: 12,
-    cached: 2,
     reasoning: 0,
   })
 })

@@ -1,53 +1,33 @@
-/** Token usage of a body that is passed on without being collected: read from its bytes as they pass. */
-import type { UsageReport } from '../contracts/relay-options.ts'
-import type { TokenUsage } from '../contracts/request.ts'
+/** Reads the token usage of a JSON body that is passed on without being collected, from its bytes as they pass. */
 import {
   BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
   COMMA,
+  type ObservedEnd,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-} from '../wire/json-bytes.ts'
-import { sumOfUsage, usageOfJson, usageOfMetaInfo } from './token-usage.ts'
+  type ResponseObserver,
+  type TokenUsage,
+  usageOfJson,
+} from '#kernel'
 
 const USAGE = Buffer.from('usage')
 const TIER = Buffer.from('service_tier')
 const MAX_TIER_LENGTH = 64
 /** A longer usage object is ignored. */
 const MAX_USAGE_BYTES = 16_384
-/** Longer than a member of `meta_info` with its count. */
-const MEMBER_BYTES = 64
-const NO_BYTES = Buffer.alloc(0)
 
-export class BodyUsage {
-  readonly #reader: TopLevelUsage | MetaInfoSum
-  /** Of the request, for an estimate. */
-  readonly requestBytes: number
-  /** Of the body so far. */
-  byteCount = 0
-
-  constructor(report: UsageReport, requestBytes: number) {
-    this.requestBytes = requestBytes
-    this.#reader = report === 'meta_info' ? new MetaInfoSum() : new TopLevelUsage()
-  }
-
-  /** @param chunk a view, valid during the call */
-  push(chunk: Buffer): void {
-    this.byteCount += chunk.length
-    this.#reader.push(chunk)
-  }
-
-  /** Null if none was found. */
-  usage(): TokenUsage | null {
-    return this.#reader.usage()
-  }
+/** The end of a body that passes unchanged. */
+export function endOfBody(usage: TokenUsage | null): ObservedEnd {
+  const hasOutputUsage = usage !== null
+  return { end: 'complete', rest: Buffer.alloc(0), usage, hasOutputUsage, outputEvents: 0, unreadBytes: 0 }
 }
 
 /** The last member `usage` of the top-level object, and its `service_tier`; inner objects are content that a model may choose. */
-class TopLevelUsage {
+export class BodyObserver implements ResponseObserver {
   #depth = 0
   #isInString = false
   #isEscaped = false
@@ -66,7 +46,7 @@ class TopLevelUsage {
   #partBytes = 0
   #text: string | null = null
 
-  push(chunk: Buffer): void {
+  chunk(chunk: Buffer): Buffer {
     let start = 0
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at]
@@ -89,6 +69,7 @@ class TopLevelUsage {
       } else if (this.#depth === 1 && byte === COLON) this.#expectsKey = false
     }
     if (this.#parts !== null) this.#keep(chunk.subarray(start))
+    return chunk
   }
 
   #openString(): void {
@@ -127,31 +108,7 @@ class TopLevelUsage {
     else this.#parts?.push(Buffer.from(part))
   }
 
-  usage(): TokenUsage | null {
-    return this.#text === null ? null : usageOfJson(this.#text, this.#tier)
-  }
-}
-
-/** Sums of the counts of all answers. */
-class MetaInfoSum {
-  #sum: TokenUsage | null = null
-  /** Bytes in which a member may be incomplete. */
-  #rest: Buffer = NO_BYTES
-
-  push(chunk: Buffer): void {
-    const bytes = Buffer.concat([this.#rest, chunk])
-    const until = Math.max(0, bytes.length - MEMBER_BYTES)
-    this.#add(usageOfMetaInfo(bytes, until))
-    this.#rest = bytes.subarray(until)
-  }
-
-  usage(): TokenUsage | null {
-    this.#add(usageOfMetaInfo(this.#rest))
-    this.#rest = NO_BYTES
-    return this.#sum
-  }
-
-  #add(usage: TokenUsage | null): void {
-    if (usage !== null) this.#sum = this.#sum === null ? usage : sumOfUsage(this.#sum, usage)
+  end(): ObservedEnd {
+    return endOfBody(this.#text === null ? null : usageOfJson(this.#text, this.#tier))
   }
 }
