@@ -1,5 +1,6 @@
 /**
- * The API of Ollama in front of every kind of worker: POST /api/chat and /api/generate (NDJSON), GET /api/tags.
+ * The API of Ollama in front of every kind of worker: POST /api/chat and /api/generate (NDJSON), GET /api/tags. Workers that
+ * serve the API themselves (`apis: [ollama]`) get the request as it is.
  * @source https://docs.ollama.com/api
  */
 import {
@@ -17,6 +18,7 @@ import {
   type StreamWriter,
   Type,
 } from 'weir-gateway'
+import { ollamaFormat } from './ollama-format.ts'
 import { ChatBody, fromChat, fromGenerate, GenerateBody } from './ollama-request.ts'
 
 const chatBody = defineValidator(ChatBody)
@@ -222,6 +224,10 @@ function answerRoute(
     },
     handler: (ctx) => {
       const { request, stream } = toRequest(ctx)
+      const { model } = ctx.peek()
+      const workers = host.balance.workersOf(host.balance.canonicalModel(model ?? ''))
+      if (workers.length > 0 && workers.every(({ apis }) => apis.includes('ollama')))
+        return host.upstream.relay(ctx, { model, stream, path: `/api/${route}`, format: ollamaFormat })
       return stream ? streamAnswer(host, ctx, route, request) : answerWhole(host, ctx, route, request)
     },
   }

@@ -1,5 +1,8 @@
 /** The front under the client of Ollama. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { Ollama } from 'ollama'
 import { startEngine, startGateway, type TestEngine, type TestGateway } from 'weir-gateway/testing'
@@ -131,4 +134,56 @@ test('a client that aborts stops the engine', async () => {
   })
   await other.stop()
   await slow.stop()
+})
+
+test('workers that serve the API: the stream passes, its usage counts, a cut and a stall are noticed', async () => {
+  const part = (members: object) =>
+    `${JSON.stringify({ model: 'own', message: { content: 'a' }, ...members })}\n`
+  const last = part({ done: true, prompt_eval_count: 5, eval_count: 2 })
+  const script: { lines: string; ends: boolean } = { lines: '', ends: true }
+  const server = createServer((request, response) => {
+    const isChat = request.url === '/api/chat'
+    response.writeHead(200, { 'content-type': isChat ? 'application/x-ndjson' : 'application/json' })
+    response.write(isChat ? script.lines : '{}')
+    if (!isChat || script.ends) response.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const workers = [{ url, apis: ['ollama'], models: [{ id: 'own' }] }]
+  const relaying = await startGateway({
+    own: [plugin],
+    kernel: { breaker: { stallMs: 1_000 } },
+    plugins: { workers: { workers }, metrics: { port: 0 } },
+  })
+  const chat = () => relaying.post('/api/chat', { model: 'own', messages })
+  const counted = async () => {
+    const page = await (await fetch(String(relaying.metricsUrl))).text()
+    return [...page.matchAll(/^weir_worker_tokens_total\{.*"(input|output)".*\} (\d+)$/gm)].map(
+      (found) => found[2],
+    )
+  }
+
+  script.lines = part({ done: false }) + part({ done: false }) + last
+  assert.equal(await (await chat()).text(), script.lines)
+  assert.deepEqual(await counted(), ['5', '2'])
+
+  script.lines = part({ done: false })
+  await assert.rejects(async () => (await chat()).text())
+
+  script.lines = part({ error: 'out of memory' })
+  assert.equal(await (await chat()).text(), script.lines)
+
+  script.lines = part({ done: false })
+  script.ends = false
+  const silent = await chat()
+  for (;;) {
+    const { workers: shown } = (await (await relaying.get('/workers')).json()) as { workers: object[] }
+    if (JSON.stringify(shown).includes('"is_stalled":true')) break
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await silent.body?.cancel()
+  await relaying.stop()
+  server.closeAllConnections()
+  server.close()
 })

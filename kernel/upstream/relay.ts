@@ -13,15 +13,9 @@ import { filterHeaders, headerOf } from '../wire/headers.ts'
 import { readRefusal } from '../wire/worker-message.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
-import { isPlainEventStream } from './response-headers.ts'
+import { isPlainEventStream, isStream } from './response-headers.ts'
 import { StreamedText } from './streamed-text.ts'
-import {
-  type CountedStream,
-  countStreamUsage,
-  estimatedUsage,
-  estimatorFor,
-  keepsBody,
-} from './unreported-usage.ts'
+import { type CountedParts, countParts, estimatedUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { canonicalBody, toWorkerRequest, withParameters } from './worker-request.ts'
 
@@ -58,13 +52,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   #end: ObservedEnd | null = null
   /** The client did not request the usage that the worker is asked for. */
   #removesUsage = false
-  /** Null for bodies, and if usage is not counted. */
-  #stream: CountedStream | null = null
-  /** Of a body that is neither collected nor an event stream, so far. */
-  #passedBytes = 0
-  /** Size of the request's body, which is released before the end. */
-  #requestBytes = 0
-  #isCounted = false
+  /** Null without an observer, and if usage is not counted. */
+  #counts: CountedParts | null = null
 
   private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
     this.ctx = ctx
@@ -132,33 +121,34 @@ export class Relay implements Call, CallHandler, SinkListener {
       return
     }
     this.keepsHead = isEventStream && status < 400
-    if (status < 400) this.#observe(isEventStream)
+    if (status < 400) this.#observe(isEventStream, isEventStream || isStream(headers))
     // Sent again to the worker that continues the stream.
     if (!this.keepsHead) this.ctx.forgetBody()
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
   }
 
-  #observe(isEventStream: boolean): void {
+  /** @param isStreamed events, or lines of JSON */
+  #observe(isEventStream: boolean, isStreamed: boolean): void {
     const { ctx } = this
-    const format = isEventStream ? this.#options.format : this.#counted
+    const format = isStreamed ? this.#options.format : this.#counted
     if (format === undefined) return
     // Of a stream that this worker continues.
-    this.#stream?.text?.release()
+    this.#counts?.text?.release()
     this.#end = null
+    const { rawBody: requestBody } = ctx
+    const { hasOutput = true, textOf } = format
     this.#observer = format.observe({
       request: ctx,
-      requestBody: ctx.rawBody,
+      requestBody,
       isEventStream,
       removesUsage: this.#removesUsage,
       reportsPerChoice: this.#reportsPerChoice,
     })
-    const { textOf } = format
-    const estimator = textOf === undefined ? null : estimatorFor(ctx, this.#parts.estimator)
+    if (!this.#parts.countsUsage) return
+    const estimator = isStreamed && textOf !== undefined ? estimatorFor(ctx, this.#parts.estimator) : null
     const text = textOf === undefined || estimator === null ? null : new StreamedText(textOf)
-    const requestBytes = ctx.rawBody.length
-    this.#requestBytes = requestBytes
-    this.#stream = isEventStream && this.#parts.countsUsage ? { requestBytes, estimator, text } : null
+    this.#counts = { requestBytes: requestBody.length, hasOutput, estimator, text }
   }
 
   /** Bodies without a Content-Length or above MAX_WHOLE_BYTES are held back for onResponse, up to its own limit. */
@@ -174,8 +164,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   #pass(chunk: Buffer): void {
-    this.#passedBytes += chunk.length
-    this.#stream?.text?.push(chunk)
+    this.#counts?.text?.push(chunk)
     const bytes = this.#observer === null ? chunk : this.#observer.chunk(chunk)
     if (this.#gathered !== null) {
       this.#gather(this.#gathered, bytes)
@@ -183,7 +172,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     }
     if (this.keepsHead) {
       this.keepsHead = false
-      if (!keepsBody(this.ctx, this.#stream)) this.ctx.forgetBody()
+      if (!keepsBody(this.ctx, this.#counts)) this.ctx.forgetBody()
     }
     if (bytes.length > 0 && !this.ctx.writeStream(bytes)) this.#call.pause()
   }
@@ -284,14 +273,11 @@ export class Relay implements Call, CallHandler, SinkListener {
   /** Once: what was reported before the end of a response, also of one that broke off. */
   #countParts(): void {
     const end = this.#endOnce()
-    const format = this.#counted
-    if (end === null || format === undefined || this.#isCounted) return
-    this.#isCounted = true
-    const stream = this.#stream
-    if (stream !== null) countStreamUsage(this.#call, this.ctx, stream, end)
-    else if (this.#passedBytes > 0)
-      this.#call.used(end.usage ?? estimatedUsage(format, this.#requestBytes, this.#passedBytes))
-    stream?.text?.release()
+    const counts = this.#counts
+    if (end === null || counts === null) return
+    this.#counts = null
+    countParts(this.#call, this.ctx, counts, end)
+    counts.text?.release()
   }
 
   /** Detaches from the client. */

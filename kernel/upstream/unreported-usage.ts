@@ -15,10 +15,12 @@ export function estimatorFor(ctx: RelayContext, estimator: UsageEstimator | null
   return estimator?.covers(ctx.model ?? '') === true ? estimator : null
 }
 
-/** An event stream whose usage is counted. */
-export interface CountedStream {
+/** A response in parts whose usage is counted. */
+export interface CountedParts {
   /** Size of the request's body, for the estimate of its prompt. */
   readonly requestBytes: number
+  /** As `ResponseFormat.hasOutput`. */
+  readonly hasOutput: boolean
   /** Null without a tokenizer of the model. */
   readonly estimator: UsageEstimator | null
   /** What the estimator counts; null if it counts nothing. */
@@ -26,15 +28,15 @@ export interface CountedStream {
 }
 
 /** True if the estimator needs the body at the end of the stream. */
-export function keepsBody(ctx: RelayContext, stream: CountedStream | null): boolean {
-  return stream !== null && stream.text !== null && ctx.rawBody.length <= MAX_BODY_BYTES
+export function keepsBody(ctx: RelayContext, counts: CountedParts | null): boolean {
+  return counts !== null && counts.text !== null && ctx.rawBody.length <= MAX_BODY_BYTES
 }
 
-/** Counts what the worker has reported of a stream that has ended, and estimates what it has not. */
-export function countStreamUsage(
+/** Counts what the worker has reported of a response that has ended, and estimates what it has not. */
+export function countParts(
   call: OpenCall,
   ctx: RelayContext,
-  { requestBytes, estimator, text }: CountedStream,
+  { requestBytes, hasOutput, estimator, text }: CountedParts,
   { usage: reported, hasOutputUsage, outputEvents, unreadBytes }: ObservedEnd,
 ): void {
   if (unreadBytes === 0 && (hasOutputUsage || outputEvents === 0)) {
@@ -44,7 +46,9 @@ export function countStreamUsage(
   const estimate: TokenUsage = {
     // Messages streams report the input at their beginning.
     input: reported?.input || Math.ceil(requestBytes / BYTES_PER_TOKEN),
-    output: Math.max(outputEvents + Math.ceil(unreadBytes / BYTES_PER_TOKEN), reported?.output ?? 0),
+    output: hasOutput
+      ? Math.max(outputEvents + Math.ceil(unreadBytes / BYTES_PER_TOKEN), reported?.output ?? 0)
+      : 0,
     cached: reported?.cached ?? 0,
     reasoning: 0,
     breakdown: reported?.breakdown,

@@ -169,6 +169,9 @@ describe('types', () => {
       (ctx: api.RequestContext, question: api.ModelQuestion) => Promise<api.ModelAnswer>
     >()
     expectTypeOf<api.Upstream['joinRelay']>().parameter(1).toEqualTypeOf<api.RelayOptions>()
+    expectTypeOf<api.RelayOptions['format']>().toEqualTypeOf<api.ResponseFormat | undefined>()
+    expectTypeOf<api.ResponseFormat['observe']>().returns.toEqualTypeOf<api.ResponseObserver>()
+    expectTypeOf<api.ResponseObserver['end']>().returns.toEqualTypeOf<api.ObservedEnd>()
     const make: api.PolicyFactory = ({ random }: api.PolicyParts): api.Policy => ({
       name: 'first',
       needsBody: false,

@@ -20,10 +20,11 @@ const MAX_TIER_LENGTH = 64
 /** A longer usage object is ignored. */
 const MAX_USAGE_BYTES = 16_384
 
-/** The end of a body that passes unchanged. */
-export function endOfBody(usage: TokenUsage | null): ObservedEnd {
+/** The end of a body that passes unchanged. @param bytes of the body, for an estimate */
+export function endOfBody(usage: TokenUsage | null, bytes: number): ObservedEnd {
   const hasOutputUsage = usage !== null
-  return { end: 'complete', rest: Buffer.alloc(0), usage, hasOutputUsage, outputEvents: 0, unreadBytes: 0 }
+  const unreadBytes = hasOutputUsage ? 0 : bytes
+  return { end: 'complete', rest: Buffer.alloc(0), usage, hasOutputUsage, outputEvents: 0, unreadBytes }
 }
 
 /** The last member `usage` of the top-level object, and its `service_tier`; inner objects are content that a model may choose. */
@@ -45,9 +46,11 @@ export class BodyObserver implements ResponseObserver {
   #parts: Buffer[] | null = null
   #partBytes = 0
   #text: string | null = null
+  #bodyBytes = 0
 
   chunk(chunk: Buffer): Buffer {
     let start = 0
+    this.#bodyBytes += chunk.length
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at]
       if (this.#isInString) this.#inString(byte)
@@ -109,6 +112,6 @@ export class BodyObserver implements ResponseObserver {
   }
 
   end(): ObservedEnd {
-    return endOfBody(this.#text === null ? null : usageOfJson(this.#text, this.#tier))
+    return endOfBody(this.#text === null ? null : usageOfJson(this.#text, this.#tier), this.#bodyBytes)
   }
 }

@@ -61,18 +61,20 @@ class MetaInfoSum implements ResponseObserver {
   #sum: TokenUsage | null = null
   /** Bytes in which a member may be incomplete. */
   #rest: Buffer = NO_BYTES
+  #bodyBytes = 0
 
   chunk(chunk: Buffer): Buffer {
     const bytes = Buffer.concat([this.#rest, chunk])
     const until = Math.max(0, bytes.length - MEMBER_BYTES)
     this.#add(usageOfMetaInfo(bytes, until))
     this.#rest = bytes.subarray(until)
+    this.#bodyBytes += chunk.length
     return chunk
   }
 
   end(): ObservedEnd {
     this.#add(usageOfMetaInfo(this.#rest))
-    return endOfBody(this.#sum)
+    return endOfBody(this.#sum, this.#bodyBytes)
   }
 
   #add(usage: TokenUsage | null): void {
