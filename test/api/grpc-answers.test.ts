@@ -360,6 +360,40 @@ interface Sampled {
   readonly samplingParams: { readonly skipSpecialTokens: boolean }
 }
 
+test.each([
+  ['max', 'keep', 'max'],
+  ['max', 'lower', 'high'],
+  ['max', '', 'high'],
+  ['low', 'reject', 'low'],
+  ['newer', 'reject', 'newer'],
+])('the effort %s at a worker with the label effort %j is %s in the prompt', async (effort, label, shown) => {
+  const path = join(folder, 'effort.jinja')
+  writeFileSync(path, '{%- for m in messages %}{{ m.content }}{%- endfor %} effort={{ reasoning_effort }}')
+  const { engine, post, ids } = await openGrpcFleet({
+    template: path,
+    engines: [{ spec: { labels: { effort: label } } }],
+  })
+  engine.answer([await ids('Hello.')])
+  const response = await post(CHAT, { ...ask, reasoning_effort: effort })
+  expect(response.status).toBe(200)
+  const request = engine.calls[0].request as unknown as { tokenized: { originalText: string } }
+  expect(request.tokenized.originalText).toBe(`hi effort=${shown}`)
+})
+
+test('a gRPC worker with the label effort reject refuses efforts above high before it is asked', async () => {
+  const { engine, post } = await openGrpcFleet({ engines: [{ spec: { labels: { effort: 'reject' } } }] })
+  const response = await post(CHAT, { ...ask, reasoning_effort: 'xhigh' })
+  expect(response.status).toBe(400)
+  expect(await response.json()).toMatchObject({
+    error: {
+      code: 'unsupported_by_worker',
+      param: 'reasoning_effort',
+      message: expect.stringContaining('xhigh'),
+    },
+  })
+  expect(engine.calls).toEqual([])
+})
+
 test('without a thinking setting the template decides, and reasoning is detected from the prompt', async () => {
   const path = join(folder, 'off-by-default.jinja')
   const end =

@@ -1,8 +1,6 @@
 /** What chat workers of each kind call the members of a chat body, and which ones they refuse. */
 import type { WorkerEntry } from '#kernel'
-
-type HighEffort = 'keep' | 'lower' | 'reject'
-const HIGH_EFFORTS: readonly string[] = ['keep', 'lower', 'reject'] satisfies HighEffort[]
+import { type HighEffort, highEffortOf } from '#shared'
 
 export interface ChatDialect {
   /** Names of the reasoning of earlier turns; none where it is refused. */
@@ -36,9 +34,9 @@ const OPENAI: ChatDialect = {
 }
 
 export function dialectOf(worker: WorkerEntry): ChatDialect {
-  const { effort } = worker.labels
   const dialect = usualDialect(worker)
-  return HIGH_EFFORTS.includes(effort) ? { ...dialect, highEffort: effort as HighEffort } : dialect
+  const highEffort = highEffortOf(worker.labels, dialect.highEffort)
+  return highEffort === dialect.highEffort ? dialect : { ...dialect, highEffort }
 }
 
 function usualDialect({ provider, runtimeType, isExternal }: WorkerEntry): ChatDialect {

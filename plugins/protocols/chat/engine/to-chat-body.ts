@@ -160,12 +160,6 @@ function toConstraint(constraint: OutputConstraint | null): Json {
 }
 
 /** @throws unsupported_by_worker (400) */
-function toEffort(effort: string, mode: ChatDialect['highEffort']): string {
-  const nearest = mode === 'keep' ? effort : engineEffort(effort)
-  if (mode !== 'reject' || nearest === effort) return nearest
-  throw answerErrors.unsupported_by_worker.with({ param: 'reasoning_effort' }, `the effort '${effort}'`)
-}
-
 function addReasoning(
   body: Json,
   { reasoning, templateArguments }: GenerationRequest,
@@ -174,7 +168,7 @@ function addReasoning(
   let template = isStrict ? undefined : templateArguments
   if (reasoning !== null) {
     const effort = reasoning.effort ?? (isStrict ? effortOfBudget(reasoning) : undefined)
-    if (effort !== undefined) body.reasoning_effort = toEffort(effort, highEffort)
+    if (effort !== undefined) body.reasoning_effort = engineEffort(effort, highEffort)
     if (!isStrict && reasoning.isEnabled !== undefined) {
       const { isEnabled } = reasoning
       template = { enable_thinking: isEnabled, thinking: isEnabled, ...templateArguments }

@@ -11,7 +11,7 @@ import type {
   TokenizerService,
   WorkerEntry,
 } from '#kernel'
-import { engineEffort } from '#shared'
+import { engineEffort, highEffortOf } from '#shared'
 import { grpcErrors } from '../errors.ts'
 import { type ChatPlan, type EncodedPrompt, encodeChat, encodeText } from './encode-prompt.ts'
 
@@ -147,6 +147,7 @@ export class PromptBuilder {
     }
     const parser = this.#parsers.parserFor(asked)
     const { reasoning, templateArguments = {} } = request
+    const effort = this.#effortOf(request, model)
     const { key } = this.#parsers.thinkingOf(parser, { chatTemplate, templateArguments })
     const chosen = key !== null && reasoning?.isEnabled !== undefined ? { [key]: reasoning.isEnabled } : {}
     const given = { ...chosen, ...templateArguments }
@@ -161,14 +162,21 @@ export class PromptBuilder {
         constraint: request.constraint,
       }),
       continued: continuedText(request),
-      effort: effortOf(reasoning, templateArguments),
+      effort: shownEffort(effort, request),
       kwargs: {
-        ...(reasoning?.effort !== undefined && { reasoning_effort: engineEffort(reasoning.effort) }),
+        ...(effort !== undefined && { reasoning_effort: effort }),
         // Unset if not requested, since templates have their own defaults.
         ...(key !== null && requested !== null && { [key]: requested }),
         ...given,
       },
     }
+  }
+
+  /** The prompt is for any worker of the model, so that the first one decides. @throws unsupported_by_worker (400) */
+  #effortOf({ reasoning }: GenerationRequest, model: string): string | undefined {
+    const effort = reasoning?.effort
+    if (effort === undefined) return undefined
+    return engineEffort(effort, highEffortOf(this.#workersOf(model)[0]?.labels ?? {}, 'lower'))
   }
 
   /** @param prompt the rendered prompt */
@@ -185,16 +193,15 @@ export class PromptBuilder {
 }
 
 /** Template variables have precedence over other members of the request. */
-function effortOf(
-  reasoning: GenerationRequest['reasoning'],
-  templateArguments: Readonly<Record<string, unknown>>,
+function shownEffort(
+  effort: string | undefined,
+  { reasoning, templateArguments = {} }: GenerationRequest,
 ): string | null {
   const given = Object.hasOwn(templateArguments, 'reasoning_effort')
     ? templateArguments.reasoning_effort
     : null
   if (typeof given === 'string') return given
-  if (reasoning?.effort !== undefined) return engineEffort(reasoning.effort)
-  return reasoning?.isEnabled === false ? 'none' : null
+  return effort ?? (reasoning?.isEnabled === false ? 'none' : null)
 }
 
 async function oneTokenStops(stops: readonly string[], tokenizer: LoadedTokenizer): Promise<number[]> {
