@@ -149,6 +149,8 @@ export interface RequestContext extends RequestFacts {
    * @param warning a field value
    */
   warn(warning: string): void
+  /** Removes and returns the warnings so far, for responses whose clients see neither headers nor comments. */
+  takeWarnings(): readonly string[]
   /**
    * Opens the event stream of the response with a comment if no worker has sent a byte that long after the arrival of the
    * request (checked each second), since clients give up on a silent server. `sse` and a relay then continue the stream, and

@@ -233,11 +233,15 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     this.#warnings.push(warning)
   }
 
+  takeWarnings(): readonly string[] {
+    const warnings = this.#warnings ?? []
+    this.#warnings = null
+    return warnings
+  }
+
   #withWarnings(headers: ExtraHeaders | undefined): ExtraHeaders | null {
     if (this.#warnings === null) return headers ?? null
-    const added = [WARNING_HEADER, this.#warnings.join(', ')]
-    this.#warnings = null
-    return [...(headers ?? []), ...added]
+    return [...(headers ?? []), WARNING_HEADER, this.takeWarnings().join(', ')]
   }
 
   openAfter(ms: number, headers: ExtraHeaders = []): void {
@@ -269,8 +273,7 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
 
   endStream(last: Buffer | string = EMPTY, endsInError = false): void {
     if (this.#warnings !== null && this.#hasEventStream && !endsInError) {
-      this.writeStream(`: ${WARNING_HEADER} ${this.#warnings.join(', ')}\n\n`)
-      this.#warnings = null
+      this.writeStream(`: ${WARNING_HEADER} ${this.takeWarnings().join(', ')}\n\n`)
     }
     if (endsInError) this.sink.isCutAtEnd = this.route.errors.cutsFailedStreams === true
     if (this.#bypassesHooks) this.sink.end(last)

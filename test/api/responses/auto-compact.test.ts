@@ -152,7 +152,7 @@ test('a stream sends comments during compaction, and a failure then ends it with
     { role: 'user', content: 'and now?' },
   ]
   const run = async (works: boolean) => {
-    const body = { model: 'test-model', stream: true, input, ...compacting }
+    const body = { model: 'test-model', stream: true, input, seed: 1, ...compacting }
     const stream = openSse(fleet.gateway.url + RESPONSES, { body })
     await expect.poll(() => stream.comments.join()).toContain('preparing')
     expect(stream.events).toEqual([])
@@ -161,8 +161,11 @@ test('a stream sends comments during compaction, and a failure then ends it with
     held = Promise.withResolvers()
     return stream
   }
-  const { response } = checkResponseEvents((await run(true)).events)
+  const done = await run(true)
+  const { response } = checkResponseEvents(done.events)
   expect(response.output.map(({ type }) => type)).toEqual(['compaction', 'message'])
+  // The head was sent before the request was known.
+  expect(done.comments.at(-1)).toContain('x-weir-warning members_ignored; count=1; names="seed"')
   const failed = await run(false)
   expect(failed.status).toBe(200)
   expect(failed.events.map(({ event, data }) => event || data)).toEqual(['error', '[DONE]'])

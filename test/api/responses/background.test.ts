@@ -58,6 +58,21 @@ test('a background response is queued immediately and completes like a foregroun
   expect(followUp.status).toBe('completed')
 })
 
+test('what a request and an answer lose on the way is named in the response, which has no header later', async () => {
+  const answer = sseAnswer([chunk({ content: 'x', brand_new: 1 }), ...DONE])
+  const fleet = await openResponses(answer, FAST)
+  const body = { model: 'test-model', input: 'hi', seed: 1, background: true }
+  const accepted = await fleet.post('/v1/responses', body)
+  expect(accepted.headers.get('x-weir-warning')).toBe('members_ignored; count=1; names="seed"')
+  const { id } = (await accepted.json()) as ResponseJson
+  const done = await until(fleet, id, isOver)
+  expect(done.x_weir_warning).toBe(
+    'members_ignored; count=1; names="seed", members_ignored; count=1; names="choices.delta.brand_new"',
+  )
+  const plain = await fleet.create({ input: 'hi' })
+  expect(plain).not.toHaveProperty('x_weir_warning')
+})
+
 test('progress is readable while the response runs, and a follow-up is rejected until its end', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(

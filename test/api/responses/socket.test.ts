@@ -20,6 +20,18 @@ test('a turn has the events of a stream, without [DONE]', async () => {
   expect([text, response.status]).toEqual(['hello', 'completed'])
 })
 
+test('what a request and an answer lose on the way is named in the response, as there is no header', async () => {
+  const answer = sseAnswer([chunk({ content: 'x', brand_new: 1 }), chunk({}, 'stop'), '[DONE]'])
+  const { gateway, fetchJson } = await openResponses(answer)
+  const { turn } = await connect(gateway.url)
+  const { response } = check(await turn({ input: 'hi', seed: 1 }))
+  expect(response.x_weir_warning).toBe(
+    'members_ignored; count=1; names="seed", members_ignored; count=1; names="choices.delta.brand_new"',
+  )
+  expect(await fetchJson('GET', `${RESPONSES}/${response.id}`)).toEqual(response)
+  expect(check(await turn({ input: 'hi', store: false })).response.x_weir_warning).toContain('brand_new')
+})
+
 test('turns that are not stored can be continued on their socket, and on no other', async () => {
   const { gateway, asked } = await openResponses(chatAnswer('x'))
   const { turn } = await connect(gateway.url)

@@ -20,6 +20,8 @@ export interface ResponseEnd {
   readonly incompleteReason?: string | null
   /** The response of a worker that speaks the format. */
   readonly native?: NativeObject
+  /** For clients that see no response header. */
+  readonly warnings?: readonly string[]
 }
 
 /** Members that the gateway writes itself, although the response of the worker has them too. */
@@ -65,6 +67,7 @@ export class ResponseEncoder {
   members(status: ResponseStatus, end?: ResponseEnd): string {
     const error = end?.error ?? (status === 'failed' ? answerErrors.worker_aborted() : null)
     const reason = end?.incompleteReason ?? null
+    const { warnings = [] } = end ?? {}
     const head = JSON.stringify({
       id: this.#id,
       object: 'response',
@@ -73,6 +76,7 @@ export class ResponseEncoder {
       status,
       error: error === null ? null : toResponseError(error),
       incomplete_details: reason === null ? null : { reason },
+      ...(warnings.length > 0 && { x_weir_warning: warnings.join(', ') }),
     })
     const usage = end === undefined ? 'null' : JSON.stringify(toWireUsage(end.usage, end.native?.usage))
     const echo = end?.native === undefined ? this.#echoText : JSON.stringify(this.#echoWith(end.native))

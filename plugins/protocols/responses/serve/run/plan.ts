@@ -186,7 +186,11 @@ const TRIGGER = 'compaction_trigger'
  * `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened, and `members_ignored` for
  * members that only workers of the format may know, where there are none.
  */
-export function warningHeaders({ droppedReasoning, ignored }: Plan): ExtraHeaders {
+export function warningsOf({ droppedReasoning, ignored }: Plan): readonly string[] {
   const dropped = droppedReasoning === 0 ? [] : [`encrypted_reasoning_dropped; items=${droppedReasoning}`]
-  return warningHeader([...dropped, ...ignoredMembers(ignored)])
+  return [...dropped, ...ignoredMembers(ignored)]
+}
+
+export function warningHeaders(plan: Plan): ExtraHeaders {
+  return warningHeader(warningsOf(plan))
 }

@@ -18,7 +18,7 @@ import { OutputItems, outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, type ResponseEnd, replyText } from '../output/response-encoder.ts'
 import type { Parts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
-import type { LastingPlan, Plan } from './plan.ts'
+import { type LastingPlan, type Plan, warningsOf } from './plan.ts'
 import { storeEnd, toStorageError } from './response-record.ts'
 
 export interface RunOptions {
@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly sink: FrameSink | null
   /** Of a background response. */
   readonly job?: Job
+  /** The events are messages of a WebSocket. */
+  readonly isSocket?: boolean
   /** Called when a worker has begun to respond, with its connection mode. */
   readonly onWorker?: (connectionMode: string) => void
   /** Flushes the log before the response is stored as ended: from then on followers regard the log as complete. */
@@ -68,6 +70,8 @@ export class ResponseRun {
   #connectionMode: string | null = null
   /** That the worker reported. */
   #serviceTier: string | undefined
+  /** Of the request, for a client that sees no response header; null for others. */
+  readonly #warnings: readonly string[] | null
 
   constructor(parts: Parts, ctx: RequestContext, plan: Plan, options: RunOptions) {
     this.#parts = parts
@@ -77,6 +81,7 @@ export class ResponseRun {
     this.#options = options
     this.#events = options.sink === null ? null : new EventEncoder(options.sink)
     this.#encoder = new ResponseEncoder(options, plan.request.echo)
+    this.#warnings = options.job !== undefined || options.isSocket === true ? warningsOf(plan) : null
     this.output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.lasting.tenant))
   }
 
@@ -209,7 +214,8 @@ export class ResponseRun {
 
   #end(status: ResponseStatus, end: ResponseEnd): void {
     this.#isOver = true
-    const members = this.#encoder.members(status, end)
+    const warnings = this.#warnings === null ? [] : [...this.#warnings, ...this.#ctx.takeWarnings()]
+    const members = this.#encoder.members(status, { ...end, warnings })
     const { error = null } = end
     const { history } = this.#parts
     if (!this.#plan.store || history === undefined) {

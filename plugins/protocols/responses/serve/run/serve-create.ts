@@ -6,7 +6,7 @@ import type { Parts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import type { RememberedTurn } from './load-past.ts'
-import { makePlan, type Plan, warningHeaders } from './plan.ts'
+import { makePlan, type Plan, warningHeaders, warningsOf } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
 
 export interface ServeOptions {
@@ -124,6 +124,7 @@ function streamResponse(
   const run = new ResponseRun(parts, ctx, plan, {
     id,
     createdAtSec: nowSec(),
+    isSocket,
     sink: (frame) => {
       open()
       if (writer?.write(frame) === false) run.pause()
@@ -141,8 +142,11 @@ function streamResponse(
   opened?.onDrain(() => run.resume())
   // A slow worker must not leave the client without an open stream.
   const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
-  // From now on a failure has no HTTP status of its own.
-  if (opened !== null) run.begin()
+  // From now on a failure has no HTTP status of its own, and warnings no header.
+  if (opened !== null) {
+    for (const warning of warningsOf(plan)) ctx.warn(warning)
+    run.begin()
+  }
   run.start()
 }
 
