@@ -37,6 +37,10 @@ import type { SharedMemory } from './threads/shared-memory.ts'
 import { Topics, topicBytes } from './threads/topics.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
 
+/** Short enough for liveness probes on the API port. */
+const LISTEN_WAIT_MS = 5_000
+const LISTEN_CHECK_MS = 10
+
 export interface ThreadBootOptions {
   readonly config: LoadedConfig
   readonly link: ThreadLink
@@ -55,6 +59,8 @@ export class GatewayThread {
   readonly balance: ThreadBalance
   readonly upstream: ThreadUpstream
   isDraining = false
+  /** Whether the API can be reached, or has no port. Set by control for its data threads. */
+  isOpen = false
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
   readonly #services: Services
@@ -81,6 +87,8 @@ export class GatewayThread {
     this.#services = new Services(plugins.map(({ manifest }) => manifest))
     const startupWait = openReplica(link, StartupWaitReplica)
     this.#readiness = new ReadinessChecks(() => startupWait.current.isOver)
+    // A probe port of control opens earlier.
+    this.#readiness.add(() => (this.isOpen ? null : 'starting'), false)
     if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
     this.#tlsFiles = kernel.tls === undefined ? null : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'metrics refresh failed'))
@@ -202,7 +210,20 @@ export class GatewayThread {
   /** @returns the port */
   async listen(port: number): Promise<number> {
     if (this.#server === null) throw new BootError('this thread serves no requests')
-    return this.#server.listen(this.#options.config.kernel.host, port)
+    const taken = await this.#server.listen(this.#options.config.kernel.host, port)
+    this.isOpen = true
+    return taken
+  }
+
+  /**
+   * Listens when the startup checks have passed, at the latest after 5 s: balancers without health checks send requests as
+   * soon as the port is open.
+   * @returns the port
+   */
+  async listenOnceStarted(port: number): Promise<number> {
+    const endsAtMs = performance.now() + LISTEN_WAIT_MS
+    while (this.#readiness.isStarting() && performance.now() < endsAtMs) await sleep(LISTEN_CHECK_MS)
+    return this.listen(port)
   }
 
   async ready(): Promise<void> {

@@ -94,12 +94,11 @@ function serveData({ catalog, warmUp }: ServeOptions, seed: ThreadSeed): void {
       const shared = new SharedMemory(seed.shared, seed.sharedPort)
       thread = new GatewayThread({ config, link, counters: seed.counters, shared, log }, plugins)
       await thread.start()
-      const port = await thread.listen(seed.port)
       await thread.ready()
-      // Control discovers the workers once all threads listen, so the gateway is not ready meanwhile. A replacement is needed at once.
+      // A replacement is needed at once.
       if (warmUp !== undefined && config.kernel.warmUp && !seed.isReplacement)
         await warmUp(config).catch((err: unknown) => log.warn({ err }, 'warm-up failed'))
-      return { port }
+      return { port: await thread.listenOnceStarted(seed.port) }
     },
     drain: (deadlineMs, settleMs) => thread?.drain(deadlineMs, settleMs) ?? Promise.resolve(),
     stop: () => thread?.stop() ?? Promise.resolve(),
@@ -192,8 +191,10 @@ class Control {
     await this.#thread.start()
     // A plugin may listen on the port by now, and the data threads would share it without an error.
     if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port', this.#thread.listening)
-    const port = hasApi ? await this.#listen(this.#thread) : null
+    // First, so that workers are registered while the data threads start.
     await this.#thread.ready()
+    const port = hasApi ? await this.#listen(this.#thread) : null
+    this.#thread.isOpen = true
     return {
       url:
         port === null ? null : `http${kernel.tls === undefined ? '' : 's'}://${urlHost(kernel.host)}:${port}`,
@@ -208,7 +209,7 @@ class Control {
     if (this.#threadCount === 0) {
       // Renewal of certificates opens a second listener, which cannot share a port that the system chose.
       const isChosen = kernel.tls !== undefined && kernel.port === 0
-      return thread.listen(isChosen ? await findFreePort(kernel.host) : kernel.port)
+      return thread.listenOnceStarted(isChosen ? await findFreePort(kernel.host) : kernel.port)
     }
     const column = new Counters(this.#counters, 0)
     this.#threads = new DataThreads({

@@ -211,9 +211,10 @@ export class Picker {
       const missing = leg !== 'whole' || hasPrefill === hasDecode ? leg : hasPrefill ? 'decode' : 'prefill'
       return balanceErrors.server_selection_failed.with(options, missing, model)
     }
-    if (this.#table.workers.length === 0) return balanceErrors.no_workers.with(options, pending)
-    return pending.isDiscovering || pending.models.includes(model)
-      ? balanceErrors.workers_pending.with(options, model, pending)
+    if (pending.isDiscovering || pending.models.includes(model))
+      return balanceErrors.workers_pending.with(options, model, pending)
+    return this.#table.workers.length === 0
+      ? balanceErrors.no_workers.with(options, pending)
       : balanceErrors.model_not_found(model)
   }
 

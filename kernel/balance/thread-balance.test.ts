@@ -91,7 +91,10 @@ describe('rejected picks', () => {
       const { code, status, headers } = errorOf(() => balance.pick(ctx, model))
       return [code, status, ...headers]
     }
+    expect(refusal('x')).toEqual(['workers_pending', 503, 'retry-after', '5'])
+    pending = { ...pending, isDiscovering: false }
     expect(refusal('x')).toEqual(['no_workers', 503, 'retry-after', '5'])
+    pending = { ...pending, isDiscovering: true }
     register(
       workerEntry({ slot: 0, models: ['m'] }),
       workerEntry({ slot: 1, models: ['p'], workerType: 'prefill' }),

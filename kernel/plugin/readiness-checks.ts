@@ -13,7 +13,7 @@ export class ReadinessChecks {
   readonly #permanent: ReadinessCheck[] = []
   readonly #startup: ReadinessCheck[] = []
   readonly #isWaitOver: () => boolean
-  #isStarting = true
+  #hasStarted = false
 
   /** @param isWaitOver whether the time of the startup checks is over; control decides for all threads */
   constructor(isWaitOver: () => boolean) {
@@ -35,10 +35,15 @@ export class ReadinessChecks {
     return this.#startup.map((check) => check()).filter((reason) => reason !== null)
   }
 
+  /** Whether a startup check has not passed and its time is not over. */
+  isStarting(): boolean {
+    return this.#startupReason() !== null
+  }
+
   #startupReason(): string | null {
-    if (!this.#isStarting) return null
+    if (this.#hasStarted) return null
     const reason = this.#isWaitOver() ? null : firstOf(this.#startup)
-    this.#isStarting = reason !== null
+    this.#hasStarted = reason === null
     return reason
   }
 }

@@ -23,7 +23,8 @@ export async function repeatRequests(
   await Promise.all(
     Array.from({ length: CONNECTIONS }, async () => {
       const socket = connect(port, '127.0.0.1').setNoDelay(true).setEncoding('latin1')
-      socket.setTimeout(IDLE_LIMIT_MS, () => socket.destroy())
+      // With an error: without one, the wait for the connection would never end.
+      socket.setTimeout(IDLE_LIMIT_MS, () => socket.destroy(new Error('no response to a warm-up request')))
       // `exchange` reports the close that follows.
       socket.on('error', () => {})
       try {

@@ -12,7 +12,7 @@ export interface SoloGateway {
   close(): Promise<void>
 }
 
-/** Listens on a free port. @throws BootError */
+/** Listens on a free port once its workers are registered. @throws BootError */
 export async function openSolo(
   config: LoadedConfig,
   catalog: PluginCatalog,
@@ -23,8 +23,8 @@ export async function openSolo(
   const plugins = await loadPlugins(config, catalog)
   const thread = new GatewayThread({ config, link, counters, shared: new SharedMemory(), log }, plugins)
   await thread.start()
-  const port = await thread.listen(0)
   await thread.ready()
+  const port = await thread.listenOnceStarted(0)
   return {
     port,
     close: async () => {

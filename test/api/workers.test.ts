@@ -904,6 +904,7 @@ describe('start', () => {
 
 test('an unreachable worker is reported to clients with the reason, without its address', async () => {
   const gateway = await startGateway({
+    kernel: { lifecycle: { readinessWaitMs: 0 } },
     plugins: { auth: {}, chat: {}, workers: { urls: ['http://127.0.0.1:9'] } },
   })
   try {

@@ -53,7 +53,7 @@ test('modules are added, changed and removed by SIGHUP over two threads: every r
   }
   write(0)
   const command = runCommand(['serve', '--config', file])
-  const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
+  const [, url] = await command.line(/^ {2}API\s+(http\S+)/)
   const send = async () => {
     const body = JSON.stringify({ model: 'm', messages: [] })
     const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body })

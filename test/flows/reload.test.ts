@@ -52,7 +52,7 @@ test('workers, keys and the log level change ten times under load over two threa
   }
   write(0)
   const command = runCommand(['serve', '--config', file])
-  const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
+  const [, url] = await command.line(/^ {2}API\s+(http\S+)/)
   const send = async (key: string) => {
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
@@ -101,7 +101,7 @@ test('the log level changes on every thread, up and down', async () => {
   }
   write('error')
   const command = runCommand(['serve', '--config', file])
-  const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
+  const [, url] = await command.line(/^ {2}API\s+(http\S+)/)
   const take = async (level: string) => {
     write(level)
     const response = await fetch(`${url}/config/apply`, { method: 'POST' })
@@ -139,7 +139,7 @@ test('an invalid file is logged once, with the position of the error, and change
     )
   write('info')
   const command = runCommand(['serve', '--config', file])
-  const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
+  const [, url] = await command.line(/^ {2}API\s+(http\S+)/)
   write('loud')
   command.signal('SIGHUP')
   const [line] = await command.line(/^.*the previous one stays in effect.*$/)

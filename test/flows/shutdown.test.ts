@@ -131,7 +131,8 @@ describe('SIGTERM', () => {
 
     await until(() => isRefused(gateway.port), settleMs + 10_000)
     const refusedAfterMs = performance.now() - signalledAtMs
-    expect(refusedAfterMs).toBeGreaterThan(settleMs - 50)
+    // A busy process starts a timer with a time of its clock that is past.
+    expect(refusedAfterMs).toBeGreaterThan(settleMs * 0.9)
     expect(refusedAfterMs).toBeLessThan(settleMs + 10_000)
 
     expect(gateway.command.hasEnded).toBe(false)

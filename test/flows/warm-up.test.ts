@@ -1,4 +1,4 @@
-/** The warm-up of data threads: the gateway is not ready meanwhile, and nothing of it shows afterwards. */
+/** The warm-up of data threads: the port is closed meanwhile, and nothing of it shows afterwards. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -8,9 +8,9 @@ import { startScriptedWorker } from '../support/scripted-worker.ts'
 
 afterEach(stopCommands)
 
-test('a gateway that warms up is alive, not ready, and has served nobody', async () => {
+test('a gateway that warms up is alive, not ready, and has served no request', async () => {
   const worker = await startScriptedWorker()
-  const port = await freePort()
+  const [port, probePort] = [await freePort(), await freePort()]
   const file = join(makeFolder(), 'weir.json')
   const config = {
     kernel: { threads: 2, port, log: { level: 'info', access: true } },
@@ -21,7 +21,7 @@ test('a gateway that warms up is alive, not ready, and has served nobody', async
       messages: {},
       responses: {},
       history: false,
-      health: {},
+      health: { probe: { port: probePort } },
       'http-workers': {},
       metrics: { port: 0 },
       workers: { workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }] },
@@ -29,7 +29,7 @@ test('a gateway that warms up is alive, not ready, and has served nobody', async
   }
   writeFileSync(file, JSON.stringify(config))
   const command = runCommand(['serve', '--config', file])
-  const url = `http://127.0.0.1:${port}`
+  const url = `http://127.0.0.1:${probePort}`
   await until(() =>
     fetch(`${url}/liveness`).then(
       ({ ok }) => ok,
@@ -37,9 +37,10 @@ test('a gateway that warms up is alive, not ready, and has served nobody', async
     ),
   )
   expect((await fetch(`${url}/readiness`)).status).toBe(503)
+  await until(async () => (await fetch(`${url}/readiness`)).ok)
+  expect((await fetch(`http://127.0.0.1:${port}/readiness`)).status).toBe(200)
 
   const gateway = await readyGateway(command)
-  await until(async () => (await gateway.get('/readiness')).ok)
   expect(worker.requestsTo('POST /v1/chat/completions')).toEqual([])
   const samples = await gateway.metrics()
   const paths = [...samples.keys()].filter((key) => /v1\/(chat|responses|messages)/.test(key))
