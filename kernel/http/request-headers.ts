@@ -6,7 +6,7 @@ import type { HttpRequest } from 'uWebSockets.js'
 import { randomFillSync } from 'node:crypto'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { headerOf, isFieldValue, isToken, removeHeader, toContentLength } from '../wire/headers.ts'
+import { headerOf, isFieldValue, isHost, isToken, removeHeader, toContentLength } from '../wire/headers.ts'
 import { httpErrors } from './http-errors.ts'
 
 /** Actions for a header: keep it for handlers, forward it to the worker, check the framing, use it as request id. */
@@ -65,9 +65,9 @@ export function headerRules(options: {
     const name = given.toLowerCase()
     add(name, WRITTEN_ELSEWHERE.has(name) ? KEEP : FORWARD | KEEP)
   }
-  for (const name of ['authorization', 'x-api-key', 'origin', 'host', 'content-type', 'content-encoding'])
+  for (const name of ['authorization', 'x-api-key', 'origin', 'content-type', 'content-encoding'])
     add(name, KEEP)
-  for (const name of ['content-length', 'transfer-encoding']) add(name, FRAMING | KEEP)
+  for (const name of ['content-length', 'transfer-encoding', 'host']) add(name, FRAMING | KEEP)
   return {
     actions,
     requestIdHeaders: options.requestIdHeaders.map((name) => name.toLowerCase()),
@@ -125,6 +125,8 @@ function checkFraming(name: string, value: string): void {
     if (contentLength !== -1) problem = httpErrors.bad_framing('content-length must be sent once')
     else if (length < 0) problem = httpErrors.bad_framing('content-length must be a whole number')
     contentLength = length
+  } else if (name === 'host') {
+    if (!isHost(value)) problem = httpErrors.bad_framing('host must be the name or address of a host')
   } else if (value !== 'chunked') {
     problem = httpErrors.bad_framing("transfer-encoding must be exactly 'chunked'")
   }

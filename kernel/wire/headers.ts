@@ -52,6 +52,20 @@ export function isFieldValue(text: string): boolean {
   return true
 }
 
+/** 1 for characters of a host with port. @source RFC 3986 §3.2.2 */
+const HOST_BYTE = new Uint8Array(128)
+for (const char of "-._~!$&'()*+,;=%:[]0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+  HOST_BYTE[char.charCodeAt(0)] = 1
+
+/** True for the value of a Host header of a server without an empty authority. */
+export function isHost(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code > 0x7f || HOST_BYTE[code] === 0) return false
+  }
+  return text.length > 0
+}
+
 const MAX_CONTENT_LENGTH_DIGITS = 15
 
 /** Digits only, within exact range; -1 for anything else. @source RFC 9112 §6.2 */

@@ -69,6 +69,30 @@ describe('framing errors get 400 and the connection is closed (RFC 9112 §6.3)',
   })
 })
 
+describe('what the server library accepts and RFC 9112 forbids gets 400, and the connection is closed', () => {
+  test.each([
+    ['an empty Host (§3.2)', 'GET /items/1 HTTP/1.1\r\nHost: \r\n\r\n'],
+    ['a Host with a space', 'GET /items/1 HTTP/1.1\r\nHost: a b\r\n\r\n'],
+    ['a Host with a path', 'GET /items/1 HTTP/1.1\r\nHost: a/b\r\n\r\n'],
+    ['a Host with a user', 'GET /items/1 HTTP/1.1\r\nHost: user@a\r\n\r\n'],
+    ['a Transfer-Encoding in capitals', post('Transfer-Encoding: Chunked\r\n', '2\r\n{}\r\n0\r\n\r\n')],
+    ['an empty Transfer-Encoding', post('Transfer-Encoding: \r\nContent-Length: 2\r\n', '{}')],
+    ['an empty Content-Length', post('Content-Length: \r\n', '{}')],
+  ])('%s', async (_name, bytes) => {
+    const reply = await sendRaw(gateway.port, bytes)
+    expect([reply.statuses, reply.closed]).toEqual([[400], true])
+    expect(reply.text).toContain('x-weir-error-code: bad_framing')
+  })
+
+  test.each(['a', 'a:30000', '[::1]:30000', 'sub_domain.example.com', 'xn--bcher-kva.example'])(
+    'the Host %s is accepted',
+    async (host) => {
+      const bytes = `GET /items/1 HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+      expect((await sendRaw(gateway.port, bytes, { until: answered })).statuses).toEqual([200])
+    },
+  )
+})
+
 describe('after a framing error no further request of the connection is served', () => {
   const bad = post('Transfer-Encoding: xchunked\r\n', '0\r\n\r\n')
   const next = 'GET /items/2 HTTP/1.1\r\nHost: a\r\n\r\n'
