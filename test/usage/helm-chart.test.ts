@@ -127,7 +127,7 @@ describe.skipIf(!hasHelm)('rendered by helm', () => {
   })
 
   test('the role allows pod discovery, in the namespace of the workers or in all', async () => {
-    const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }]
+    const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch'] }]
     const inNamespace = await render()
     expect(inNamespace.get('Role')).toMatchObject({ metadata: { namespace: 'models' }, rules })
     expect(inNamespace.get('RoleBinding')?.subjects).toEqual([

@@ -8,7 +8,7 @@ import { type Logger, messageOf } from '#kernel'
 import type { Pod } from './pod.ts'
 
 const FIRST_RETRY_MS = 500
-const LAST_RETRY_MS = 30_000
+const LAST_RETRY_MS = 10_000
 const CONNECT_MS = 30_000
 /** Bookmarks arrive about once a minute, so that a longer silence means a lost server. */
 const SILENCE_MS = 300_000
@@ -18,6 +18,7 @@ const MAX_EVENT_CHARS = 4_194_304
 const MAX_PAGE_CHARS = 134_217_728
 /** Of a watch whose version the server has compacted. */
 const GONE = 410
+const UNAUTHORIZED = 401
 
 export interface PodWatchOptions {
   /** Null uses the service account of the pod of this process. */
@@ -56,7 +57,8 @@ class ApiFailure extends Error {
  */
 export class PodWatch {
   readonly #options: PodWatchOptions
-  readonly #config: KubeConfig
+  /** Null once its token or certificate was rejected. */
+  #config: KubeConfig | null
   readonly #end = new AbortController()
   #pods = new Map<string, Pod>()
   /** From which the next watch continues; null requires a list. */
@@ -96,8 +98,13 @@ export class PodWatch {
         await this.#watch(this.#version)
       } catch (error) {
         if (signal.aborted) return
-        if (error instanceof ApiFailure && error.status === GONE) this.#version = null
-        else this.#failed(error)
+        const status = error instanceof ApiFailure ? error.status : null
+        // The client keeps a token for a minute after it was replaced.
+        if (status === UNAUTHORIZED) this.#config = null
+        if (status === GONE) {
+          this.#version = null
+          this.#retryMs = FIRST_RETRY_MS
+        } else this.#failed(error)
       }
       if (performance.now() - startedAtMs > LAST_RETRY_MS) this.#retryMs = FIRST_RETRY_MS
       await sleep(this.#retryMs, undefined, { signal }).catch(() => {})
@@ -169,6 +176,7 @@ export class PodWatch {
   /** @returns the response with status 200, whose chunks are strings */
   async #get(query: Record<string, string>): Promise<IncomingMessage> {
     const { namespace, labelSelector } = this.#options
+    this.#config ??= loadKubeConfig(this.#options.kubeconfig)
     const path = namespace === null ? '/api/v1/pods' : `/api/v1/namespaces/${namespace}/pods`
     const url = new URL(`${this.#config.getCurrentCluster()?.server}${path}`)
     url.search = String(new URLSearchParams({ ...(labelSelector !== '' && { labelSelector }), ...query }))
@@ -218,7 +226,7 @@ function problemOf(error: unknown, namespace: string | null): string {
   const scope = namespace === null ? 'in all namespaces, by a ClusterRole' : `in the namespace ${namespace}`
   if (status === 403)
     return `the API server answered 403: allow the service account to list and watch pods ${scope}`
-  if (status === 401) return 'the API server answered 401: the token or certificate is not valid'
+  if (status === UNAUTHORIZED) return 'the API server answered 401: the token or certificate is not valid'
   if (status !== null) return `the API server answered ${status}`
   // The message is empty if every address of a name failed.
   const reason = messageOf(error instanceof AggregateError ? error.errors[0] : error)
