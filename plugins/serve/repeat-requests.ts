@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 
 const CONNECTIONS = 8
 /** A gateway that does not answer must not keep the thread from becoming ready. */
-const IDLE_LIMIT_MS = 3_000
+const IDLE_LIMIT_MS = 10_000
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 
 /**
@@ -15,6 +15,7 @@ export async function repeatRequests(
   port: number,
   requests: readonly (readonly [path: string, body: object])[],
   lengthMs: number,
+  idleLimitMs = IDLE_LIMIT_MS,
 ): Promise<void> {
   const texts = requests.map(([path, body]) => requestText(path, JSON.stringify(body)))
   const endsAtMs = performance.now() + lengthMs
@@ -24,7 +25,7 @@ export async function repeatRequests(
     Array.from({ length: CONNECTIONS }, async () => {
       const socket = connect(port, '127.0.0.1').setNoDelay(true).setEncoding('latin1')
       // With an error: without one, the wait for the connection would never end.
-      socket.setTimeout(IDLE_LIMIT_MS, () => socket.destroy(new Error('no response to a warm-up request')))
+      socket.setTimeout(idleLimitMs, () => socket.destroy(new Error('no response to a warm-up request')))
       // `exchange` reports the close that follows.
       socket.on('error', () => {})
       try {
