@@ -52,11 +52,19 @@ export class CountedAttempt implements Attempt {
 
   succeeded(): void {
     if (this.#hasEnded) return
-    const { breakers, outliers, statistics } = this.#counts
-    const { slot } = this.worker
-    breakers.succeeded(this.worker, this.#permit)
-    outliers.succeeded(slot)
-    statistics.succeeded(slot, turnNowMs() - this.#startedAtMs, this.#firstByteMs)
+    this.#counts.statistics.succeeded(this.worker.slot, turnNowMs() - this.#startedAtMs, this.#firstByteMs)
+    this.#answered()
+  }
+
+  refused(): void {
+    if (this.#hasEnded) return
+    this.#counts.statistics.refused(this.worker.slot)
+    this.#answered()
+  }
+
+  #answered(): void {
+    this.#counts.breakers.succeeded(this.worker, this.#permit)
+    this.#counts.outliers.succeeded(this.worker.slot)
     this.#end()
   }
 

@@ -41,8 +41,10 @@ export const SharedColumn = {
   elsewhere: 17,
   /** See `latency-weights.ts`. */
   slowness: 18,
+  /** Rejected requests since the last served one, see `worker-statistics.ts`. */
+  refusals: 19,
 } as const
-const SHARED_COLUMNS = 19
+const SHARED_COLUMNS = 20
 
 /** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const

@@ -184,3 +184,19 @@ test('figures count attempts, failures by class and times of successes', () => {
   expect(figures.lastError).toEqual({ text: 'status 500: out of memory', atMs: nowMs })
   expect(fleet.balance.figures(0).lastError).toBeNull()
 })
+
+test('rejected requests are counted until one is served, and are no failures', () => {
+  open()
+  for (const outcome of ['refused', 'refused', 'failed', 'refused'] as const) {
+    const attempt = fleet.balance.attempt(fleet.balance.workers[1])
+    attempt[outcome]()
+    attempt.release()
+  }
+  expect(fleet.balance.refusals(1)).toBe(3)
+  expect(fleet.balance.figures(1)).toMatchObject({ attempts: 4, durationMs: null })
+  expect(fleet.balance.breakerRuns(1).failures).toBe(0)
+  const served = fleet.balance.attempt(fleet.balance.workers[1])
+  served.succeeded()
+  served.release()
+  expect(fleet.balance.refusals(1)).toBe(0)
+})

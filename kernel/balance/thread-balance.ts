@@ -205,6 +205,10 @@ export class ThreadBalance implements WorkerBalance {
     return { ...this.#statistics.figures(slot), ...outlier, lastError: this.#errors.of(slot) }
   }
 
+  refusals(slot: number): number {
+    return this.#statistics.refusals(slot)
+  }
+
   noteError({ slot, id }: WorkerEntry, text: string): void {
     if (this.#table.bySlot.get(slot)?.id === id) this.#errors.note(slot, text, this.#now())
   }

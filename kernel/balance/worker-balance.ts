@@ -55,6 +55,8 @@ export interface Attempt {
   firstByte(): void
   /** Reports to the worker's breaker, once; an attempt released without a report counts as neither. */
   succeeded(): void
+  /** As `succeeded`, for a response that rejects the request. */
+  refused(): void
   /** @param fault default `silent` */
   failed(fault?: Fault): void
   /** Ends the in-flight count of the attempt; further calls have no effect. */
@@ -128,6 +130,8 @@ export interface WorkerBalance {
   /** Consecutive failures of the worker in the row, and consecutive successes while half-open. */
   breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
   figures(slot: number): WorkerFigures
+  /** Requests that the worker in the row has rejected since it last served one, over all threads. */
+  refusals(slot: number): number
   /** Keeps the text of a failed attempt; ignored if the worker was removed meanwhile. */
   noteError(worker: WorkerEntry, text: string): void
   readonly stalls: StallReports

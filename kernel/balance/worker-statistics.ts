@@ -38,8 +38,21 @@ export class WorkerStatistics {
   /** @param firstByteMs time to the first byte of the body, milliseconds; -1 without one */
   succeeded(slot: number, durationMs: number, firstByteMs: number): void {
     Atomics.add(this.#cells, this.#columns[SharedColumn.attempts] + slot, 1)
+    const refusalsAt = this.#columns[SharedColumn.refusals] + slot
+    // The common case only reads.
+    if (this.#cells[refusalsAt] !== 0) Atomics.store(this.#cells, refusalsAt, 0)
     this.#average(this.#columns[SharedColumn.durationMs] + slot, durationMs)
     if (firstByteMs >= 0) this.#average(this.#columns[SharedColumn.firstByteMs] + slot, firstByteMs)
+  }
+
+  /** The worker rejected the request. Its time is no measure of how fast it serves. */
+  refused(slot: number): void {
+    Atomics.add(this.#cells, this.#columns[SharedColumn.attempts] + slot, 1)
+    Atomics.add(this.#cells, this.#columns[SharedColumn.refusals] + slot, 1)
+  }
+
+  refusals(slot: number): number {
+    return this.#cells[this.#columns[SharedColumn.refusals] + slot]
   }
 
   failed(slot: number, fault: Fault): void {
@@ -65,8 +78,8 @@ export class WorkerStatistics {
 
   /** Control only: forgets the previous worker of the row. */
   reset(slot: number): void {
-    const { attempts, answered, silent, unreachable, durationMs, firstByteMs } = SharedColumn
-    for (const column of [attempts, answered, silent, unreachable, durationMs, firstByteMs])
+    const { attempts, answered, silent, unreachable, durationMs, firstByteMs, refusals } = SharedColumn
+    for (const column of [attempts, answered, silent, unreachable, durationMs, firstByteMs, refusals])
       Atomics.store(this.#cells, this.#columns[column] + slot, 0)
   }
 

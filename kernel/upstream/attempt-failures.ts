@@ -180,7 +180,7 @@ export class AttemptFailures {
       isRejected || error === null || parts.retry.isFailure(error.status, attempt.worker.resilience)
     const isFull = failure.kind === 'full'
     const isRepeated = error?.status === SERVER_ERROR && this.faults.repeats(attempt.worker)
-    if (!isFailure) attempt.succeeded()
+    if (!isFailure) attempt.refused()
     else if (!isFull && !isRepeated) this.#blame(attempt, toFault(failure), error?.status)
     const cause = isFull ? 'full' : isRejected ? 'rejected' : 'failed'
     const isRetryable = !isRepeated && (isRejected || error === null || error.isRetryable)
@@ -215,7 +215,7 @@ export class AttemptFailures {
     const isRejected = this.faults.isRejected(leg.worker, fault.status)
     const isFailure = isRejected || fault.failure !== null || parts.retry.isFailure(fault.status, resilience)
     if (isFailure) this.faults.blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
-    else leg.succeeded()
+    else leg.refused()
     const headers = isRejected ? null : fault.headers
     const cause = isRejected ? 'rejected' : 'failed'
     if (status === 0 && isFailure && this.#scheduleNext(leg, headers, cause, fault.leg)) this.#abandon(leg)

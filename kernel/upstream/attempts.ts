@@ -106,6 +106,10 @@ export class PairAttempt implements Attempt {
     this.decode.succeeded()
   }
 
+  refused(): void {
+    this.decode.refused()
+  }
+
   failed(fault?: Fault): void {
     this.decode.failed(fault)
   }

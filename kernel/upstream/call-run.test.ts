@@ -142,6 +142,7 @@ class Stage {
       choice: null,
       firstByte: () => {},
       succeeded: call('succeeded'),
+      refused: call('refused'),
       failed: call('failed'),
       release: call('release'),
       calls,

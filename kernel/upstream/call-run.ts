@@ -367,7 +367,8 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     const attempt = this.attempt
     const hasFailed =
       status >= 400 && attempt !== null && this.parts.retry.isFailure(status, attempt.worker.resilience)
-    if (!hasFailed) attempt?.succeeded()
+    if (status < 400) attempt?.succeeded()
+    else if (!hasFailed) attempt?.refused()
     else if (!this.#failuresOf.faults.isOfRequest) this.#failuresOf.faults.blame(attempt, 'answered')
     if (attempt !== null && status < 400) this.#working(attempt)
     if (status < 400) this.#failures?.faults.served()

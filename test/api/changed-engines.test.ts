@@ -1,7 +1,12 @@
-/** An engine that is restarted with another model at the same URL is described again. */
-import { afterEach, expect, test } from 'vitest'
+/** Engines that die, recover, or are restarted with another model at the same URL. */
+import { afterEach, describe, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+import {
+  chatCompletion,
+  jsonAnswer,
+  type ScriptedWorker,
+  startScriptedWorker,
+} from '../support/scripted-worker.ts'
 
 let gateway: TestGateway
 let engine: ScriptedWorker
@@ -33,4 +38,67 @@ test('the models and context lengths of a changed engine are those of its worker
   await expect.poll(models, { timeout: 30_000 }).toEqual([[['first', 8_192]]])
   engine.script('GET /v1/models', listing('second', 8_192))
   await expect.poll(models, { timeout: 30_000 }).toEqual([[['second', 8_192]]])
+})
+
+describe('under traffic, at the default interval of probes', () => {
+  /** Far below the interval; the exact times are in the test of the health checks. */
+  const LIMIT_MS = 10_000
+
+  async function open(): Promise<void> {
+    engine = await startScriptedWorker({ shape: 'vllm', models: ['first'] })
+    gateway = await startGateway({
+      plugins: { auth: {}, health: {}, chat: {}, workers: { urls: [engine.url] } },
+    })
+    await expect.poll(() => chat('first'), { timeout: 30_000 }).toBe(200)
+  }
+
+  async function chat(model: string): Promise<number> {
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] })
+    const response = await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', body })
+    await response.arrayBuffer()
+    return response.status
+  }
+
+  const statuses = async () => {
+    const { workers } = (await (await fetch(`${gateway.url}/workers`)).json()) as {
+      workers: { status: string }[]
+    }
+    return workers.map(({ status }) => status)
+  }
+
+  /** Milliseconds until the predicate holds, with a request every 50 ms. */
+  async function until(holds: () => Promise<boolean>): Promise<number> {
+    const startedAtMs = performance.now()
+    const traffic = setInterval(() => void chat('first').catch(() => {}), 50)
+    await expect.poll(holds, { timeout: 30_000, interval: 20 }).toBe(true)
+    clearInterval(traffic)
+    return performance.now() - startedAtMs
+  }
+
+  test('another model: the first one is 404 in the engine, and the new one is served', async () => {
+    await open()
+    engine.script('GET /v1/models', listing('second', 8_192))
+    engine.script('POST /v1/chat/completions', (request) =>
+      (request.json() as { model: string }).model === 'second'
+        ? jsonAnswer(chatCompletion('second'))
+        : jsonAnswer({ error: { message: 'The model `first` does not exist.' } }, { status: 404 }),
+    )
+    expect(await until(async () => (await chat('second')) === 200)).toBeLessThan(LIMIT_MS)
+  })
+
+  test('a dead engine is not ready, and ready again after its recovery', async () => {
+    await open()
+    const { port } = engine
+    await engine.close()
+    expect(await until(async () => (await statuses())[0] === 'not_ready')).toBeLessThan(LIMIT_MS)
+    engine = await startScriptedWorker({ shape: 'vllm', models: ['first'], port })
+    expect(await until(async () => (await chat('first')) === 200)).toBeLessThan(LIMIT_MS)
+  })
+
+  test('an engine whose generation has ended while its process lives', async () => {
+    await open()
+    engine.script('GET /health', jsonAnswer({ status: 'unavailable' }, { status: 503 }))
+    engine.script('POST /v1/chat/completions', jsonAnswer({ error: 'stopped' }, { status: 404 }))
+    expect(await until(async () => (await statuses())[0] === 'not_ready')).toBeLessThan(LIMIT_MS)
+  })
 })

@@ -38,7 +38,7 @@ export const workersConfig = Type.Object(
         timeout_secs: seconds(5, 'Timeout of one probe, seconds.'),
         check_interval_secs: seconds(
           60,
-          'Interval between probes of one worker, seconds; varies by 10 %. A worker that is not ready, has failed a probe or whose breaker has opened is probed within a second.',
+          'Interval between probes of one worker, seconds; varies by 10 %. A worker that is not ready, has failed a probe, or fails or rejects requests is probed within a second.',
         ),
         success_threshold: count(2, 'Consecutive successful probes that make a worker ready.'),
         failure_threshold: count(3, 'Consecutive failed probes that make a ready worker not_ready.'),
@@ -74,7 +74,7 @@ export const workersConfig = Type.Object(
       'Time that a registration waits for the worker to become reachable, seconds.',
     ),
     startupCheckIntervalSecs: seconds(
-      30,
+      1,
       'Longest interval between probes of a worker that is being registered, seconds. The first probes are more frequent.',
     ),
     startupDelaySecs: secondsOrZero(0, 'Delay before the first probe of a new worker, seconds.'),

@@ -15,7 +15,14 @@ export interface ControlParts {
   readonly saved: SavedWorkers
   readonly balance: Pick<
     WorkerBalance,
-    'setStatus' | 'status' | 'inFlight' | 'breakerState' | 'breakerRuns' | 'recovered' | 'figures'
+    | 'setStatus'
+    | 'status'
+    | 'inFlight'
+    | 'breakerState'
+    | 'breakerRuns'
+    | 'refusals'
+    | 'recovered'
+    | 'figures'
   >
   readonly controls: WorkerControls
   readonly config: WorkersConfig

@@ -11,6 +11,7 @@ const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => sile
 let statuses: Map<number, WorkerStatus>
 let breaker: 'closed' | 'open'
 let failedRequests: number
+let refusals: number
 let isUp: boolean | undefined
 let probes: string[]
 /** Workers whose breakers become half-open. */
@@ -26,6 +27,7 @@ beforeEach(() => {
   statuses = new Map()
   breaker = 'closed'
   failedRequests = 0
+  refusals = 0
   isUp = true
   probes = []
   recovered = []
@@ -39,6 +41,7 @@ beforeEach(() => {
       setStatus: (slot, status) => void statuses.set(slot, status),
       breakerState: () => breaker,
       recovered: (entry) => void recovered.push(entry.url),
+      refusals: () => refusals,
       breakerRuns: () => ({ failures: failedRequests, successes: 0 }),
     },
     log: silent,
@@ -153,6 +156,21 @@ test('a failed request causes one probe, and another once requests have succeede
   }
 })
 
+test('a burst of rejected requests causes one probe, and single ones none', async () => {
+  statuses.set(0, 'ready')
+  checks.watch(worker(0))
+  await pass(10_000)
+  refusals = 2
+  await pass(5_000)
+  expect(probes.length).toBe(1)
+  refusals = 3
+  await pass(600)
+  expect(probes.length).toBe(2)
+  refusals = 300
+  await pass(5_000)
+  expect(probes.length).toBe(2)
+})
+
 test('a worker without health checks is never probed', async () => {
   statuses.set(0, 'ready')
   checks.watch(worker(0, { isDisabled: true }))
@@ -180,7 +198,7 @@ test('a failed worker that was removed is no longer probed', async () => {
   onFailed = () => checks.unwatch(leaving.id)
   checks.watch(leaving)
   await pass(3_600_000)
-  expect(probes.length).toBe(10)
+  expect(probes.length).toBe(19)
 })
 
 test('a probe of an older revision is ignored', async () => {
@@ -213,9 +231,9 @@ test('a status set externally resets the counters', async () => {
   await pass(4_000)
   expect(statuses.get(0)).toBe('not_ready')
   statuses.set(0, 'ready')
-  await pass(1_000)
+  await pass(500)
   expect(statuses.get(0)).toBe('ready')
-  await pass(1_000)
+  await pass(500)
   expect(statuses.get(0)).toBe('not_ready')
 })
 

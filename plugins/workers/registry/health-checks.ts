@@ -16,14 +16,19 @@ const MAX_CONCURRENT_PROBES = 128
 const JITTER = 0.1
 
 /** Interval between probes of a worker that is not ready or has failed a probe, milliseconds. */
-const FAST_PAUSE_MS = 1_000
+const FAST_PAUSE_MS = 500
 /** Interval between probes of a worker that has failed, milliseconds: two successes make it ready within three seconds. */
 const FAILED_PAUSE_MS = 2_000
 /** Interval at which workers whose requests fail are looked for, milliseconds. */
-const REQUEST_CHECK_MS = 1_000
+const REQUEST_CHECK_MS = 500
+/** Rejected requests in a row after which a worker is probed: its engine may not be the one that it was. */
+const SUSPICIOUS_REFUSALS = 3
 
 export interface HealthChecksParts {
-  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'breakerState' | 'breakerRuns' | 'recovered'>
+  readonly balance: Pick<
+    WorkerBalance,
+    'setStatus' | 'status' | 'breakerState' | 'breakerRuns' | 'refusals' | 'recovered'
+  >
   /** The workers that share a worker's engine, and therefore its health; the first one is probed. */
   readonly engineOf: (worker: Worker) => readonly Worker[]
   readonly log: Logger
@@ -110,12 +115,15 @@ export class HealthChecks {
     return this.#watches.get(watch.worker.id) === watch
   }
 
-  /** Requests fail before the next probe is due: the engine may be down, or another one by now. */
+  /** Requests fail or are all rejected before the next probe is due: the engine may be down, or another one by now. */
   #probeFailing(): void {
     const { balance } = this.#parts
     for (const watch of this.#watches.values()) {
       const { slot } = watch.worker.entry
-      const isFailing = balance.breakerState(slot) === 'open' || balance.breakerRuns(slot).failures > 0
+      const isFailing =
+        balance.breakerState(slot) === 'open' ||
+        balance.breakerRuns(slot).failures > 0 ||
+        balance.refusals(slot) >= SUSPICIOUS_REFUSALS
       if (isFailing && !watch.isFailing && watch.timer !== null) {
         clearTimeout(watch.timer)
         this.#enqueue(watch)
