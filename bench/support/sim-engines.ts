@@ -30,7 +30,7 @@ export async function startSimEngines(count: number, tokens: number): Promise<Si
 
 async function startOnPorts(ports: readonly number[], tokens: number): Promise<SimEngines> {
   const child = startWeir([
-    ...['sim', '--engine', 'batched', '--model', 'bench', '--no-record', '--log-level', 'warn'],
+    ...['sim', '--timing', 'batched', '--model', 'bench', '--no-record', '--log-level', 'warn'],
     ...['--count', String(ports.length), '--port', String(ports[0]), '--tokens', String(tokens)],
   ])
   const last = `http://127.0.0.1:${ports[ports.length - 1]}/health`

@@ -64,16 +64,24 @@ export const simConfig = Type.Object(
       'Seed of the generated text, which is the same for the same seed, model and prompt.',
     ),
     runtime: Type.Union(
-      [Type.Literal('sglang'), Type.Literal('vllm'), Type.Literal('trtllm'), Type.Literal('mlx')],
+      [
+        Type.Literal('sglang'),
+        Type.Literal('vllm'),
+        Type.Literal('trtllm'),
+        Type.Literal('mlx'),
+        Type.Literal('llamacpp'),
+        Type.Literal('transformers'),
+      ],
       {
         default: 'sglang',
-        description: 'Simulated engine: decides model owner, routes and metric names.',
+        description:
+          'Simulated engine: decides model owner, routes, metric names, and where it differs from the formats that it serves.',
       },
     ),
     protocol: Type.Union([Type.Literal('http'), Type.Literal('grpc')], {
       default: 'http',
       description:
-        'Protocol of the engine. grpc uses token ids of the built-in sample tokenizer, requires plugin tokenizers, and supports the settings listen, count, models, ttftMs, itlMs, tokens, seed, runtime and role.',
+        'Protocol of the engine. grpc uses token ids of the built-in sample tokenizer, requires plugin tokenizers, and supports the settings listen, count, models, ttftMs, itlMs, tokens, seed, runtime (without llamacpp and transformers) and role.',
     }),
     responses: Type.Boolean({
       default: false,

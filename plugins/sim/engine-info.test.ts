@@ -40,16 +40,21 @@ test('an empty section gets every default', () => {
 })
 
 describe('what the engine says about itself', () => {
-  test.each<SimRuntime>(['sglang', 'vllm', 'trtllm', 'mlx'])(
-    'models are owned by the runtime %s',
-    (runtime) => {
-      const list = modelList(config({ runtime, models: ['a', 'b'] }), 1)
-      expect(list.data.map(({ id, owned_by }) => [id, owned_by])).toEqual([
-        ['a', runtime],
-        ['b', runtime],
-      ])
-    },
-  )
+  test.each<[SimRuntime, string | undefined]>([
+    ['sglang', 'sglang'],
+    ['vllm', 'vllm'],
+    ['trtllm', 'trtllm'],
+    ['llamacpp', 'llamacpp'],
+    ['mlx', undefined],
+    ['transformers', 'local'],
+  ])('models of %s are owned by %s', (runtime, owner) => {
+    const list = modelList(config({ runtime, models: ['a', 'b'] }), 1)
+    const owned = list.data as { id: string; owned_by?: string }[]
+    expect(owned.map(({ id, owned_by }) => [id, owned_by])).toEqual([
+      ['a', owner],
+      ['b', owner],
+    ])
+  })
 
   test('server and model facts have the members that a gateway reports', () => {
     expect(serverInfo(config(), new EngineStats().load())).toMatchObject({

@@ -1,6 +1,7 @@
 /** Models, server information, load and metrics of the simulated engine, by runtime. */
 import type { SimConfig, SimRuntime } from './config.ts'
 import type { EngineLoad, EngineStats } from './engine.ts'
+import { PERSONALITIES } from './personality.ts'
 import { VOCABULARY_SIZE } from './tokens.ts'
 
 export const VERSION = '0.1.0-sim'
@@ -11,13 +12,26 @@ export function modelList(config: SimConfig, createdSec: number) {
     data: config.models.map((id) => ({
       id,
       object: 'model',
-      created: createdSec,
-      owned_by: config.runtime,
-      root: id,
-      parent: null,
-      max_model_len: config.maxModelLen,
+      ...PERSONALITIES[config.runtime].listed({ ...config, models: [id] }, createdSec),
     })),
   }
+}
+
+/** Answer of /props of llama.cpp. */
+export function props(config: SimConfig) {
+  return {
+    model_path: config.models[0],
+    total_slots: SLOTS,
+    default_generation_settings: { n_ctx: config.maxModelLen },
+    build_info: VERSION,
+  }
+}
+
+const SLOTS = 4
+
+/** Answer of /slots of llama.cpp. */
+export function slots({ running }: EngineStats) {
+  return Array.from({ length: SLOTS }, (_, id) => ({ id, is_processing: id < running }))
 }
 
 /** Answer of /server_info, with the members that gateways look for. */
@@ -116,7 +130,7 @@ const running = (load: EngineLoad) => load.running
 const waiting = (load: EngineLoad) => load.waiting
 const hitRate = (load: EngineLoad) => load.hitRate
 
-const FAMILIES: Readonly<Record<SimRuntime, readonly Sample[]>> = {
+const FAMILIES: Readonly<Partial<Record<SimRuntime, readonly Sample[]>>> = {
   sglang: [
     gauge('sglang:num_running_reqs', 'Requests running.', running),
     gauge('sglang:num_queue_reqs', 'Requests waiting.', waiting),
@@ -139,12 +153,6 @@ const FAMILIES: Readonly<Record<SimRuntime, readonly Sample[]>> = {
     gauge('trtllm_kv_cache_utilization', 'Share of the cache in use.', usageOfCache),
     ...counters('trtllm_'),
   ],
-  mlx: [
-    gauge('mlx_num_requests_running', 'Requests running.', running),
-    gauge('mlx_num_requests_waiting', 'Requests waiting.', waiting),
-    gauge('mlx_token_usage', 'Share of tokens in use.', usageOfCache),
-    ...counters('mlx_'),
-  ],
 }
 
 function counters(prefix: string): Sample[] {
@@ -165,7 +173,7 @@ export function metricsText(config: SimConfig, stats: EngineStats): string {
   const label = `{model_name="${config.models[0].replace(/[\\"\n]/g, '_')}"}`
   const load = stats.load()
   let text = ''
-  for (const { name, type, help, read } of FAMILIES[config.runtime]) {
+  for (const { name, type, help, read } of FAMILIES[config.runtime] ?? []) {
     text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${name}${label} ${read(load, stats)}\n`
   }
   return text

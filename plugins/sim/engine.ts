@@ -5,6 +5,7 @@ import type { SimConfig } from './config.ts'
 import { simErrors } from './errors.ts'
 import { type Fault, NO_FAULT, parseFault } from './faults.ts'
 import type { Setting } from './generation.ts'
+import { PERSONALITIES, type Personality } from './personality.ts'
 import { Random } from './random.ts'
 import { RequestLog } from './request-log.ts'
 import { ScriptedAnswers, ScriptedFaults } from './scripts.ts'
@@ -85,12 +86,18 @@ export class Engine {
   readonly log: RequestLog | null
   /** Start of the engine, Unix seconds. */
   readonly createdSec = Math.floor(Date.now() / 1000)
+  readonly personality: Personality
+  /** It generates nothing until it is restarted. */
+  isDead = false
+  /** Running requests. */
+  readonly running = new Set<{ fail(error: unknown): void }>()
   /** Part of ids that distinguishes runs. */
   readonly #run = new Random(Date.now() >>> 0).hex(8)
   #answersGiven = 0
 
   constructor(config: SimConfig) {
     this.config = config
+    this.personality = PERSONALITIES[config.runtime]
     this.batch = config.engine.model === 'batched' ? new Batch(config.engine) : null
     this.stats = new EngineStats(this.batch)
     this.faults = new ScriptedFaults(config.seed)
@@ -116,16 +123,13 @@ export class Engine {
     return parseFault(inBody)
   }
 
-  /** @throws sim_model_not_found (404) with runtime vllm; other runtimes accept any model */
   setting(
     model: string | null | undefined,
     idPrefix: string,
     startedAtMs: number,
     script: ScriptedAnswer | null,
   ): Setting {
-    const { models, runtime, seed, tokens, maxModelLen, role } = this.config
-    if (runtime === 'vllm' && model != null && !models.includes(model))
-      throw simErrors.sim_model_not_found(model)
+    const { models, seed, tokens, maxModelLen, role } = this.config
     this.#answersGiven += 1
     return {
       seed,
@@ -134,7 +138,7 @@ export class Engine {
       createdSec: Math.floor(Date.now() / 1000),
       startedAtMs,
       tokens,
-      maxModelLen,
+      maxModelLen: this.personality.ignoresContext === true ? Number.POSITIVE_INFINITY : maxModelLen,
       mostTokens: role === 'prefill' ? 1 : Number.POSITIVE_INFINITY,
       cache: { tokens: null },
       script,

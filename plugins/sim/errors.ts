@@ -7,16 +7,16 @@ export const simErrors = defineErrors('sim', {
     source: 'client',
     text: () => 'the Authorization header must be `Bearer <apiKey of this engine>`',
   },
-  sim_model_not_found: {
-    kind: 'not_found',
-    source: 'client',
-    text: (model: string) => `the model '${model}' does not exist`,
-  },
   context_length_exceeded: {
     kind: 'bad_request',
     source: 'client',
     text: (promptTokens: number, maxModelLen: number) =>
       `the prompt has ${promptTokens} tokens, but must have fewer than the context length of ${maxModelLen}`,
+  },
+  context_full: {
+    kind: 'internal',
+    source: 'client',
+    text: () => 'Context size has been exceeded.',
   },
   response_not_kept: {
     kind: 'bad_request',

@@ -2,10 +2,12 @@
 import type { RequestContext } from '#kernel'
 import type { Batch, BatchHandle } from './batch.ts'
 import type { Engine } from './engine.ts'
+import { simErrors } from './errors.ts'
 import { type Fault, NO_FAULT } from './faults.ts'
 import type { Generation } from './generation.ts'
 import { blockHashes } from './kv-cache.ts'
 import { DRIPPED_BYTES, type Pace, PacedStream, STEPPED } from './paced-stream.ts'
+import type { Refusal } from './personality.ts'
 import type { Outcome, RequestRecord } from './request-log.ts'
 
 const FIRST_ERROR_STATUS = 400
@@ -31,6 +33,7 @@ export class Exchange {
     if (isServing) {
       engine.stats.running += 1
       engine.stats.total += 1
+      engine.running.add(this)
     }
     ctx.onAbort(() => this.#close('aborted'))
   }
@@ -44,6 +47,16 @@ export class Exchange {
   json(status: number, value: unknown): void {
     this.ctx.json(status, value)
     this.#close('completed')
+  }
+
+  /** Sends an error of the engine's own. */
+  refuse(refusal: Refusal): void {
+    const body = this.#engine.personality.errorBody?.(refusal, '') ?? {
+      error: { message: refusal.message, type: 'invalid_request_error' },
+    }
+    if (typeof body === 'string') this.ctx.text(refusal.status, body)
+    else this.ctx.json(refusal.status, body)
+    this.#close('failed')
   }
 
   text(status: number, body: string): void {
@@ -62,7 +75,9 @@ export class Exchange {
     const { stats, batch, config } = this.#engine
     stats.promptTokens += generation.promptTokens
     this.#hold(generation.promptTokens)
-    if (batch !== null) this.#submitToBatch(batch, generation, isStream, fault)
+    if (this.#engine.personality.sharesContext === true && stats.usedTokens > config.maxModelLen)
+      for (const exchange of [...this.#engine.running]) exchange.fail(simErrors.context_full())
+    else if (batch !== null) this.#submitToBatch(batch, generation, isStream, fault)
     else if (isStream) this.#openStream(generation, config, fault)
     else this.#finishWhole(config.ttftMs + generation.completionTokens * config.itlMs, generation, fault)
   }
@@ -110,6 +125,7 @@ export class Exchange {
   }
 
   #applyFault(fault: Fault, answer: () => void): void {
+    if (fault.isFatal) this.#engine.isDead = true
     if (fault.isDropped) this.#drop()
     else if (fault.status !== null) this.#sendStatus(fault.status, fault.retryAfterSec)
     else if (!fault.isHanging) answer()
@@ -168,6 +184,7 @@ export class Exchange {
     stats.usedTokens -= this.#heldTokens
     if (this.#isServing) {
       stats.running -= 1
+      this.#engine.running.delete(this)
       if (outcome === 'aborted' || outcome === 'dropped') stats.aborted += 1
     }
     if (this.#record !== null) log?.close(this.#record, outcome)

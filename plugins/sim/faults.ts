@@ -11,6 +11,7 @@
  * | `drop` | closes the connection at once |
  * | `drop-after=3` | streams 3 events, then closes the connection; a JSON response is dropped |
  * | `drip=200` | sends the first 64 bytes of a stream one at a time, that many milliseconds apart; delays a JSON response by the same time |
+ * | `die` | ends the generation of the engine for good: this and all later requests fail, and `/health` is 503 |
  * | `malformed` | corrupts the second event of a stream; truncates a JSON response to its first half |
  *
  * A hanging event stream gets heartbeat comments of the kernel unless the heartbeat is off.
@@ -33,6 +34,7 @@ export interface Fault {
   /** Milliseconds between single bytes; 0: whole events. */
   readonly dripMs: number
   readonly isMalformed: boolean
+  readonly isFatal: boolean
 }
 
 export const NO_FAULT: Fault = Object.freeze({
@@ -45,6 +47,7 @@ export const NO_FAULT: Fault = Object.freeze({
   dropAfter: null,
   dripMs: 0,
   isMalformed: false,
+  isFatal: false,
 })
 
 /** Words with a number. */
@@ -62,6 +65,7 @@ const FLAGS: Readonly<Record<string, Partial<Fault>>> = {
   hang: { isHanging: true },
   drop: { isDropped: true },
   malformed: { isMalformed: true },
+  die: { isFatal: true },
 }
 
 /** @throws unknown_fault (400) naming the word */

@@ -3,7 +3,6 @@ import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as trtllm from '../../proto/gen/trtllm-service.ts'
 import * as vllm from '../../proto/gen/vllm-engine.ts'
-import type { SimRuntime } from './config.ts'
 
 export interface GenerateCall {
   readonly id: string
@@ -52,7 +51,7 @@ function toCall(
   }
 }
 
-export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
+export const GRPC_CODECS: Readonly<Record<string, GrpcCodec>> = {
   sglang: {
     paths: sglang.SglangScheduler,
     health: () => sglang.encodeHealthCheckResponse({ healthy: true }),

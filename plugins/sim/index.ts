@@ -4,6 +4,7 @@ import { hostProblem } from '#shared'
 import { type SimConfig, simConfig } from './config.ts'
 import { Engine } from './engine.ts'
 import type { GrpcEngine } from './grpc-engine.ts'
+import { PERSONALITIES } from './personality.ts'
 import { simRoutes } from './routes.ts'
 
 const LAST_PORT = 65_535
@@ -16,7 +17,9 @@ export default definePlugin({
     usesOptionally: [Tokenizers],
     config: simConfig,
   },
-  *check({ count, listen }) {
+  *check({ count, listen, protocol, runtime }) {
+    if (protocol === 'grpc' && !PERSONALITIES[runtime].hasGrpc)
+      yield { path: ['runtime'], text: `must be an engine with gRPC (got ${runtime})` }
     const wrong = hostProblem(listen.host)
     if (wrong !== null) yield { path: ['listen', 'host'], text: wrong }
     const last = listen.port + count - 1

@@ -1,6 +1,8 @@
 /** The engine's HTTP surface: serving, discovery and probes. Control of the simulation is in control-routes.ts. */
 import {
   apiErrorFormat,
+  type ErrorFormat,
+  type GatewayError,
   type RequestContext,
   type RouteDefinition,
   type TSchema,
@@ -11,10 +13,21 @@ import { generateCompletion } from './completion.ts'
 import { controlRoutes } from './control-routes.ts'
 import { classify, embed, rerank } from './embedding.ts'
 import type { Engine } from './engine.ts'
-import { loadReport, metricsText, modelInfo, modelList, serverInfo, VERSION } from './engine-info.ts'
+import {
+  loadReport,
+  metricsText,
+  modelInfo,
+  modelList,
+  props,
+  serverInfo,
+  slots,
+  VERSION,
+} from './engine-info.ts'
 import { Exchange } from './exchange.ts'
 import { generateNative } from './generate.ts'
 import { fixedResponses, type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
+import { personalAnswer, refusalOf, understood } from './personal-answer.ts'
+import type { Personality, Refusal } from './personality.ts'
 import { promptsOf } from './prompt.ts'
 import { RECORDED_HEADERS } from './request-log.ts'
 import { generateResponse } from './responses.ts'
@@ -40,14 +53,11 @@ interface Serving<T extends ServingRequest> {
 }
 
 export function simRoutes(engine: Engine): RouteDefinition[] {
-  const spoken = engine.config.responses ? responsesRoutes(engine) : []
-  return [
-    ...servingRoutes(engine),
-    ...spoken,
-    ...infoRoutes(engine),
-    ...runtimeRoutes(engine),
-    ...controlRoutes(engine),
-  ]
+  const { responses } = engine.config
+  const { lacks, streamsResponses } = engine.personality
+  const inference = servingRoutes(engine).filter(({ path }) => !lacks.has(path))
+  const spoken = responses || streamsResponses === true ? responsesRoutes(engine) : []
+  return [...inference, ...spoken, ...infoRoutes(engine), ...controlRoutes(engine)]
 }
 
 function servingRoutes(engine: Engine): RouteDefinition[] {
@@ -143,29 +153,48 @@ function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving
 
   const serve = (exchange: Exchange) => {
     const { ctx } = exchange
-    const request = ctx.body(validator)
-    const fault = engine.faultFor(ctx, true, request.sim_fault)
+    const given = ctx.body(validator)
+    const fault = engine.faultFor(ctx, true, given.sim_fault)
     exchange.run(fault, () => {
+      const refusal = rejection(engine, path, given)
+      if (refusal !== null) {
+        exchange.refuse(refusal)
+        return
+      }
+      const request = understood(engine.personality, given)
       const script = engine.answers.take(path)
-      const generation =
-        script?.body !== undefined
-          ? scriptedBody(script.body)
-          : generate(request, engine.setting(request.model, idPrefix, ctx.startedAtMs, script))
-      exchange.deliver(generation, request.stream ?? false, fault)
+      if (script?.body !== undefined) {
+        exchange.deliver(scriptedBody(script.body), request.stream ?? false, fault)
+        return
+      }
+      const made = generate(request, engine.setting(request.model, idPrefix, ctx.startedAtMs, script))
+      exchange.deliver(personalAnswer(engine.personality, given, made), request.stream ?? false, fault)
     })
   }
 
-  return simRoute({ method: 'POST', path, summary, body: validator.schema }, (ctx) => {
+  return simRoute(engine, { method: 'POST', path, summary, body: validator.schema }, (ctx) => {
     const isFixed = responses !== null && (engine.config.fixedResponse || ctx.header('x-sim-fixed') === '1')
     guard(engine, ctx, true, isFixed ? (exchange) => serveFixed(exchange, responses) : serve)
   })
 }
 
-/** Routes that every runtime has. */
+const DEAD: Refusal = { status: 500, message: 'the engine has died' }
+
+/** Why the engine rejects a request; null if it serves it. */
+function rejection({ personality, isDead, config }: Engine, path: string, request: object): Refusal | null {
+  if (isDead) return personality.dead ?? DEAD
+  return personality.rejects?.get(path) ?? refusalOf(personality, request, config.models)
+}
+
+/** Routes about the engine: those of all, and those that its kind has or rejects. */
 function infoRoutes(engine: Engine): RouteDefinition[] {
-  const { config, stats } = engine
-  return [
-    infoRoute(engine, 'GET', '/health', 'Liveness; no key needed', (exchange) => exchange.text(200, 'OK')),
+  const { config, stats, personality } = engine
+  const server = (exchange: Exchange) => exchange.json(200, serverInfo(config, stats.load()))
+  const model = (exchange: Exchange) => exchange.json(200, modelInfo(config))
+  const all = [
+    infoRoute(engine, 'GET', '/health', 'Liveness; no key needed', (exchange) =>
+      engine.isDead ? exchange.json(503, { status: 'unavailable' }) : exchange.text(200, 'OK'),
+    ),
     infoRoute(engine, 'GET', '/health_generate', 'Health by a trial generation', (exchange) =>
       exchange.text(200, 'OK'),
     ),
@@ -179,31 +208,20 @@ function infoRoutes(engine: Engine): RouteDefinition[] {
       engine.batch?.kv.flush()
       exchange.text(200, 'Cache flushed.\n')
     }),
-  ]
-}
-
-/** Routes by which gateways detect the runtime. */
-function runtimeRoutes(engine: Engine): RouteDefinition[] {
-  const { config, stats } = engine
-  if (config.runtime === 'vllm') {
-    return [
-      infoRoute(engine, 'GET', '/version', 'Version', (exchange) => exchange.json(200, { version: VERSION })),
-    ]
-  }
-  const loads = infoRoute(engine, 'GET', '/v1/loads', 'Load report', (exchange) =>
-    exchange.json(200, loadReport(stats)),
-  )
-  if (config.runtime !== 'sglang') return [loads]
-  const server = (exchange: Exchange) => exchange.json(200, serverInfo(config, stats.load()))
-  const model = (exchange: Exchange) => exchange.json(200, modelInfo(config))
-  return [
-    loads,
+    infoRoute(engine, 'GET', '/version', 'Version', (exchange) => exchange.json(200, { version: VERSION })),
+    infoRoute(engine, 'GET', '/v1/loads', 'Load report', (exchange) => exchange.json(200, loadReport(stats))),
+    infoRoute(engine, 'GET', '/props', 'Properties', (exchange) => exchange.json(200, props(config))),
+    infoRoute(engine, 'GET', '/slots', 'Slots', (exchange) => exchange.json(200, slots(stats))),
     infoRoute(engine, 'GET', '/server_info', 'Server facts', server),
     infoRoute(engine, 'GET', '/get_server_info', 'Server facts, older name', server),
     infoRoute(engine, 'GET', '/model_info', 'Model facts', model),
     infoRoute(engine, 'GET', '/get_model_info', 'Model facts, older name', model),
   ]
+  const { routes, rejects } = personality
+  return all.filter(({ path }) => ALWAYS.has(path) || routes.has(path) || rejects?.has(path))
 }
+
+const ALWAYS: ReadonlySet<string> = new Set(['/health', '/v1/models'])
 
 /** Public even if a key is set, as in real engines. */
 const KEYLESS_PATHS: ReadonlySet<string> = new Set(['/health', '/metrics'])
@@ -215,9 +233,12 @@ function infoRoute(
   summary: string,
   answer: (exchange: Exchange) => void,
 ): RouteDefinition {
-  return simRoute({ method, path, summary }, (ctx) =>
+  return simRoute(engine, { method, path, summary }, (ctx) =>
     guard(engine, ctx, false, (exchange) => {
-      exchange.run(engine.faultFor(ctx, false, null), () => answer(exchange))
+      const refusal = engine.personality.rejects?.get(path)
+      exchange.run(engine.faultFor(ctx, false, null), () =>
+        refusal === undefined ? answer(exchange) : exchange.refuse(refusal),
+      )
     }),
   )
 }
@@ -231,14 +252,23 @@ function guard(
 ): void {
   const exchange = new Exchange(engine, ctx, isServing)
   try {
-    if (!KEYLESS_PATHS.has(ctx.path)) engine.checkKey(ctx)
+    const isOpen = ctx.path === '/v1/models' && engine.personality.listsWithoutKey === true
+    if (!isOpen && !KEYLESS_PATHS.has(ctx.path)) engine.checkKey(ctx)
     serve(exchange)
   } catch (error) {
     exchange.fail(error)
   }
 }
 
+function errorFormatOf({ errorBody }: Personality): ErrorFormat {
+  if (errorBody === undefined) return apiErrorFormat
+  const body = ({ status, message, code }: GatewayError) => errorBody({ status, message }, code)
+  const lastEvents = (error: GatewayError) => `data: ${JSON.stringify(body(error))}\n\n`
+  return { ...apiErrorFormat, body, lastEvents }
+}
+
 function simRoute(
+  { personality }: Engine,
   facts: { method: 'GET' | 'POST'; path: string; summary: string; body?: TSchema },
   handler: (ctx: RequestContext) => void,
 ): RouteDefinition {
@@ -247,7 +277,7 @@ function simRoute(
     method,
     path,
     access: 'public',
-    errors: apiErrorFormat,
+    errors: errorFormatOf(personality),
     headers: HEADERS,
     handler,
     docs: {

@@ -168,7 +168,7 @@ test('embeddings wait for their prefill only', async () => {
 })
 
 test('weir sim --count runs independent engines', async () => {
-  const args = ['sim', '--engine', 'batched', '--count', '3', '--port', '0', '--tokens', '2']
+  const args = ['sim', '--timing', 'batched', '--count', '3', '--port', '0', '--tokens', '2']
   const child = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -1,41 +1,15 @@
 /** The simulated engine over real sockets: everything that a gateway and its tests rely on. */
 import { createHash } from 'node:crypto'
-import { afterEach, describe, expect, test } from 'vitest'
-import { defineValidator, type Logger } from '#kernel'
-import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
-import { openListener } from '../../kernel/http/listener.ts'
-import type { HttpServer } from '../../kernel/http/server.ts'
-import { type SimConfig, simConfig } from '../../plugins/sim/config.ts'
-import { Engine } from '../../plugins/sim/engine.ts'
+import { describe, expect, test } from 'vitest'
+import type { SimConfig } from '../../plugins/sim/config.ts'
+import type { Engine } from '../../plugins/sim/engine.ts'
 import type { RequestRecord } from '../../plugins/sim/request-log.ts'
-import { simRoutes } from '../../plugins/sim/routes.ts'
+import { openSimulatedEngine } from '../support/simulated-engine.ts'
 import { openSse } from '../support/sse-client.ts'
 
-const silent: Logger = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  child: () => silent,
-}
-const http = { ...defineValidator(KernelConfigSchema).parse({}).http, heartbeatMs: 0 }
-const servers: HttpServer[] = []
-
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close()
-})
-
-/** An engine without delays unless the test overrides it. */
 async function openEngine(fields: Partial<SimConfig> = {}): Promise<Client> {
-  const config = defineValidator(simConfig).parse({ ttftMs: 0, itlMs: 0, ...fields })
-  const engine = new Engine(config)
-  const { server, port } = await openListener(
-    { host: '127.0.0.1', port: 0, routes: simRoutes(engine) },
-    http,
-    silent,
-  )
-  servers.push(server)
-  return new Client(`http://127.0.0.1:${port}`, engine)
+  const { url, engine } = await openSimulatedEngine(fields)
+  return new Client(url, engine)
 }
 
 class Client {

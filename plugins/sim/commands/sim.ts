@@ -17,10 +17,10 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
       { flag: 'itl-ms', placeholder: 'ms', path: ['itlMs'] },
       { flag: 'tokens', placeholder: 'count', path: ['tokens'] },
       { flag: 'seed', placeholder: 'number', path: ['seed'] },
-      { flag: 'runtime', placeholder: 'name', path: ['runtime'] },
+      { flag: 'engine', placeholder: 'name', path: ['runtime'] },
       { flag: 'protocol', placeholder: 'name', path: ['protocol'] },
       { flag: 'responses', path: ['responses'] },
-      { flag: 'engine', placeholder: 'model', path: ['engine', 'model'] },
+      { flag: 'timing', placeholder: 'model', path: ['engine', 'model'] },
       { flag: 'count', placeholder: 'number', path: ['count'] },
       { flag: 'role', placeholder: 'role', path: ['role'] },
       { flag: 'record', path: ['record'] },
@@ -55,9 +55,10 @@ const EXAMPLES = `
 Examples:
   weir sim --model demo --port 9001
   weir sim --model llama --model qwen --ttft-ms 200 --itl-ms 20
-  weir sim --runtime vllm --api-key engine-secret
-  weir sim --protocol grpc --runtime vllm                an engine over gRPC
-  weir sim --engine batched --count 8                    eight engines with queue and prefix cache
+  weir sim --engine vllm --api-key engine-secret
+  weir sim --protocol grpc --engine vllm                 an engine over gRPC
+  weir sim --timing batched --count 8                    eight engines with queue and prefix cache
+  weir sim --engine llamacpp                             with the quirks of a real one
 
 Then, in front of it: weir serve --worker-url http://127.0.0.1:9001
 Over gRPC: weir serve --plugin grpc --plugin tokenizers --plugin parsers --worker-url grpc://127.0.0.1:9001`
