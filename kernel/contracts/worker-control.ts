@@ -7,6 +7,18 @@ import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
 
+/** Where an engine differs from the formats that it serves. */
+export interface EngineQuirks {
+  /** Usage is that of the first choice, and in streams that of each choice apart. */
+  readonly reportsPerChoice?: boolean
+  /** It continues after a stop string, or keeps it in the text. */
+  readonly mistakesStops?: boolean
+  /** A whole answer that continues an assistant message begins with that message; a stream does not. */
+  readonly repeatsPrefill?: boolean
+  /** A completion has one prompt, which is a text. */
+  readonly takesOneText?: boolean
+}
+
 /** The part of a mode's control operations that the kernel uses; `WorkerControl` extends it for plugins. */
 export interface ModeControl {
   /** As in `WorkerEntry.connectionMode`. */
@@ -25,8 +37,8 @@ export interface ModeControl {
     worker: WorkerEntry,
     mayPassOn: (authorization: string) => boolean,
   ): boolean
-  /** True if the engine reports the usage of the first choice, or of each choice apart, and not of all. */
-  reportsPerChoice?(worker: WorkerEntry): boolean
+  /** Of the engine of a worker. */
+  quirks?(worker: WorkerEntry): EngineQuirks
   /** Called after every plugin has stopped. */
   close?(): void
 }

@@ -106,7 +106,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   get #reportsPerChoice(): boolean {
     const { worker } = this.#call
     if (worker === null) return false
-    return this.#parts.transports.controlOf(worker.connectionMode)?.reportsPerChoice?.(worker) === true
+    return this.#parts.transports.controlOf(worker.connectionMode)?.quirks?.(worker).reportsPerChoice === true
   }
 
   onHead(status: number, headers: HeaderList, contentLength: number): void {

@@ -1,6 +1,6 @@
-/** Errors of engines whose status says something else: mistakes of clients, and a full context that others share. */
+/** Errors of engines whose status says something else: mistakes of clients, and a full context that others share; see `engine-quirks.test.ts`. */
 import { describe, expect, test } from 'vitest'
-import { type Answer, jsonAnswer, type Script } from '../support/scripted-worker.ts'
+import { jsonAnswer, type Script } from '../support/scripted-worker.ts'
 import { type Fleet, openFleet } from './fleet.ts'
 
 const PATH = '/v1/chat/completions'
@@ -89,43 +89,12 @@ describe('a 500 counts for the worker', () => {
   })
 })
 
-test('an engine that has stopped generating has failed, whatever status it sends', async () => {
-  const fleet = await open('mlx', [ofMlx('generation thread died')], { maxAttempts: 1 })
-  expect((await fleet.post(PATH, body)).status).toBe(503)
-  expect(await failuresOf(fleet)).toEqual([1])
-})
-
-/** Serves two requests at a time; with a third one, all of them fail. */
-function sharedContext(): Script {
-  const running = new Set<(answer: Answer) => void>()
-  let hasBeenFull = false
-  return () =>
-    new Promise((resolve) => {
-      const end = (answer: Answer) => {
-        if (running.delete(end)) resolve(answer)
-      }
-      running.add(end)
-      if (running.size > 2) {
-        hasBeenFull = true
-        for (const each of running) each(FULL)
-      } else if (hasBeenFull) setTimeout(end, 100, served)
-    })
-}
-
 describe('a full context', () => {
   test('of one worker: another one serves the request, and none has failed', async () => {
     const fleet = await open('llamacpp', [FULL, served])
     expect((await fleet.post(PATH, body)).status).toBe(200)
     expect(requestsOf(fleet)).toEqual([1, 1])
     expect(await failuresOf(fleet)).toEqual([0, 0])
-  })
-
-  test('of the only worker: requests that failed together are repeated one after the other', async () => {
-    const fleet = await open('llamacpp', [sharedContext()])
-    const responses = await Promise.all([1, 2, 3].map(() => fleet.post(PATH, body)))
-    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
-    expect(requestsOf(fleet)[0]).toBeLessThanOrEqual(9)
-    expect(await failuresOf(fleet)).toEqual([0])
   })
 
   test('that stays full: 503 with a Retry-After', async () => {

@@ -55,6 +55,7 @@ function attemptFor({ worker, prepared }: EngineCase): EngineAttempt {
     prepared: prepared ?? null,
     worker,
     id: 'r-1',
+    quirks: {},
     stream: true,
     ctx,
   }

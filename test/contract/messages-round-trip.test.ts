@@ -18,6 +18,7 @@ const attemptOf = (request: GenerationRequest): EngineAttempt =>
     model: request.model,
     worker: workerEntry({ slot: 0 }),
     stream: false,
+    quirks: {},
   }) as unknown as EngineAttempt
 const read = (bytes: Buffer) => JSON.parse(bytes.toString()) as Json
 const fromMessages = (body: Json) => toGenerationRequest(checkRequest(body, true), { pdf: 'file' })

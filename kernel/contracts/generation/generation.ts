@@ -8,6 +8,7 @@ import type { RelayOptions } from '../relay-options.ts'
 import type { RequestContext, UsageBreakdown } from '../request.ts'
 import type { HeaderList, UpstreamRequest } from '../transport.ts'
 import type { WorkerEntry } from '../worker.ts'
+import type { EngineQuirks } from '../worker-control.ts'
 import type { GenerationRequest, NativeAnswer, NativeObject, Prompt } from './generation-request.ts'
 
 /** Log probability of one output token. */
@@ -282,6 +283,7 @@ export interface EngineAttempt {
   /** Request id for the engine, unique per attempt. */
   readonly id: string
   readonly stream: boolean
+  readonly quirks: EngineQuirks
   readonly ctx: RequestContext
 }
 

@@ -99,8 +99,8 @@ export interface Generations {
   mustGenerate(ctx: RequestContext): boolean
   /** True if every worker of the model lists the format, or the model has no worker. @param model as the client names it */
   isNative(model: string, api: string): boolean
-  /** True if the worker takes the format: it lists it, and is not known to lack the route. */
-  takes(worker: WorkerEntry, api: string): boolean
+  /** True if the worker takes the request in the format: it lists it, is not known to lack the route, and has no quirk that matters here. */
+  takes(worker: WorkerEntry, api: string, ctx: RequestContext): boolean
   /** A collector for the events of one generation. */
   gather(): GatheredAnswer
   /** True if a registered adapter accepts the worker and takes chats. */

@@ -7,6 +7,7 @@ import {
   type Call,
   type CallHandler,
   type EngineAdapter,
+  type EngineQuirks,
   type EngineReader,
   editBody,
   type GatewayError,
@@ -40,6 +41,7 @@ const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
 
 export interface GenerationParts extends OutputParts {
   readonly engines: Engines
+  readonly quirksOf: (worker: WorkerEntry) => EngineQuirks
   readonly passThrough: PassThroughDecision
   readonly toolImages: ToolImages
 }
@@ -201,7 +203,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   #passes(worker: WorkerEntry): boolean {
     const { passThrough } = this.#options
     if (this.ctx.hooks.needsGenerations) return false
-    return passThrough !== undefined && this.#parts.passThrough.takes(worker, passThrough.api)
+    return passThrough !== undefined && this.#parts.passThrough.takes(worker, passThrough.api, this.ctx)
   }
 
   requestFor(
@@ -225,7 +227,8 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     const adapter = this.#engineOf(worker)
     if (adapter === null) throw generationErrors.engine_missing(model, worker.apis)
     const request = withToolImages(this.#current, this.#parts.toolImages, worker, model)
-    const run = { request, stream: this.stream, ctx: this.ctx }
+    const quirks = this.#parts.quirksOf(worker)
+    const run = { request, quirks, stream: this.stream || mustStream(request, quirks), ctx: this.ctx }
     const attempt = new WorkerAttempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
@@ -250,7 +253,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
       this.#refusalHeaders = headers
     } else {
-      if (this.stream && this.#parts.upstream.countsUsage) this.#output.countStream()
+      if (this.attempt?.stream === true && this.#parts.upstream.countsUsage) this.#output.countStream()
       this.#output.read(() => {
         const attempt = this.attempt as WorkerAttempt
         this.reader = attempt.adapter.read(attempt, this.#output)
@@ -348,4 +351,11 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     this.#output.close()
     this.call?.abort()
   }
+}
+
+/** A whole answer would go on behind a stop string that the engine mistakes, or begin with the message that it continues. */
+function mustStream({ sampling, prompt }: GenerationRequest, quirks: EngineQuirks): boolean {
+  if (quirks.mistakesStops === true && (sampling.stop?.length ?? 0) > 0) return true
+  const isContinued = prompt.kind === 'chat' && prompt.messages.at(-1)?.role === 'assistant'
+  return quirks.repeatsPrefill === true && isContinued
 }

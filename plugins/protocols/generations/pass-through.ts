@@ -1,5 +1,11 @@
 /** Decides whether the bytes of a request pass through to workers that take its format, or a generation is opened. @hot */
-import type { WorkerBalance, WorkerEntry } from '#kernel'
+import {
+  type EngineQuirks,
+  isObject,
+  type RequestContext,
+  type WorkerBalance,
+  type WorkerEntry,
+} from '#kernel'
 import { NO_SUCH_ROUTE } from '#shared'
 
 /** Some engines list this format without having its route: they get chat requests after their first 404. */
@@ -14,16 +20,30 @@ export class PassThroughDecision {
   readonly #hasRoute = new Map<string, boolean>()
   /** Models whose workers all have the route. */
   readonly #sureModels = new Set<string>()
+  readonly #quirksOf: (worker: WorkerEntry) => EngineQuirks
   #workers: readonly WorkerEntry[] | null = null
+  /** Those that may need `isMistaken`. */
+  #quirky: ReadonlyMap<WorkerEntry, EngineQuirks> = new Map()
 
-  constructor(balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel' | 'takesApi'>) {
+  constructor(
+    balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel' | 'takesApi'>,
+    quirksOf: (worker: WorkerEntry) => EngineQuirks,
+  ) {
     this.#balance = balance
+    this.#quirksOf = quirksOf
   }
 
-  modelToGenerate(model: string | null, api: string): string | null {
+  modelToGenerate(model: string | null, api: string, ctx: RequestContext | null): string | null {
+    this.#followTable()
     if (model === null) return this.#modelThatDoesNotTake(api)
     const canonical = this.#balance.canonicalModel(model)
     if (!this.#balance.takesApi(canonical, api)) return model
+    if (
+      ctx !== null &&
+      this.#quirky.size > 0 &&
+      this.#balance.workersOf(canonical).some((worker) => this.isMistaken(worker, api, ctx))
+    )
+      return model
     return api !== UNSURE_API || this.#isSure(canonical) ? null : model
   }
 
@@ -36,8 +56,19 @@ export class PassThroughDecision {
     return this.#balance.takesApi(this.#balance.canonicalModel(model), api)
   }
 
-  takes(worker: WorkerEntry, api: string): boolean {
-    return worker.apis.includes(api) && (api !== UNSURE_API || this.#hasRoute.get(worker.id) !== false)
+  takes(worker: WorkerEntry, api: string, ctx: RequestContext): boolean {
+    if (!worker.apis.includes(api) || this.isMistaken(worker, api, ctx)) return false
+    return api !== UNSURE_API || this.#hasRoute.get(worker.id) !== false
+  }
+
+  /** True if the engine would serve the request in another way than its format says, and a generation does not. */
+  isMistaken(worker: WorkerEntry, api: string, ctx: RequestContext): boolean {
+    this.#followTable()
+    const quirks = this.#quirky.get(worker)
+    if (quirks === undefined) return false
+    if (quirks.mistakesStops === true && ctx.bodyBytes.includes(STOP)) return true
+    if (api === 'completions') return quirks.takesOneText === true && Array.isArray(membersOf(ctx).prompt)
+    return quirks.repeatsPrefill === true && !ctx.peek().stream && continuesAnswer(membersOf(ctx).messages)
   }
 
   /** True until a response has shown that the worker has the route. */
@@ -61,8 +92,6 @@ export class PassThroughDecision {
   }
 
   #isSure(model: string): boolean {
-    const { workers } = this.#balance
-    if (workers !== this.#workers) this.#forgetRemoved(workers)
     if (this.#sureModels.has(model)) return true
     const all = this.#balance.workersOf(model)
     if (!all.every((worker) => !mayLackRoute(worker) || this.#hasRoute.get(worker.id) === true)) return false
@@ -71,12 +100,33 @@ export class PassThroughDecision {
     return true
   }
 
-  #forgetRemoved(workers: readonly WorkerEntry[]): void {
+  #followTable(): void {
+    const { workers } = this.#balance
+    if (workers === this.#workers) return
     this.#workers = workers
+    this.#quirky = new Map(
+      workers.flatMap((worker) => {
+        const quirks = this.#quirksOf(worker)
+        const isQuirky = quirks.mistakesStops ?? quirks.repeatsPrefill ?? quirks.takesOneText ?? false
+        return isQuirky ? [[worker, quirks] as const] : []
+      }),
+    )
     this.#sureModels.clear()
     const ids = new Set(workers.map(({ id }) => id))
     for (const id of this.#hasRoute.keys()) if (!ids.has(id)) this.#hasRoute.delete(id)
   }
+}
+
+const STOP = '"stop"'
+
+function membersOf(ctx: RequestContext): Record<string, unknown> {
+  const body = ctx.bodyJson()
+  return isObject(body) ? body : {}
+}
+
+function continuesAnswer(messages: unknown): boolean {
+  const last: unknown = Array.isArray(messages) ? messages.at(-1) : null
+  return isObject(last) && last.role === 'assistant'
 }
 
 /** A vendor, which takes no chat requests, gets its own format or nothing. */

@@ -8,11 +8,13 @@ import {
   type GenerationRequest,
   type Generations,
   type RelayContext,
+  type RequestContext,
   type TextEditors,
   type Upstream,
   UpstreamFailure,
   type WorkerBalance,
   type WorkerEntry,
+  workerControls,
 } from '#kernel'
 import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
@@ -31,8 +33,11 @@ export class ThreadGenerations implements Generations {
     toolImages: ToolImages,
     counter: StreamCounter | null,
   ) {
-    const passThrough = new PassThroughDecision(balance)
-    this.#parts = { upstream, passThrough, engines: new Engines(balance), toolImages, counter }
+    const controls = workerControls(upstream)
+    const quirksOf = (worker: WorkerEntry) =>
+      controls.controlOf(worker.connectionMode)?.quirks?.(worker) ?? {}
+    const passThrough = new PassThroughDecision(balance, quirksOf)
+    this.#parts = { upstream, quirksOf, passThrough, engines: new Engines(balance), toolImages, counter }
   }
 
   addEngine(adapter: EngineAdapter): void {
@@ -67,7 +72,8 @@ export class ThreadGenerations implements Generations {
 
   modelToGenerate(model: string | null, api: string, ctx?: RelayContext): string | null {
     const { passThrough } = this.#parts
-    if (ctx === undefined || !this.mustGenerate(ctx)) return passThrough.modelToGenerate(model, api)
+    if (ctx === undefined || !this.mustGenerate(ctx))
+      return passThrough.modelToGenerate(model, api, ctx ?? null)
     return model ?? passThrough.anyModel()
   }
 
@@ -94,8 +100,8 @@ export class ThreadGenerations implements Generations {
     return this.#parts.passThrough.isNative(model, api)
   }
 
-  takes(worker: WorkerEntry, api: string): boolean {
-    return this.#parts.passThrough.takes(worker, api)
+  takes(worker: WorkerEntry, api: string, ctx: RequestContext): boolean {
+    return this.#parts.passThrough.takes(worker, api, ctx)
   }
 
   gather(): AnswerBuilder {

@@ -7,6 +7,7 @@ import {
   type ChatMessage,
   type EngineAdapter,
   type EngineAttempt,
+  type EngineQuirks,
   type GenerationRequest,
   isObject,
   type NativeRequest,
@@ -37,13 +38,19 @@ export class WorkerAttempt implements EngineAttempt, FittedRequest {
   readonly model: string
   readonly prepared: PreparedPrompt | null
   readonly worker: WorkerEntry
+  readonly quirks: EngineQuirks
   readonly stream: boolean
   readonly ctx: RelayContext
   readonly adapter: EngineAdapter
   #id: string | null = null
 
   constructor(
-    { request, stream, ctx }: Pick<EngineAttempt, 'request' | 'stream'> & { readonly ctx: RelayContext },
+    {
+      request,
+      quirks,
+      stream,
+      ctx,
+    }: Pick<EngineAttempt, 'request' | 'quirks' | 'stream'> & { readonly ctx: RelayContext },
     adapter: EngineAdapter,
     prepared: PreparedPrompt | null,
     worker: WorkerEntry,
@@ -52,6 +59,7 @@ export class WorkerAttempt implements EngineAttempt, FittedRequest {
     const fitted = hasNameLimits(worker, adapter) ? fitNames(request) : null
     this.request = fitted?.request ?? request
     this.names = fitted?.names ?? NO_NAMES
+    this.quirks = quirks
     this.stream = stream
     this.ctx = ctx
     this.adapter = adapter

@@ -1,5 +1,12 @@
 /** The worker control of HTTP workers. */
-import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
+import type {
+  EngineAction,
+  EngineInfo,
+  EngineQuirks,
+  WorkerControl,
+  WorkerEntry,
+  WorkerTarget,
+} from '#kernel'
 import { messageOf } from '#kernel'
 import { isSuccess, NO_SUCH_ROUTE } from '#shared'
 import { type CallWorker, callWorker, outsideApi, probeWorker } from './control-call.ts'
@@ -9,6 +16,8 @@ import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
 import { listedContextLength, listedModels, toInfo } from './worker-queries.ts'
+
+const NO_QUIRKS: EngineQuirks = Object.freeze({})
 
 /** The page is public, so its size is bounded. */
 const MAX_PAGE_BYTES = 4_194_304
@@ -38,7 +47,7 @@ export function httpControl(calls: HttpTransport): WorkerControl {
     perform: (target, action, timeoutMs) => performAction(call, target, action, timeoutMs),
     call: callAsGiven,
     writeCredentials: addVendorHeaders,
-    reportsPerChoice: ({ runtimeType }) => engineOf(runtimeType).reportsPerChoice === true,
+    quirks: ({ runtimeType }) => engineOf(runtimeType).quirks ?? NO_QUIRKS,
     close: () => calls.close(),
   }
 }

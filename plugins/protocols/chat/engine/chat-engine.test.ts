@@ -8,6 +8,7 @@ import { ChatAnswer } from './chat-engine.ts'
 
 const attempt = {
   model: 'm',
+  quirks: {},
   worker: workerEntry({ slot: 0 }),
   request: { sampling: {}, prompt: { kind: 'chat' }, choices: 2 },
 } as EngineAttempt
@@ -395,6 +396,7 @@ describe("stop sequences beyond the vendor's limit", () => {
   const stopping = (stop: readonly string[], provider = 'openai', kind = 'chat') =>
     ({
       model: 'm',
+      quirks: {},
       worker: workerEntry({ slot: 0, provider }),
       request: { sampling: { stop }, prompt: { kind }, choices: 1 },
     }) as unknown as EngineAttempt

@@ -23,6 +23,8 @@ const ENGINE: ChatDialect = {
 }
 /** Releases of 2026 read the new name only, earlier ones the old name; an unknown name is ignored. */
 const VLLM: ChatDialect = { ...ENGINE, reasoningNames: ['reasoning_content', 'reasoning'] }
+/** Answers 422 to members that are not OpenAI's. */
+const TRANSFORMERS: ChatDialect = { ...ENGINE, isStrict: true }
 const SERVICE: ChatDialect = { ...ENGINE, highEffort: 'keep' }
 /** @source OpenAI API reference, Chat Completions */
 const OPENAI: ChatDialect = {
@@ -42,5 +44,6 @@ export function dialectOf(worker: WorkerEntry): ChatDialect {
 function usualDialect({ provider, runtimeType, isExternal }: WorkerEntry): ChatDialect {
   if (provider === 'openai') return OPENAI
   if (runtimeType === 'vllm') return VLLM
+  if (runtimeType === 'transformers') return TRANSFORMERS
   return isExternal ? SERVICE : ENGINE
 }

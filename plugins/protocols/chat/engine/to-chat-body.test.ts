@@ -54,6 +54,7 @@ const attempt = (provider: string | null, prompt = REQUEST.prompt) =>
     request: { ...REQUEST, prompt },
     model: 'm',
     stream: false,
+    quirks: {},
     worker: workerEntry({ slot: 0, provider }),
   }) as unknown as EngineAttempt
 
@@ -110,6 +111,7 @@ const completion = (request: object) =>
   ({
     model: 'm',
     stream: false,
+    quirks: {},
     worker: workerEntry({ slot: 0 }),
     request: {
       prompt: { kind: 'tokens', tokenIds: Uint32Array.of(5, 6) },
@@ -144,6 +146,7 @@ test('reasoning of earlier turns has the names that the engine reads, and engine
         request: { ...REQUEST, reasoning },
         model: 'm',
         stream: false,
+        quirks: {},
         worker: workerEntry(worker),
       } as unknown as EngineAttempt).toString(),
     )
@@ -155,15 +158,40 @@ test('reasoning of earlier turns has the names that the engine reads, and engine
     'high',
   ])
   expect(sentTo({ slot: 0, runtimeType: 'sglang' })).toEqual([{ reasoning_content: 'hm' }, 'high'])
+  expect(sentTo({ slot: 0, runtimeType: 'transformers' })).toEqual([{ reasoning_content: 'hm' }, 'high'])
   expect(sentTo({ slot: 0, isExternal: true })).toEqual([{ reasoning_content: 'hm' }, 'max'])
   expect(sentTo({ slot: 0, isExternal: true, provider: 'openai' })).toEqual([{}, 'max'])
+})
+
+test("transformers, which rejects members that are not OpenAI's, gets none", () => {
+  const worker = workerEntry({ slot: 0, runtimeType: 'transformers' })
+  const sent = JSON.parse(toChatBody({ ...attempt(null), worker }).toString())
+  for (const name of ENGINE_ONLY) expect(sent).not.toHaveProperty(name)
+  expect(sent).toMatchObject({ ...SHARED, max_tokens: 9 })
+})
+
+test('an engine that mistakes stop strings gets none, and one that takes a text gets no token ids', () => {
+  const quirks = { mistakesStops: true, takesOneText: true }
+  const text = { kind: 'text', text: 'a' } as const
+  expect(JSON.parse(toChatBody({ ...attempt(null), quirks }).toString())).not.toHaveProperty('stop')
+  const sent = toCompletionBody({ ...attempt(null, text), quirks }).toString()
+  expect(JSON.parse(sent)).not.toHaveProperty('stop')
+  expect(() => toCompletionBody({ ...completion({}), quirks })).toThrow(
+    expect.objectContaining({ code: 'unsupported_by_worker', param: 'prompt' }),
+  )
 })
 
 test('the label effort of a worker says what becomes of efforts above high', () => {
   const sentTo = (label: string, effort: string, isExternal = false) => {
     const worker = workerEntry({ slot: 0, isExternal, labels: { effort: label } })
     const request = { ...REQUEST, reasoning: { effort } }
-    const body = toChatBody({ request, model: 'm', stream: false, worker } as unknown as EngineAttempt)
+    const body = toChatBody({
+      request,
+      model: 'm',
+      stream: false,
+      quirks: {},
+      worker,
+    } as unknown as EngineAttempt)
     return JSON.parse(body.toString()).reasoning_effort
   }
   expect(sentTo('keep', 'max')).toBe('max')

@@ -5,6 +5,7 @@ import type {
   ChatToolCall,
   ContentPart,
   EngineAttempt,
+  EngineQuirks,
   GenerationRequest,
   OutputConstraint,
   Sampling,
@@ -26,7 +27,7 @@ type Json = Record<string, unknown>
 
 /** @param mergesSystem engines get one system message; vendors accept several */
 export function toChatBody(attempt: EngineAttempt, mergesSystem = true): Buffer {
-  const { request, model, worker } = attempt
+  const { request, model, worker, quirks } = attempt
   const { prompt } = request
   const given = prompt.kind === 'chat' ? prompt.messages : []
   const messages = mergesSystem && !worker.isExternal ? withStrictRoles(given) : given
@@ -41,7 +42,7 @@ export function toChatBody(attempt: EngineAttempt, mergesSystem = true): Buffer 
     if (choice !== undefined) body.tool_choice = choice
     if (request.parallelToolCalls !== undefined) body.parallel_tool_calls = request.parallelToolCalls
   }
-  Object.assign(body, toChatSampling(request, dialect), toConstraint(request.constraint))
+  Object.assign(body, toChatSampling(request, dialect, quirks), toConstraint(request.constraint))
   if (request.topLogprobs !== null) {
     body.logprobs = true
     if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
@@ -114,10 +115,11 @@ function toToolChoice(choice: ToolChoice | null): unknown {
 function toChatSampling(
   request: GenerationRequest,
   { maxTokensName, maxStops, isStrict }: ChatDialect,
+  { mistakesStops }: EngineQuirks,
 ): Json {
   const { max_tokens: maxTokens, stop, ...wire } = toSampling(request, isStrict)
   if (maxTokens !== undefined) wire[maxTokensName] = maxTokens
-  if (stop !== undefined) wire.stop = (stop as readonly string[]).slice(0, maxStops)
+  if (stop !== undefined && mistakesStops !== true) wire.stop = (stop as readonly string[]).slice(0, maxStops)
   return wire
 }
 
@@ -215,16 +217,20 @@ const STRICT_SETTINGS: ReadonlySet<string> = new Set(SHARED_NAMES.keys())
 
 /** @throws unsupported_by_worker (400) */
 export function toCompletionBody(attempt: EngineAttempt): Buffer {
-  const { request, model, worker } = attempt
+  const { request, model, worker, quirks } = attempt
   if (request.logprobsOf !== undefined) {
     const param = 'token_ids_logprob'
     throw answerErrors.unsupported_by_worker.with({ param }, 'log probabilities of named tokens')
   }
   const { prompt } = request
+  if (quirks.takesOneText === true && prompt.kind === 'tokens')
+    throw answerErrors.unsupported_by_worker.with({ param: 'prompt' }, 'prompts of token ids')
+  const { stop, ...sampling } = toSampling(request, dialectOf(worker).isStrict)
   const body: Record<string, unknown> = {
     model,
     prompt: prompt.kind === 'tokens' ? [...prompt.tokenIds] : prompt.kind === 'text' ? prompt.text : '',
-    ...toSampling(request, dialectOf(worker).isStrict),
+    ...sampling,
+    ...(stop !== undefined && quirks.mistakesStops !== true && { stop }),
     ...toConstraint(request.constraint),
   }
   if (request.topLogprobs !== null) body.logprobs = request.topLogprobs
@@ -234,7 +240,8 @@ export function toCompletionBody(attempt: EngineAttempt): Buffer {
 const NONE: readonly string[] = []
 
 /** Stop strings that the gateway searches for itself. */
-export function unsentStops({ request, worker }: EngineAttempt): readonly string[] {
+export function unsentStops({ request, worker, quirks }: EngineAttempt): readonly string[] {
+  if (quirks.mistakesStops === true) return request.sampling.stop ?? NONE
   if (request.prompt.kind !== 'chat') return NONE
   return request.sampling.stop?.slice(dialectOf(worker).maxStops) ?? NONE
 }

@@ -54,7 +54,9 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
   try {
     const request = checkRequest(wire, true)
     const isForLoop = toServerTools(request).length > 0 && (!isNative || runsTools(parts, ctx, model))
-    const generation = mustGenerate ? toTurnRequest(parts, request) : toGenerationRequest(request, config)
+    const generation = mustGenerate
+      ? toTurnRequest(parts, ctx, request)
+      : toGenerationRequest(request, config)
     options = isForLoop
       ? null
       : {
@@ -62,14 +64,14 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
           request: generation,
           blocks: blockOptions(request),
           headers: warningsOf(parts, request, generation),
-          open: !mustGenerate && hasSpeaker(parts, model) ? { passThrough } : {},
+          open: !mustGenerate && hasSpeaker(parts, ctx, model) ? { passThrough } : {},
         }
   } catch (error) {
-    if (mustGenerate || asksForTools(ctx) || !hasSpeaker(parts, model)) throw error
+    if (mustGenerate || asksForTools(ctx) || !hasSpeaker(parts, ctx, model)) throw error
     // A request that only the format itself can express goes to those of the model's workers that speak it.
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (namesServers && isNative && runsTools(parts, ctx, model)) throw error
-    options = unreadOptions(parts, model, passThrough, error)
+    options = unreadOptions(parts, ctx, model, passThrough, error)
   }
   if (options === null) {
     // Not retried with other workers on a refusal: they must not get the credentials of its tool servers.
@@ -96,7 +98,7 @@ function answerByLoop(parts: CreateParts, ctx: RequestContext, request: Messages
   if (parts.toolLoop === null)
     throw invalidField('mcp_servers', 'this gateway runs no tools; enable plugin mcp')
   const tools = toServerTools(request)
-  const generation = toTurnRequest(parts, request)
+  const generation = toTurnRequest(parts, ctx, request)
   const isNativeChoice = generation.native != null && generation.native.toolChoice !== null
   answerWithTools(parts, parts.toolLoop, ctx, {
     model: request.model,
@@ -117,10 +119,14 @@ function answerByLoop(parts: CreateParts, ctx: RequestContext, request: Messages
 }
 
 /** Services that speak the format get the turn unchanged. */
-function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest): GenerationRequest {
+function toTurnRequest(
+  { host, config }: CreateParts,
+  ctx: RequestContext,
+  request: MessagesRequest,
+): GenerationRequest {
   const generations = host.use(Generations)
   const workers = host.balance.workersOf(host.balance.canonicalModel(request.model))
-  const speakers = workers.filter((worker) => generations.takes(worker, API))
+  const speakers = workers.filter((worker) => generations.takes(worker, API, ctx))
   if (speakers.length === 0 || !speakers.every(({ isExternal }) => isExternal))
     return toGenerationRequest(request, config)
   const isNative = speakers.length === workers.length
@@ -129,11 +135,11 @@ function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest):
 }
 
 /** True if a worker of the model speaks the format. */
-function hasSpeaker({ host }: CreateParts, model: string): boolean {
+function hasSpeaker({ host }: CreateParts, ctx: RequestContext, model: string): boolean {
   const generations = host.use(Generations)
   return host.balance
     .workersOf(host.balance.canonicalModel(model))
-    .some((worker) => generations.takes(worker, API))
+    .some((worker) => generations.takes(worker, API, ctx))
 }
 
 /**
@@ -143,6 +149,7 @@ function hasSpeaker({ host }: CreateParts, model: string): boolean {
  */
 function unreadOptions(
   parts: CreateParts,
+  ctx: RequestContext,
   model: string,
   passThrough: PassThrough,
   refusal: unknown,
@@ -163,8 +170,8 @@ function unreadOptions(
     },
     blocks: { thinking: 'text', maxCalls: 0 },
     headers: [],
-    open: { passThrough, accepts: (worker) => generations.takes(worker, API) },
-    toError: (failure) => (hasSpeaker(parts, model) ? failure : refusal),
+    open: { passThrough, accepts: (worker) => generations.takes(worker, API, ctx) },
+    toError: (failure) => (hasSpeaker(parts, ctx, model) ? failure : refusal),
   }
 }
 

@@ -1,5 +1,5 @@
 /** What the gateway knows about one kind of engine that it reaches over HTTP. */
-import type { RuntimeType } from '#kernel'
+import type { EngineQuirks, RuntimeType } from '#kernel'
 import type { Info, WorkerQueries } from '../worker-queries.ts'
 
 /** Where an engine reports its load: `GET /v1/loads`, the gauges of `GET /metrics`, or the slots of `GET /slots`. */
@@ -43,6 +43,5 @@ export interface Engine {
   readonly loadSources: readonly LoadSource[]
   readonly gauges?: Gauges
   readonly errorWords?: readonly ErrorWords[]
-  /** Usage is that of the first choice, and in streams that of each choice apart. */
-  readonly reportsPerChoice?: boolean
+  readonly quirks?: EngineQuirks
 }

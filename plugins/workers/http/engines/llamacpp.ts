@@ -29,7 +29,7 @@ export const llamacpp: Engine = {
     hitRate: [],
     throughput: ['llamacpp:predicted_tokens_seconds'],
   },
-  reportsPerChoice: true,
+  quirks: { reportsPerChoice: true, repeatsPrefill: true },
   errorWords: [
     { status: 500, words: 'input is not supported', means: 'bad_request' },
     { status: 500, words: 'is required', means: 'bad_request' },

@@ -9,7 +9,8 @@ export const mlx: Engine = {
     'Whole answers run to the end when the client has left. Prefer streams.',
   ],
   owners: ['mlx', 'mlx_lm', 'mlx-lm'],
-  loadSources: ['loads'],
+  loadSources: [],
+  quirks: { mistakesStops: true, takesOneText: true },
   errorWords: [
     { status: 404, words: 'content type is supported', means: 'bad_request' },
     // Until it is restarted.

@@ -18,4 +18,5 @@ export const transformers: Engine = {
   // It streams unless `stream` is false, without names of events, and an answer at the token limit is `completed`.
   avoidedApis: ['responses'],
   loadSources: [],
+  quirks: { mistakesStops: true },
 }

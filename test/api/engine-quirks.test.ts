@@ -1,0 +1,150 @@
+/** What clients get of simulated engines that differ from their formats, as their real ones do. */
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { SimConfig } from '../../plugins/sim/config.ts'
+import type { Engine } from '../../plugins/sim/engine.ts'
+import { startGateway } from '../support/gateway.ts'
+import { openSimulatedEngine } from '../support/simulated-engine.ts'
+
+const CHAT = '/v1/chat/completions'
+const user = { role: 'user', content: 'Say hello.' }
+const IMAGE = {
+  role: 'user',
+  content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }],
+}
+
+interface Setup {
+  readonly engine: Engine
+  readonly url: string
+  post(path: string, body: object): Promise<Response>
+}
+
+async function open(runtime: SimConfig['runtime'], fields: Partial<SimConfig> = {}): Promise<Setup> {
+  const { url: worker, engine } = await openSimulatedEngine({ runtime, models: ['m'], tokens: 12, ...fields })
+  const gateway = await startGateway({
+    plugins: {
+      auth: {},
+      health: {},
+      chat: {},
+      messages: {},
+      responses: {},
+      policies: {},
+      // MLX has no owner to be recognized by.
+      workers: { workers: [{ url: worker, ...(runtime === 'mlx' && { runtime_type: 'mlx' }) }] },
+    },
+  })
+  onTestFinished(() => gateway.stop())
+  await vi.waitFor(async () => expect((await fetch(`${gateway.url}/readiness`)).status).toBe(200), 30_000)
+  return {
+    engine,
+    url: gateway.url,
+    post: (path, body) =>
+      fetch(gateway.url + path, { method: 'POST', body: JSON.stringify({ model: 'm', ...body }) }),
+  }
+}
+
+interface Answer {
+  readonly choices: readonly {
+    readonly message?: { readonly content: string }
+    readonly text?: string
+    readonly finish_reason: string
+  }[]
+}
+
+async function answerOf(response: Response): Promise<Answer> {
+  expect(response.status).toBe(200)
+  return (await response.json()) as Answer
+}
+
+async function textOf(response: Response): Promise<string> {
+  const { choices } = await answerOf(response)
+  return choices[0].message?.content ?? choices[0].text ?? ''
+}
+
+const eventsOf = async (response: Response) =>
+  [...(await response.text()).matchAll(/^data: (.*)$/gm)].map(([, data]) => data)
+
+async function streamedText(response: Response): Promise<string> {
+  const chunks = (await eventsOf(response))
+    .filter((data) => data !== '[DONE]')
+    .map((data) => JSON.parse(data))
+  return chunks.map(({ choices }) => choices[0]?.delta?.content ?? choices[0]?.text ?? '').join('')
+}
+
+describe.each(['mlx', 'transformers'] as const)('stop strings of %s', (runtime) => {
+  const say = (engine: Engine) => engine.answers.add({ text: 'One two three four', count: 1, match: {} })
+
+  test.each([CHAT, '/v1/completions'])('%s: end the answer before them, whole and streamed', async (path) => {
+    const { engine, post } = await open(runtime)
+    const body = { messages: [user], prompt: 'Count.', stop: [' three'] }
+    const { messages, prompt, ...rest } = body
+    const sent = path === CHAT ? { messages, ...rest } : { prompt, ...rest }
+    say(engine)
+    const whole = await answerOf(await post(path, sent))
+    expect(whole.choices[0].message?.content ?? whole.choices[0].text).toBe('One two')
+    expect(whole.choices[0].finish_reason).toBe('stop')
+    say(engine)
+    expect(await streamedText(await post(path, { ...sent, stream: true }))).toBe('One two')
+  })
+
+  test('without one the bytes are passed on', async () => {
+    const { engine, post } = await open(runtime)
+    say(engine)
+    expect(await textOf(await post(CHAT, { messages: [user] }))).toBe('One two three four')
+  })
+})
+
+describe('llama.cpp', () => {
+  test.each([
+    ['a whole answer', {}, textOf],
+    ['a stream', { stream: true }, streamedText],
+  ])('%s that continues an assistant message does not repeat it', async (_kind, more, read) => {
+    const { engine, post } = await open('llamacpp')
+    engine.answers.add({ text: ' three', count: 1, match: {} })
+    const messages = [user, { role: 'assistant', content: 'One two' }]
+    expect(await read(await post(CHAT, { messages, ...more }))).toBe(' three')
+  })
+
+  test('an image is the mistake of the client, and no failure', async () => {
+    const { post } = await open('llamacpp')
+    expect((await post(CHAT, { messages: [IMAGE] })).status).toBe(400)
+    expect((await post(CHAT, { messages: [user], max_tokens: 0 })).status).toBe(200)
+  })
+
+  test('requests that fill the shared context together are repeated one after the other', async () => {
+    const { engine, post } = await open('llamacpp', { maxModelLen: 40, ttftMs: 50, tokens: 4 })
+    const messages = [{ role: 'user', content: 'word '.repeat(18) }]
+    const responses = await Promise.all([1, 2, 3].map(() => post(CHAT, { messages })))
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(engine.stats.total).toBeGreaterThan(3)
+    expect(engine.stats.total).toBeLessThanOrEqual(9)
+  })
+})
+
+describe('MLX', () => {
+  test('an image is the mistake of the client; a list of prompts is served one after the other', async () => {
+    const { engine, post } = await open('mlx')
+    expect((await post(CHAT, { messages: [IMAGE] })).status).toBe(400)
+    const { choices } = await answerOf(await post('/v1/completions', { prompt: ['a', 'b'], max_tokens: 3 }))
+    expect(choices).toHaveLength(2)
+    expect(engine.stats.total).toBe(3)
+    expect((await post('/v1/completions', { prompt: [1, 2] })).status).toBe(400)
+  })
+
+  test('an engine that generates no more is noticed without a probe interval', async () => {
+    const { engine, url, post } = await open('mlx')
+    engine.faults.add({ fault: 'die', count: 1, probability: 1, match: {} })
+    expect((await post(CHAT, { messages: [user] })).status).toBe(503)
+    const traffic = setInterval(() => void post(CHAT, { messages: [user] }).catch(() => {}), 50)
+    await vi.waitFor(async () => expect((await fetch(`${url}/readiness`)).status).toBe(503), 10_000)
+    clearInterval(traffic)
+  })
+})
+
+describe('transformers', () => {
+  test('streams end with [DONE], and Responses have the status of the limit', async () => {
+    const { post } = await open('transformers')
+    expect((await eventsOf(await post(CHAT, { messages: [user], stream: true }))).at(-1)).toBe('[DONE]')
+    const response = await post('/v1/responses', { input: 'hi', max_output_tokens: 3, store: false })
+    expect(await response.json()).toMatchObject({ status: 'incomplete' })
+  })
+})
