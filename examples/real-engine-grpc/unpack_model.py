@@ -37,7 +37,7 @@ def in_halves(weight, heads):
     return weight.reshape(heads, rows // 2, 2, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
 
 
-def main(source, target):
+def main(source, target, dtype="float16"):
     reader = gguf.GGUFReader(source)
     value = lambda key: reader.fields[key].contents()  # noqa: E731
     folder = pathlib.Path(target)
@@ -52,14 +52,14 @@ def main(source, target):
             weight = in_halves(weight, heads)
         elif ".attn_k." in tensor.name:
             weight = in_halves(weight, kv_heads)
-        weights[name_of(tensor.name)] = np.ascontiguousarray(weight.astype(np.float16))
+        weights[name_of(tensor.name)] = np.ascontiguousarray(weight.astype(dtype))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
     tokens = value("tokenizer.ggml.tokens")
     config = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
-        "torch_dtype": "float16",
+        "torch_dtype": dtype,
         "vocab_size": len(tokens),
         "hidden_size": value("llama.embedding_length"),
         "intermediate_size": value("llama.feed_forward_length"),
@@ -99,4 +99,4 @@ def main(source, target):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -17,6 +17,8 @@ export interface EngineQuirks {
   readonly repeatsPrefill?: boolean
   /** A completion has one prompt, which is a text. */
   readonly takesOneText?: boolean
+  /** The chat template has no tools, so that the model sees none. */
+  readonly ignoresTools?: boolean
 }
 
 /** The part of a mode's control operations that the kernel uses; `WorkerControl` extends it for plugins. */

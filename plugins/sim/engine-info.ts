@@ -23,6 +23,8 @@ export function props(config: SimConfig) {
     model_path: config.models[0],
     total_slots: SLOTS,
     default_generation_settings: { n_ctx: config.maxModelLen },
+    modalities: { vision: false, audio: false },
+    chat_template_caps: { supports_tools: false, supports_tool_calls: false },
     build_info: VERSION,
   }
 }

@@ -110,6 +110,21 @@ describe('llama.cpp', () => {
     expect((await post(CHAT, { messages: [user], max_tokens: 0 })).status).toBe(200)
   })
 
+  test.each([
+    ['chat', CHAT, {}],
+    ['a continued chat', CHAT, { messages: [user, { role: 'assistant', content: 'One' }] }],
+    ['Responses', '/v1/responses', { input: 'hi', messages: undefined, store: false }],
+  ])('tools that the template does not show to the model are warned of: %s', async (_kind, path, more) => {
+    const { post } = await open('llamacpp')
+    const tool = { name: 'f', description: 'F', parameters: { type: 'object', properties: {} } }
+    const tools = [path === CHAT ? { type: 'function', function: tool } : { type: 'function', ...tool }]
+    const response = await post(path, { messages: [user], tools, ...more })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-weir-warning')).toContain('members_ignored; count=1; names="tools"')
+    const plain = await post(path, { messages: [user], ...more })
+    expect(plain.headers.get('x-weir-warning')).toBeNull()
+  })
+
   test('requests that fill the shared context together are repeated one after the other', async () => {
     const { engine, post } = await open('llamacpp', { maxModelLen: 40, ttftMs: 50, tokens: 4 })
     const messages = [{ role: 'user', content: 'word '.repeat(18) }]

@@ -22,7 +22,7 @@ export class PassThroughDecision {
   readonly #sureModels = new Set<string>()
   readonly #quirksOf: (worker: WorkerEntry) => EngineQuirks
   #workers: readonly WorkerEntry[] | null = null
-  /** Those that may need `isMistaken`. */
+  /** Those whose quirks matter here. */
   #quirky: ReadonlyMap<WorkerEntry, EngineQuirks> = new Map()
 
   constructor(
@@ -54,6 +54,14 @@ export class PassThroughDecision {
 
   isNative(model: string, api: string): boolean {
     return this.#balance.takesApi(this.#balance.canonicalModel(model), api)
+  }
+
+  /** True if no worker of the model shows it the tools of a chat. */
+  dropsTools(model: string | null): boolean {
+    this.#followTable()
+    if (this.#quirky.size === 0 || model === null) return false
+    const workers = this.#balance.workersOf(this.#balance.canonicalModel(model))
+    return workers.length > 0 && workers.every((one) => this.#quirky.get(one)?.ignoresTools === true)
   }
 
   takes(worker: WorkerEntry, api: string, ctx: RequestContext): boolean {
@@ -107,7 +115,8 @@ export class PassThroughDecision {
     this.#quirky = new Map(
       workers.flatMap((worker) => {
         const quirks = this.#quirksOf(worker)
-        const isQuirky = quirks.mistakesStops ?? quirks.repeatsPrefill ?? quirks.takesOneText ?? false
+        const { mistakesStops, repeatsPrefill, takesOneText, ignoresTools } = quirks
+        const isQuirky = mistakesStops ?? repeatsPrefill ?? takesOneText ?? ignoresTools ?? false
         return isQuirky ? [[worker, quirks] as const] : []
       }),
     )
@@ -118,10 +127,16 @@ export class PassThroughDecision {
 }
 
 const STOP = '"stop"'
+const TOOLS = '"tools"'
 
 function membersOf(ctx: RequestContext): Record<string, unknown> {
   const body = ctx.bodyJson()
   return isObject(body) ? body : {}
+}
+
+export function hasTools(ctx: RequestContext): boolean {
+  const { tools } = ctx.bodyBytes.includes(TOOLS) ? membersOf(ctx) : {}
+  return Array.isArray(tools) && tools.length > 0
 }
 
 function continuesAnswer(messages: unknown): boolean {

@@ -16,10 +16,11 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
+import { ignoredMembers } from '#shared'
 import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'
-import { PassThroughDecision } from './pass-through.ts'
+import { hasTools, PassThroughDecision } from './pass-through.ts'
 import type { StreamCounter } from './stream-counter.ts'
 import type { ToolImages } from './tool-images.ts'
 
@@ -72,14 +73,18 @@ export class ThreadGenerations implements Generations {
 
   modelToGenerate(model: string | null, api: string, ctx?: RelayContext): string | null {
     const { passThrough } = this.#parts
-    if (ctx === undefined || !this.mustGenerate(ctx))
-      return passThrough.modelToGenerate(model, api, ctx ?? null)
-    return model ?? passThrough.anyModel()
+    if (ctx !== undefined && this.mustGenerate(ctx)) return model ?? passThrough.anyModel()
+    const named = passThrough.modelToGenerate(model, api, ctx ?? null)
+    // A generation warns of what it ignores.
+    if (named === null && ctx !== undefined && passThrough.dropsTools(model) && hasTools(ctx))
+      for (const warning of ignoredMembers(['tools'])) ctx.warn(warning)
+    return named
   }
 
   ignored(request: GenerationRequest): readonly string[] {
-    const { engines } = this.#parts
+    const { engines, passThrough } = this.#parts
     const names = new Set<string>()
+    if (request.tools.length > 0 && passThrough.dropsTools(request.model)) names.add('tools')
     for (const worker of engines.candidates(request.model)) {
       const adapter = engines.of(worker, request.native?.engine)
       for (const name of adapter?.ignored?.(request, worker) ?? []) names.add(name)

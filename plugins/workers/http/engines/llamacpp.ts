@@ -1,4 +1,5 @@
 /** The server of llama.cpp. */
+import { isObject } from '#kernel'
 import type { Info } from '../worker-queries.ts'
 import type { Engine } from './engine.ts'
 
@@ -11,7 +12,8 @@ export const llamacpp: Engine = {
     'Images for a text model are 400 instead of 500.',
     'The usage of several choices and prompts is added up; of whole responses it is estimated and marked.',
     'Messages and token counts are native. Responses are translated: its own have no indexes and sequence numbers.',
-    'A whole answer that continues an assistant message repeats it; a stream does not. This is passed on.',
+    'A whole answer that continues an assistant message begins with it, a stream does not: the gateway asks for a stream, and the answer has the new text only.',
+    'Tools that the chat template does not show to the model are warned of in `x-weir-warning`; use a template with tools (`--chat-template-file`).',
     'Start it with `--metrics` for waiting requests; without it, busy slots are its load. Embeddings need `--embeddings`.',
     'It notices that a client of a whole answer has left only when nothing else runs. Prefer streams.',
   ],
@@ -38,8 +40,18 @@ export const llamacpp: Engine = {
   ],
 }
 
+function membersOf(value: unknown): Info {
+  return isObject(value) ? value : {}
+}
+
 /** Properties under the common names. The context length is that of one slot. */
 function asLabels(props: Info | null): Info {
-  const settings = props?.default_generation_settings as Info | null | undefined
-  return { model_path: props?.model_path, version: props?.build_info, context_length: settings?.n_ctx }
+  const { default_generation_settings: settings, chat_template_caps: template, modalities } = props ?? {}
+  return {
+    model_path: props?.model_path,
+    version: props?.build_info,
+    context_length: membersOf(settings).n_ctx,
+    supports_tools: membersOf(template).supports_tools,
+    has_image_understanding: membersOf(modalities).vision,
+  }
 }
