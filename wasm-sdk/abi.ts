@@ -58,6 +58,8 @@ export const HOST_FUNCTIONS = Object.freeze({
   metric_inc: { parameters: ['text', 'i64'], result: 'i64' },
   /** (name text, value) → 1 if observed; like `metric_inc`, a histogram of numbers from 0 */
   metric_observe: { parameters: ['text', 'i64'], result: 'i64' },
+  /** (name text, value) → 1 if set; like `metric_inc`, a gauge with one value for all threads */
+  metric_set: { parameters: ['text', 'i64'], result: 'i64' },
 } as const satisfies Record<string, HostFunction>)
 
 export interface HostFunction {

@@ -34,6 +34,7 @@ import {
 } from './registry/thread-commands.ts'
 import { wasmRoutes } from './routes.ts'
 import { ModuleSources } from './sources/module-sources.ts'
+import { ModuleGauges, SetGauges } from './statistics/module-gauges.ts'
 import { ModuleStats, rowsFor } from './statistics/module-stats.ts'
 import { GuestPool } from './threads/guest-pool.ts'
 import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
@@ -133,6 +134,8 @@ function openRegistry(
     registry.replace(uuid, changeValidator.parse(body), requester),
   )
   host.onCommand(ChangeModule, ({ uuid, action, requester }) => registry[action](uuid, requester))
+  const gauges = new ModuleGauges(host.metrics)
+  host.onCommand(SetGauges, (values) => gauges.set(values))
   const suspended = host.metrics.gauge({
     name: 'weir_wasm_suspended',
     help: '1 while a WASM module is suspended because it kept failing.',
@@ -163,6 +166,7 @@ function openRegistry(
     }
     for (const [name, bytes] of kept.used) usedBytes.labels(name).value = bytes
     notLoaded.value = registry.notLoaded
+    gauges.retain(new Set(registry.registered.map(({ loaded }) => loaded.name)))
     for (const { loaded, hash } of registry.registered) {
       const { name, uuid, row } = loaded
       suspended.labels(name).value = Math.max(suspended.labels(name).value, Number(stats.isSuspended(row)))

@@ -79,3 +79,6 @@ export declare function metric_inc(name: u64, delta: i64): i64
 // @ts-ignore: decorator
 @external("extism:host/user", "metric_observe")
 export declare function metric_observe(name: u64, value: i64): i64
+// @ts-ignore: decorator
+@external("extism:host/user", "metric_set")
+export declare function metric_set(name: u64, value: i64): i64

@@ -141,6 +141,14 @@ export namespace metric {
     host.free(block)
     return observed == 1
   }
+
+  /** Sets a gauge of the module, which has one value for all threads: the last one. */
+  export function set(name: string, value: i64): bool {
+    const block = toTextBlock(name)
+    const isSet = host.metric_set(block, value)
+    host.free(block)
+    return isSet == 1
+  }
 }
 
 /** Current time, milliseconds since 1970. `request.nowMs` is the start of the call and needs no host call. */

@@ -45,6 +45,7 @@ WEIR_USER(sha256) uint64_t weir_sha256(uint64_t data);
 WEIR_USER(hmac_sha256) uint64_t weir_hmac_sha256(uint64_t key, uint64_t data);
 WEIR_USER(metric_inc) int64_t weir_metric_inc(uint64_t name, int64_t delta);
 WEIR_USER(metric_observe) int64_t weir_metric_observe(uint64_t name, int64_t value);
+WEIR_USER(metric_set) int64_t weir_metric_set(uint64_t name, int64_t value);
 
 /* Bytes somewhere in the module's memory; data is null if the value is absent. */
 typedef struct {

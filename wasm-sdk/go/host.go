@@ -54,6 +54,11 @@ func ObserveMetric(name string, value int64) {
 	with(name, func(name uint64) int64 { return hostMetricObserve(name, value) })
 }
 
+// SetMetric sets a gauge of the gateway's metrics, which has one value for all threads: the last one.
+func SetMetric(name string, value int64) {
+	with(name, func(name uint64) int64 { return hostMetricSet(name, value) })
+}
+
 // LogDebug writes a line to the log of the gateway. Do not log user content.
 func LogDebug(text string) { writeLine(hostLogDebug, text) }
 

@@ -81,3 +81,6 @@ func hostMetricInc(name uint64, delta int64) int64
 
 //go:wasmimport extism:host/user metric_observe
 func hostMetricObserve(name uint64, value int64) int64
+
+//go:wasmimport extism:host/user metric_set
+func hostMetricSet(name uint64, value int64) int64

@@ -24,6 +24,7 @@ import { ModuleTargetChooser, type PickParts, WasmPolicy } from '../pick/wasm-po
 import { RecordedStream, recordedStream } from '../recording/recorded-step.ts'
 import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording.ts'
 import { CallStatistics } from '../statistics/call-statistics.ts'
+import { GaugeReports } from '../statistics/module-gauges.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
@@ -74,7 +75,7 @@ export class ModuleHooks {
   constructor(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer) {
     this.#config = config
     this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
-    this.#metrics = new ModuleMetrics(host.metrics)
+    this.#metrics = new ModuleMetrics(host.metrics, new GaugeReports(host))
     const placements = new Placements(config.inline.fuel)
     const statistics = new CallStatistics(stats, this.#metrics, host.log, placements)
     const shared = new SharedState(state, threadId)

@@ -96,7 +96,7 @@ export class PhaseRun {
     })
     this.#atMs = endedAtMs
     const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? CONTINUE
-    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted, observed } = report
+    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted, observed, gauged } = report
     return {
       failure,
       durationUs,
@@ -105,6 +105,7 @@ export class PhaseRun {
       droppedLogs,
       counted,
       observed,
+      gauged,
       action,
       status,
       edits,

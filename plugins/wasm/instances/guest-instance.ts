@@ -40,6 +40,7 @@ export class GuestInstance implements GuestState {
   readonly log = new GuestLog()
   readonly counted = new Map<string, number>()
   readonly observed: (string | number)[] = []
+  readonly gauged = new Map<string, number>()
   calls = 0
   /** Fuel used by the last call or the start, units. */
   burntFuel = 0
@@ -110,6 +111,7 @@ export class GuestInstance implements GuestState {
     this.log.clear()
     if (this.counted.size > 0) this.counted.clear()
     if (this.observed.length > 0) this.observed.length = 0
+    if (this.gauged.size > 0) this.gauged.clear()
     this.#kernel.clear()
     exchange.begin(input, fuel)
     try {

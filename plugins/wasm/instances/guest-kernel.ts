@@ -20,6 +20,8 @@ export interface GuestState {
   readonly counted: Map<string, number>
   /** Observations of the call: [series, value, …]. */
   readonly observed: (string | number)[]
+  /** Last values of gauges in the call, by series. */
+  readonly gauged: Map<string, number>
   /** Tenant of the call. */
   readonly tenant: string | null
   readonly exports: WebAssembly.Exports

@@ -105,7 +105,7 @@ export class Guest {
       failure = toFailure(error, units)
     }
     this.#onCalled?.(instance)
-    const { log, counted, observed } = instance
+    const { log, counted, observed, gauged } = instance
     const endedAtMs = performance.now()
     return {
       value,
@@ -117,6 +117,7 @@ export class Guest {
         droppedLogs: log.dropped,
         counted: counted.size === 0 ? NOTHING.counted : [...counted].flat(),
         observed: observed.length === 0 ? NOTHING.observed : [...observed],
+        gauged: gauged.size === 0 ? NOTHING.gauged : [...gauged].flat(),
       },
       endedAtMs,
     }
@@ -211,6 +212,7 @@ const NOTHING: CallReport = Object.freeze({
   droppedLogs: 0,
   counted: [],
   observed: [],
+  gauged: [],
 })
 
 function toFailure(error: unknown, units?: number): NonNullable<CallReport['failure']> {

@@ -42,7 +42,7 @@ function hostFunctions(
   { state: shared, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
   instance: GuestState,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
-  const { counted, observed, module } = instance
+  const { counted, observed, gauged, module } = instance
   // Values and counters outlive a version.
   const owner = module.name
   const state = module.stored === null ? shared : new StoredState(module.stored, shared.owner, shared.waitMs)
@@ -120,6 +120,12 @@ function hostFunctions(
       const series = value < 0n || observed.length >= 2 * MAX_OBSERVED ? null : seriesOf(exchange, offset)
       if (series === null) return 0n
       observed.push(series, Number(value))
+      return 1n
+    }),
+    metric_set: bind(0n, (exchange, offset, value) => {
+      const series = seriesOf(exchange, offset)
+      if (series === null) return 0n
+      gauged.set(series, Number(value))
       return 1n
     }),
   }

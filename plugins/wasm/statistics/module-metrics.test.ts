@@ -16,11 +16,12 @@ function openMetrics() {
       remove: (...labels: string[]) => series.delete([kind, ...labels].join()),
     }
   }
-  const metrics = new ModuleMetrics({
-    counter: family('counter'),
-    histogram: family('histogram'),
-  } as unknown as Metrics)
-  return { series, metrics }
+  const gauges: unknown[] = []
+  const metrics = new ModuleMetrics(
+    { counter: family('counter'), histogram: family('histogram') } as unknown as Metrics,
+    { set: (value) => gauges.push(value) },
+  )
+  return { series, metrics, gauges }
 }
 
 const [a, b] = ['a', 'b'].map((name) => ({ name }) as LoadedModule)
@@ -28,7 +29,7 @@ const [a, b] = ['a', 'b'].map((name) => ({ name }) as LoadedModule)
 test('the series of a module are limited across threads', () => {
   const { series, metrics } = openMetrics()
   const count = (module: LoadedModule, ...counted: (string | number)[]) =>
-    metrics.noted(module, { counted, observed: [] })
+    metrics.noted(module, { counted, observed: [], gauged: [] })
   for (let i = 0; i < 200; i++) count(a, i % 2 === 0 ? `n${i}` : `n{${i}}`, 2)
   count(a, 'n0', 1, 'other', 1)
   count(b, 'other', 1)
@@ -42,8 +43,13 @@ test('the series of a module are limited across threads', () => {
 })
 
 test('counts and observations have a name and a label, and go with their module', () => {
-  const { series, metrics } = openMetrics()
-  metrics.noted(a, { counted: ['seen{pii/mail}', 2], observed: ['words', 7, 'words', 5, 'words{de}', 1] })
+  const { series, metrics, gauges } = openMetrics()
+  metrics.noted(a, {
+    counted: ['seen{pii/mail}', 2],
+    observed: ['words', 7, 'words', 5, 'words{de}', 1],
+    gauged: ['depth{a}', -3],
+  })
+  expect(gauges).toEqual([{ module: 'a', name: 'depth', label: 'a', value: -3 }])
   expect(Object.fromEntries(series)).toEqual({
     'counter,a,seen,pii/mail': 2,
     'histogram,a,words,': 12,

@@ -3,6 +3,7 @@ import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../../wasm-sdk/abi.ts'
 import { MAX_METRIC_SERIES } from '../instances/host-functions.ts'
 import type { CallReport, LoadedModule } from '../threads/guest-task.ts'
+import type { GaugeReports } from './module-gauges.ts'
 
 const OUTCOMES = [
   'continue',
@@ -22,6 +23,8 @@ const FETCH_OUTCOMES = ['answered', ...FETCH_ERRORS] as const
 
 export type Outcome = (typeof OUTCOMES)[number]
 export type SkipReason = (typeof SKIP_REASONS)[number]
+
+type Noted = Pick<CallReport, 'counted' | 'observed' | 'gauged'>
 
 interface ModuleSeries {
   readonly module: LoadedModule
@@ -61,13 +64,15 @@ function openSeries(metrics: Metrics) {
 
 export class ModuleMetrics {
   readonly #all: ReturnType<typeof openSeries>
+  readonly #gauges: Pick<GaugeReports, 'set'>
   /** By row of the registered module. */
   readonly #series: (ModuleSeries | undefined)[] = []
   /** Series of guests by module name: name and label. */
   readonly #noted = new Map<string, Map<string, readonly [name: string, label: string]>>()
 
-  constructor(metrics: Metrics) {
+  constructor(metrics: Metrics, gauges: Pick<GaugeReports, 'set'>) {
     this.#all = openSeries(metrics)
+    this.#gauges = gauges
   }
 
   executed(
@@ -105,8 +110,13 @@ export class ModuleMetrics {
     if (count > 0) this.#all.droppedHeaders.labels(name).inc(count)
   }
 
-  /** Adds the counts and observations of a call. */
-  noted({ name }: LoadedModule, { counted, observed }: Pick<CallReport, 'counted' | 'observed'>): void {
+  /** Adds the counts and observations of a call, and sets its gauges. */
+  noted({ name }: LoadedModule, { counted, observed, gauged }: Noted): void {
+    for (let i = 0; i < gauged.length; i += 2) {
+      const labels = this.#labels(name, String(gauged[i]))
+      if (labels !== null)
+        this.#gauges.set({ module: name, name: labels[0], label: labels[1], value: Number(gauged[i + 1]) })
+    }
     for (let i = 0; i < counted.length; i += 2) {
       const labels = this.#labels(name, String(counted[i]))
       if (labels !== null) this.#all.counted.labels(name, ...labels).inc(Number(counted[i + 1]))

@@ -70,7 +70,15 @@ function scripted({ kinds, missing = [], onFailure = 'open', failure = 'error' }
       const { head, body } = decodeFrame(input)
       const { event: about, state } = head as { event: { is_end: boolean }; state: string }
       const said = say(kind, body.toString(), about.is_end, state)
-      const report = { durationUs: 1, fuel: 1, logs: [], droppedLogs: 0, counted: [], observed: [] }
+      const report = {
+        durationUs: 1,
+        fuel: 1,
+        logs: [],
+        droppedLogs: 0,
+        counted: [],
+        observed: [],
+        gauged: [],
+      }
       if (said !== 'fails')
         return { value: read(encodeFrame(said)), report: { ...report, failure: null }, endedAtMs: 0 }
       return { value: null, report: { ...report, failure: { kind: failure, message: 'no' } }, endedAtMs: 0 }

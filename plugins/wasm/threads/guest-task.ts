@@ -81,6 +81,8 @@ export interface CallReport {
   readonly counted: readonly (string | number)[]
   /** Observations of the guest: [series, value, …]. */
   readonly observed: readonly (string | number)[]
+  /** Gauges of the guest: [series, value, …]. */
+  readonly gauged: readonly (string | number)[]
 }
 
 /** Result of a module in a request, response, error or tool phase. */

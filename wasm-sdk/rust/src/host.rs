@@ -16,6 +16,7 @@ mod sys {
         pub fn hmac_sha256(key: u64, data: u64) -> u64;
         pub fn metric_inc(name: u64, delta: i64) -> i64;
         pub fn metric_observe(name: u64, value: i64) -> i64;
+        pub fn metric_set(name: u64, value: i64) -> i64;
     }
 }
 
@@ -216,5 +217,11 @@ pub mod metric {
     pub fn observe(name: &str, value: i64) -> bool {
         let name = Block::new(name.as_bytes());
         unsafe { sys::metric_observe(name.0, value) == 1 }
+    }
+
+    /// Sets a gauge of the module, which has one value for all threads: the last one.
+    pub fn set(name: &str, value: i64) -> bool {
+        let name = Block::new(name.as_bytes());
+        unsafe { sys::metric_set(name.0, value) == 1 }
     }
 }
