@@ -3,7 +3,7 @@ import type { Logger } from '../contracts/log.ts'
 import type { MetricsSnapshot } from '../contracts/metric.ts'
 import { mergeSnapshots, withoutGauges } from '../observe/metrics-snapshot.ts'
 import type { ControlLink } from './control-link.ts'
-import { findFreePort } from './ports.ts'
+import { holdPort } from './ports.ts'
 import { settlesWithin } from './settles-within.ts'
 import type { SharedMemory } from './shared-memory.ts'
 import { type ThreadEnd, ThreadHandle } from './thread-handle.ts'
@@ -44,7 +44,7 @@ export interface DataThreadsOptions {
   readonly entry: URL
   /** Number of threads, at least 1. */
   readonly count: number
-  /** Address to listen on; needed to find a free port. */
+  /** Address to listen on. */
   readonly host: string
   /** Port that all threads share; 0 takes any free one. */
   readonly port: number
@@ -86,8 +86,13 @@ export class DataThreads {
    */
   async start(): Promise<{ port: number }> {
     const { count, host } = this.#options
-    if (this.#port === 0) this.#port = await findFreePort(host)
-    await Promise.all(Array.from({ length: count }, (_, place) => this.#spawn(place + 1, false).listening))
+    const held = await holdPort(host, this.#port)
+    this.#port = held.port
+    try {
+      await Promise.all(Array.from({ length: count }, (_, place) => this.#spawn(place + 1, false).listening))
+    } finally {
+      await held.release()
+    }
     // All of them, also one that listened and ended while the others started.
     for (const thread of this.#threads.values()) this.#replaceOnExit(thread)
     return { port: this.#port }

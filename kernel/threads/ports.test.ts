@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { freePort } from '../../test/support/free-port.ts'
-import { assertPortFree } from './ports.ts'
+import { assertPortFree, holdPort, tryPort } from './ports.ts'
 
 const HOST = '127.0.0.1'
 
@@ -10,6 +10,18 @@ test('a free port passes and is free afterwards', async () => {
   const port = await freePort()
   await assertPortFree(HOST, port, '--port')
   await assertPortFree(HOST, port, '--port')
+})
+
+test('a held port is left to listeners that share it, and free after the release', async () => {
+  const held = await holdPort(HOST, 0)
+  expect(await tryPort(HOST, held.port)).toMatchObject({ code: 'EADDRINUSE' })
+  const thread = createServer().listen({ host: HOST, port: held.port, exclusive: true, reusePort: true })
+  await once(thread, 'listening')
+  await held.release()
+  expect(await tryPort(HOST, held.port)).toMatchObject({ code: 'EADDRINUSE' })
+  thread.close()
+  await once(thread, 'close')
+  expect(await tryPort(HOST, held.port)).toBeNull()
 })
 
 test('a port in use is reported with the setting that changes it', async () => {

@@ -55,17 +55,29 @@ function explain(
   return `cannot listen on ${host}:${port} (${code ?? 'unknown reason'}); change it with ${setting}`
 }
 
+/** A port that no other socket gets, except one that listens with SO_REUSEPORT as well. */
+export interface HeldPort {
+  readonly port: number
+  release(): Promise<void>
+}
+
 /**
- * Finds a TCP port that several threads can share. The server library sets SO_REUSEPORT only for a port that it is given,
- * so the port that the first thread got for 0 cannot be joined by a second thread.
+ * Holds a port until the threads that share it listen: otherwise a connection of any process may get it as its own port
+ * while they start. The server library sets SO_REUSEPORT only for a port that it is given, so the port that the first thread got
+ * for 0 cannot be joined by a second thread. Other systems than Linux only find the port.
  *
- * @returns the port; another process may take it before it is used, which shows as a failure to listen
+ * @param port 0 takes any free one
  */
-export async function findFreePort(host: string): Promise<number> {
-  const server = createServer().listen(0, host)
+export async function holdPort(host: string, port: number): Promise<HeldPort> {
+  const canShare = process.platform === 'linux'
+  const server = createServer().listen({ host, port, exclusive: true, reusePort: canShare })
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  const held = (server.address() as AddressInfo).port
+  const release = async () => {
+    server.close()
+    await once(server, 'close')
+  }
+  if (canShare) return { port: held, release }
+  await release()
+  return { port: held, release: async () => {} }
 }
