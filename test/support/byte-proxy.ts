@@ -31,9 +31,9 @@ export class ByteProxy {
     this.#isHalfOpen = true
   }
 
-  /** Ends all faults. What was swallowed is lost, and its connections with it. */
+  /** Ends all faults. What was swallowed or is still delayed is lost, and its connections with it. */
   heal(): void {
-    if (this.#isHalfOpen) for (const socket of this.#sockets) socket.destroy()
+    if (this.#isHalfOpen || this.delayMs > 0) for (const socket of this.#sockets) socket.destroy()
     this.#isHalfOpen = false
     this.#isCut = false
     this.delayMs = 0

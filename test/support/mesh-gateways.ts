@@ -86,10 +86,15 @@ export class MeshProcess {
     return (await this.call('POST', '/ha/config', { key, value })).status
   }
 
-  async call(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> {
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<{ status: number; text: string }> {
     const response = await fetch(this.gateway.url + path, {
       method,
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
     })
     return { status: response.status, text: await response.text() }

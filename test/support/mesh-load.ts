@@ -1,6 +1,6 @@
 /** Load on the gateways of a mesh: changes of records at a fixed rate, and requests of clients. Counts what fails. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { type MeshGateway, type Reply, ROOT } from '../api/mesh/mesh-fleet.ts'
+import { ROOT } from '../api/mesh/mesh-fleet.ts'
 
 const TICK_MS = 20
 /** Changes of one key follow each other. */
@@ -11,8 +11,19 @@ const KEEP_ALIVE = { connection: 'keep-alive' }
 const OPERATOR = { ...ROOT, ...KEEP_ALIVE }
 const CLIENT = { authorization: 'Bearer api-key', ...KEEP_ALIVE }
 
+/** A gateway in this process or another. */
+export interface LoadedGateway {
+  readonly name: string
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
+}
+
+interface Reply {
+  readonly status: number
+  readonly text: string
+}
+
 interface WrittenKey {
-  readonly gateway: MeshGateway
+  readonly gateway: LoadedGateway
   readonly key: string
   /** Last value that was sent: values grow. */
   sent: number
@@ -28,11 +39,11 @@ export class ChangeLoad {
   readonly #running = new Set<Promise<void>>()
   #next = 0
   /** Acknowledged changes, by gateway. */
-  readonly acknowledged = new Map<MeshGateway, number>()
+  readonly acknowledged = new Map<LoadedGateway, number>()
   refused = 0
 
   /** @param prefix of the keys */
-  constructor(gateways: readonly MeshGateway[], perSecond: number, prefix: string) {
+  constructor(gateways: readonly LoadedGateway[], perSecond: number, prefix: string) {
     this.#keys = Array.from({ length: KEYS_PER_GATEWAY }, (_, number) =>
       gateways.map((gateway) => ({
         gateway,
@@ -61,12 +72,13 @@ export class ChangeLoad {
   }
 
   /** Number of acknowledged changes that a gateway does not have. */
-  async lostOn(reader: MeshGateway): Promise<number> {
+  async lostOn(reader: LoadedGateway): Promise<number> {
     let lost = 0
     for (const { key, acknowledged } of this.#keys) {
       if (acknowledged === 0) continue
-      const { body } = await reader.call('GET', `/ha/config/${key}`)
-      lost += Math.max(0, acknowledged - Number.parseInt(body?.value ?? '0', 16))
+      const { text } = await reader.call('GET', `/ha/config/${key}`)
+      const { value = '0' } = JSON.parse(text) as { value?: string }
+      lost += Math.max(0, acknowledged - Number.parseInt(value, 16))
     }
     return lost
   }
@@ -107,7 +119,7 @@ export class ChatLoad {
   slowestMs = 0
 
   /** @param model of a worker that every gateway has */
-  constructor(gateways: readonly MeshGateway[], model: string) {
+  constructor(gateways: readonly LoadedGateway[], model: string) {
     this.#done = Promise.all(gateways.map((gateway) => this.#run(gateway, model)))
   }
 
@@ -116,7 +128,7 @@ export class ChatLoad {
     await this.#done
   }
 
-  async #run(gateway: MeshGateway, model: string): Promise<void> {
+  async #run(gateway: LoadedGateway, model: string): Promise<void> {
     const body = { model, messages: [{ role: 'user', content: 'Hello' }] }
     while (!this.#isStopped) {
       const startedAtMs = performance.now()

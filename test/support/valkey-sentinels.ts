@@ -4,12 +4,11 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Redis, type RedisOptions } from 'ioredis'
 import { freePort } from './free-port.ts'
-import { startValkey, type ValkeyServer, valkeyBinary } from './valkey-server.ts'
+import { ask, startValkey, type ValkeyServer, valkeyBinary } from './valkey-server.ts'
 
-/** Servers read by the name of the operator, which has all rights, and copy all data as soon as a replica asks for it. */
-const REPLICATION = ['--masteruser', 'operator', '--masterauth', 'any', '--repl-diskless-sync-delay', '0']
+/** Servers copy all data as soon as a replica asks for it. */
+const REPLICATION = ['--masteruser', 'peer', '--masterauth', 'any', '--repl-diskless-sync-delay', '0']
 const DOWN_AFTER_MS = 2_000
 
 export class ValkeySentinels {
@@ -46,7 +45,7 @@ export class ValkeySentinels {
     const primary = await this.primary()
     if (primary === null) return false
     const { port } = primary
-    const info = await ask({ port, username: 'operator', password: 'any' }, 'INFO', 'replication')
+    const info = await primary.operate('INFO', 'replication')
     if (!String(info).includes('state=online')) return false
     const views = await Promise.all(this.#ports.map((own) => ask({ port: own }, 'INFO', 'sentinel')))
     return views.every(
@@ -57,6 +56,13 @@ export class ValkeySentinels {
   /** Promotes the replica; the primary hands over its clients and follows it. */
   async failOver(): Promise<unknown> {
     return ask({ port: this.#ports[0] }, 'SENTINEL', 'FAILOVER', 'mymaster', 'COORDINATED')
+  }
+
+  /** Keeps the sentinels and the replica from the primary, which other clients still reach. @returns ends it */
+  async split(primary: ValkeyServer): Promise<() => Promise<unknown>> {
+    await primary.operate('ACL', 'SETUSER', 'peer', 'off')
+    await primary.operate('CLIENT', 'KILL', 'USER', 'peer')
+    return () => primary.operate('ACL', 'SETUSER', 'peer', 'on')
   }
 
   async remove(): Promise<void> {
@@ -85,7 +91,7 @@ export async function startSentinels(): Promise<ValkeySentinels> {
       'bind 127.0.0.1',
       `dir ${dir}`,
       `sentinel monitor mymaster 127.0.0.1 ${primary.port} 2`,
-      'sentinel auth-user mymaster operator',
+      'sentinel auth-user mymaster peer',
       'sentinel auth-pass mymaster any',
       `sentinel down-after-milliseconds mymaster ${DOWN_AFTER_MS}`,
       'sentinel failover-timeout mymaster 10000',
@@ -100,23 +106,8 @@ export async function startSentinels(): Promise<ValkeySentinels> {
 /** A cluster whose only member has all slots. */
 export async function startCluster(): Promise<ValkeyServer> {
   const server = await startValkey('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1')
-  const operator = { port: server.port, username: 'operator', password: 'any' }
-  await ask(operator, 'CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
-  while (!String(await ask(operator, 'CLUSTER', 'INFO')).includes('cluster_state:ok'))
+  await server.operate('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+  while (!String(await server.operate('CLUSTER', 'INFO')).includes('cluster_state:ok'))
     await new Promise((resolve) => setTimeout(resolve, 50))
   return server
-}
-
-/** Runs a command. @returns its reply; null without a server */
-async function ask(to: RedisOptions, command: string, ...args: readonly string[]): Promise<unknown> {
-  const client = new Redis({ ...to, lazyConnect: true, retryStrategy: null })
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    return await client.call(command, ...args)
-  } catch {
-    return null
-  } finally {
-    client.disconnect()
-  }
 }

@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { Redis, type RedisOptions } from 'ioredis'
 import { freePort } from './free-port.ts'
 
 /** `redis-server` takes the same options. */
@@ -31,6 +32,8 @@ const GUIDE = new URL('../../docs/guide/mesh.md', import.meta.url)
 const GATEWAYS = ['--user', 'default', 'on', 'nopass', '~weir:*', 'resetchannels']
 /** For what a test does to the data. */
 const OPERATOR = ['--user', 'operator', 'on', 'nopass', '~*', '&*', '+@all']
+/** Replicas and sentinels. */
+const PEERS = ['--user', 'peer', 'on', 'nopass', '~*', '&*', '+@all']
 
 /** Commands of the rule in the guide, such as `+get`. */
 function allowedCommands(): readonly string[] {
@@ -69,7 +72,9 @@ export class ValkeyServer {
   async start(...more: readonly string[]): Promise<void> {
     if (valkeyBinary === null) throw new Error('valkey-server is not on PATH')
     const files = ['--dir', this.#dir, '--save', '', '--appendonly', 'yes']
-    const user = this.#options.includes('--user') ? [] : [...GATEWAYS, ...allowedCommands(), ...OPERATOR]
+    const user = this.#options.includes('--user')
+      ? []
+      : [...GATEWAYS, ...allowedCommands(), ...OPERATOR, ...PEERS]
     const options = [
       '--port',
       String(this.port),
@@ -128,6 +133,11 @@ export class ValkeyServer {
     }
   }
 
+  /** Runs a command with all rights. @returns its reply; null if it fails */
+  operate(command: string, ...args: readonly string[]): Promise<unknown> {
+    return ask({ port: this.port, username: 'operator', password: 'any' }, command, ...args)
+  }
+
   /** Ends it and removes its data. */
   async remove(): Promise<void> {
     await this.kill()
@@ -151,4 +161,18 @@ export async function startValkey(...options: readonly string[]): Promise<Valkey
   const server = new ValkeyServer(await freePort(), mkdtempSync(join(tmpdir(), 'weir-valkey-')), options)
   await server.start()
   return server
+}
+
+/** Runs a command. @returns its reply; null if it fails */
+export async function ask(to: RedisOptions, command: string, ...args: readonly string[]): Promise<unknown> {
+  const client = new Redis({ ...to, lazyConnect: true, retryStrategy: null })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return await client.call(command, ...args)
+  } catch {
+    return null
+  } finally {
+    client.disconnect()
+  }
 }
