@@ -5,12 +5,12 @@ import type { ModelTargets } from '../contracts/model-targets.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { UsageEstimator } from '../contracts/upstream.ts'
 import type { MisconfiguredWorkers } from './misconfigured-workers.ts'
-import type { OutgoingHeaders } from './outgoing.ts'
 import type { ClientHeaders } from './response-headers.ts'
 import type { RetryRules } from './retry.ts'
 import type { StalledStreams } from './stalled-streams.ts'
 import type { Transports } from './transports.ts'
 import type { WorkerLimits } from './worker-limits.ts'
+import type { OutgoingHeaders } from './worker-request.ts'
 
 export interface CallParts {
   readonly balance: WorkerBalance

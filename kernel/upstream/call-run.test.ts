@@ -9,7 +9,6 @@ import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contra
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
-import { OutgoingHeaders } from './outgoing.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
@@ -17,6 +16,7 @@ import { StalledStreams } from './stalled-streams.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError } from './upstream-errors.ts'
 import { WorkerLimits } from './worker-limits.ts'
+import { OutgoingHeaders } from './worker-request.ts'
 
 const RETRY = {
   maxAttempts: 5,

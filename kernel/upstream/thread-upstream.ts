@@ -18,7 +18,6 @@ import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { ask } from './collected-call.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
-import { OutgoingHeaders } from './outgoing.ts'
 import { editBody } from './prompt-texts.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
@@ -27,6 +26,7 @@ import { StalledStreams } from './stalled-streams.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 import { WorkerLimits } from './worker-limits.ts'
+import { OutgoingHeaders } from './worker-request.ts'
 
 export class ThreadUpstream implements Upstream {
   readonly balance: WorkerBalance

@@ -11,8 +11,7 @@ import {
 } from '#kernel'
 import { type DeadlineKind, type Deadlines, TimedExchange } from '#shared'
 import { EngineError } from '../engine-error.ts'
-import type { Connection } from './connection.ts'
-import type { ConnectionPool, PooledExchange } from './connection-pool.ts'
+import type { Connection, ConnectionPool, PooledExchange } from './connection-pool.ts'
 
 const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   connect: 'the connect timeout passed',
