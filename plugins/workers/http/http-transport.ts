@@ -14,7 +14,7 @@ import {
 import { Deadlines, engineUrl, failedExchange, withMembers } from '#shared'
 import { ConnectionPool, type PoolOwner, type PoolSettings } from './http1/connection-pool.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
-import { type HeadTemplate, writeRequestHead } from './http1/request-head.ts'
+import { type KnownHead, writeRequestHead } from './http1/request-head.ts'
 import { readWorkerUrl, type WorkerUrl } from './http1/worker-origin.ts'
 
 /** `maxResponseHeaderBytes`, `keepAliveMs` and `maxIdlePerWorker` of the `upstream` configuration. */
@@ -25,7 +25,7 @@ interface Target {
   /** Key of its pool. */
   readonly key: string
   readonly pool: ConnectionPool
-  readonly template: HeadTemplate
+  readonly template: KnownHead
 }
 
 /** What the transport needs of a worker; control calls have the URL alone. */
@@ -144,7 +144,7 @@ export class HttpTransport implements Transport {
       pool = new ConnectionPool(workerUrl.origin, settings, this.#poolOwner)
       this.#pools.set(key, pool)
     }
-    const target = { key, pool, template: workerUrl }
+    const target = { key, pool, template: { ...workerUrl, lines: [] } }
     this.#targets.set(worker.url, target)
     return target
   }

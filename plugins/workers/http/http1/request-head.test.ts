@@ -5,7 +5,24 @@ import { readWorkerUrl } from './worker-origin.ts'
 
 const template = { pathPrefix: '', versionlessPrefix: null, afterPath: ' HTTP/1.1\r\nhost: h\r\n' }
 const write = (method: string, path: string, headers: string[], body: Buffer | null = null) =>
-  writeRequestHead(template, { method, path, headers, body })
+  writeRequestHead({ ...template, lines: [] }, { method, path, headers, body })
+
+test('a head does not depend on the requests before it', () => {
+  const text = fc.constantFrom('a', 'b', 'host', 'a\r\nb: c', '', 'x'.repeat(300))
+  const request = fc.record({
+    method: fc.constantFrom('GET', 'POST', 'G T'),
+    path: fc.constantFrom('/', '/v1/a', '/a b'),
+    headers: fc.array(fc.tuple(text, text), { maxLength: 20 }).map((pairs) => pairs.flat()),
+    body: fc.constantFrom(null, Buffer.alloc(3)),
+  })
+  fc.assert(
+    fc.property(fc.array(request), (requests) => {
+      const known = { ...template, lines: [] }
+      for (const one of requests)
+        expect(writeRequestHead(known, one)).toBe(write(one.method, one.path, one.headers, one.body))
+    }),
+  )
+})
 
 test('content-length is written for methods with a body', () => {
   expect(write('GET', '/', [])).toBe('GET / HTTP/1.1\r\nhost: h\r\n\r\n')
@@ -86,7 +103,7 @@ test.each([
   ['https://h', '/v1/models', '/v1/models'],
 ])('base URL %s and path %s give %s: the version appears once', (url, path, target) => {
   const read = readWorkerUrl(url)
-  expect(read && writeRequestHead(read, { method: 'GET', path, headers: [], body: null })).toMatch(
-    `GET ${target} HTTP/1.1\r\n`,
-  )
+  expect(
+    read && writeRequestHead({ ...read, lines: [] }, { method: 'GET', path, headers: [], body: null }),
+  ).toMatch(`GET ${target} HTTP/1.1\r\n`)
 })
