@@ -127,3 +127,46 @@ test('long names from clients are truncated, and can still be found', async () =
   expect(requests[0].request_id).toBe(id.slice(0, 256))
   expect(requests[0].model).toBe('m'.repeat(256))
 })
+
+test('past requests are listed by tenant, model, worker and status, in pages', async () => {
+  const { hooked } = await open()
+  const list = async (query = '') => {
+    const response = await fetch(`${hooked.gateway.url}/debug/requests?${query}`)
+    return [response.status, (await response.json()) as Listed] as const
+  }
+  interface Listed {
+    requests: { request_id: string; model: string; status: number }[]
+    has_more: boolean
+    last_id: string | null
+    error?: { code: string; message: string; param: string }
+  }
+  expect((await list())[1]).toEqual({ requests: [], has_more: false, last_id: null })
+  for (const [index, model] of ['m', 'm', '<b>', 'm'].entries()) {
+    hooked.worker.script(CHAT, jsonAnswer({ fine: true }, { status: index === 3 ? 400 : 200 }))
+    const headers = { 'x-request-id': `r${index}` }
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'a secret' }] })
+    await (await fetch(`${hooked.gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })).text()
+  }
+  const ids = async (query: string) => (await list(query))[1].requests.map(({ request_id }) => request_id)
+  await expect.poll(() => ids('')).toEqual(['r3', 'r2', 'r1', 'r0'])
+  expect(JSON.stringify(await list())).not.toContain('a secret')
+  expect(await ids(`model=${encodeURIComponent('<b>')}`)).toEqual(['r2'])
+  expect(await ids('status=4xx')).toEqual(['r3'])
+  expect(await ids('status=200&model=m')).toEqual(['r1', 'r0'])
+  expect(await ids('tenant=anonymous')).toHaveLength(4)
+  expect(await ids('tenant=auth:other')).toEqual([])
+  expect(await ids(`worker=${encodeURIComponent(hooked.worker.url)}`)).toEqual(['r3', 'r2', 'r1', 'r0'])
+  expect(await ids('worker=http://other:1')).toEqual([])
+
+  const [, first] = await list('limit=3')
+  expect([first.requests.length, first.has_more]).toEqual([3, true])
+  const [, second] = await list(`limit=3&after=${first.last_id}`)
+  expect([second.requests.map(({ request_id }) => request_id), second.has_more]).toEqual([['r0'], false])
+  expect(await ids(`after=${second.last_id}`)).toEqual([])
+
+  for (const [param, value] of Object.entries({ limit: '0', after: '-1', status: '<script>' })) {
+    const [status, { error }] = await list(`${param}=${encodeURIComponent(value)}`)
+    expect([status, error?.code, error?.param]).toEqual([400, 'invalid_query', param])
+    expect(error?.message).toContain(`(got "${value}")`)
+  }
+})

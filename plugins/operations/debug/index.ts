@@ -1,14 +1,25 @@
 /** The debug plugin: records of past requests, and the Server-Timing header. */
-import { adminErrorFormat, defineCommand, definePlugin, type RouteDefinition } from '#kernel'
+import {
+  adminErrorFormat,
+  defineCommand,
+  definePlugin,
+  type RequestContext,
+  type RouteDefinition,
+  Type,
+} from '#kernel'
 import { debugConfig } from './config.ts'
 import { debugErrors } from './errors.ts'
 import { RequestRecorder, toKnownId } from './record.ts'
-import { RecordSender, RequestLog } from './request-log.ts'
+import { RecordSender, type RequestFilter, RequestLog, type RequestPage } from './request-log.ts'
 import { ASK_HEADER, ServerTiming } from './server-timing.ts'
-import { RequestsResponse, type RequestView } from './wire.ts'
+import { RequestPageResponse, RequestsResponse, type RequestView } from './wire.ts'
 
 const RememberRequests = defineCommand<readonly RequestView[], void>('debug.remember')
 const FindRequests = defineCommand<string, readonly RequestView[]>('debug.find')
+const ListRequests = defineCommand<RequestFilter, RequestPage>('debug.list')
+
+const DEFAULT_LIMIT = 50
+const MAX_LIMIT = 200
 
 /** Delay before a second lookup, because records of other threads arrive late. Milliseconds. */
 const SECOND_LOOK_MS = 120
@@ -17,19 +28,21 @@ export default definePlugin({
   manifest: {
     name: 'debug',
     version: '0.1.0',
-    description: 'GET /debug/requests/{request_id} and the Server-Timing header.',
+    description: 'GET /debug/requests, /debug/requests/{request_id} and the Server-Timing header.',
     config: debugConfig,
   },
   register(host, config) {
     const log = new RequestLog(config.keepRequests, config.keepSecs * 1_000)
     host.onCommand(RememberRequests, (views) => log.add(views))
     host.onCommand(FindRequests, (id) => log.find(id))
+    host.onCommand(ListRequests, (filter) => log.page(filter))
     const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
 
     const recorder = new RequestRecorder(host)
     const sender = new RecordSender((views) => host.command(RememberRequests, views), host.log)
     host.hook('onAttempt', (ctx, report) => recorder.noteAttempt(ctx, report), inference)
     host.hook('onDone', (ctx) => sender.add(recorder.toView(ctx)), { ...inference, order: 'late' })
+    host.route(listRoute((filter) => host.command(ListRequests, filter)))
     host.route(requestRoute((id) => host.command(FindRequests, toKnownId(id))))
 
     if (config.serverTiming === 'off') return
@@ -69,5 +82,60 @@ function requestRoute(find: (id: string) => Promise<readonly RequestView[]>): Ro
         404: { description: 'The request is unknown or its record has expired.' },
       },
     },
+  }
+}
+
+function listRoute(list: (filter: RequestFilter) => Promise<RequestPage>): RouteDefinition {
+  const text = (description: string) => Type.Optional(Type.String({ description }))
+  return {
+    method: 'GET',
+    path: '/debug/requests',
+    access: 'admin',
+    errors: adminErrorFormat,
+    handler: async (ctx) => {
+      const { requests, hasMore, last } = await list(readFilter(ctx))
+      const last_id = last === null ? null : String(last)
+      ctx.json(200, { requests: [...requests], has_more: hasMore, last_id } satisfies RequestPageResponse)
+    },
+    docs: {
+      summary: 'List past requests, latest first',
+      tag: 'Debugging',
+      query: {
+        tenant: text('Only requests of this tenant.'),
+        model: text('Only requests for this model.'),
+        worker: text('Only requests with an attempt at this worker: its id or URL.'),
+        status: text('Only requests with this status, such as `404` or `5xx`.'),
+        limit: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Page size.' }),
+        ),
+        after: text('Cursor: `last_id` of the page before.'),
+      },
+      responses: {
+        200: { description: 'A page of requests.', schema: RequestPageResponse },
+        400: { description: 'A value of the query is invalid.' },
+      },
+    },
+  }
+}
+
+/** @throws invalid_query */
+function readFilter(ctx: RequestContext): RequestFilter {
+  const read = (param: string, pattern: RegExp, expected: string) => {
+    const text = ctx.queryParam(param) || null
+    if (text !== null && !pattern.test(text))
+      throw debugErrors.invalid_query.with({ param }, param, expected, text)
+    return text
+  }
+  const limit = Number(
+    read('limit', /^([1-9]\d?|1\d\d|200)$/, `an integer from 1 to ${MAX_LIMIT}`) ?? DEFAULT_LIMIT,
+  )
+  const after = read('after', /^\d{1,15}$/, 'the last_id of a page')
+  return {
+    tenant: ctx.queryParam('tenant') || null,
+    model: ctx.queryParam('model') || null,
+    worker: ctx.queryParam('worker') || null,
+    status: read('status', /^[1-5](\d\d|xx)$/, 'a status such as 404 or 5xx'),
+    limit,
+    after: after === null ? null : Number(after),
   }
 }

@@ -44,3 +44,17 @@ test('for any sequence, exactly the last requests are found', () => {
     }),
   )
 })
+
+test('pages follow each other although records are added and removed meanwhile', () => {
+  const log = new RequestLog(4, 1_000, () => 0)
+  const any = { tenant: null, model: null, worker: null, status: null, limit: 2 }
+  const ids = (after: number | null) =>
+    log.page({ ...any, after }).requests.map(({ request_id }) => request_id)
+  log.add(['a', 'b', 'c', 'd'].map((id) => view(id)))
+  const first = log.page({ ...any, after: null })
+  expect(first.requests.map(({ request_id }) => request_id)).toEqual(['d', 'c'])
+  log.add([view('e')])
+  expect(ids(first.last)).toEqual(['b'])
+  expect(ids(0)).toEqual([])
+  expect(ids(1_000)).toEqual(['e', 'd'])
+})

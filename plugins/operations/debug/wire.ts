@@ -1,4 +1,4 @@
-/** Payload of GET /debug/requests/{request_id}. */
+/** Payloads of GET /debug/requests and /debug/requests/{request_id}. */
 import { type Static, Type } from '#kernel'
 
 const Milliseconds = (description: string) => Type.Number({ description: `${description}, in milliseconds.` })
@@ -66,3 +66,10 @@ export type AttemptView = Static<typeof AttemptView>
 /** Latest first; client-supplied ids may repeat. */
 export const RequestsResponse = Type.Object({ requests: Type.Array(RequestView) })
 export type RequestsResponse = Static<typeof RequestsResponse>
+
+export const RequestPageResponse = Type.Object({
+  requests: Type.Array(RequestView, { description: 'Latest first.' }),
+  has_more: Type.Boolean(),
+  last_id: Nullable(Type.String({ description: 'Cursor of the next page; null for an empty page.' })),
+})
+export type RequestPageResponse = Static<typeof RequestPageResponse>
