@@ -1,5 +1,5 @@
 /** The pages of the console in a real browser, with traffic through the built gateway to simulated engines. */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -97,6 +97,75 @@ describe.skipIf(hasNoBrowser)('console', () => {
     expect(await view.page.context().cookies()).toEqual([])
   })
 
+  test('shows what the gateway does, live', async () => {
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('overview', 'Overview')
+    await expect
+      .poll(
+        async () => {
+          await Promise.all([chat(), chat(), chat()])
+          return view.page.locator('.figure', { hasText: 'Requests' }).first().locator('dd').textContent()
+        },
+        { timeout: 30_000 },
+      )
+      .toMatch(/[1-9].*\/s/)
+    await view.page.getByText('Time to first token').waitFor()
+    expect(await view.page.locator('canvas').count()).toBeGreaterThanOrEqual(7)
+  })
+
+  test('shows a worker that dies and returns', async () => {
+    const port = await freePort()
+    const start = () => runCommand(['sim', '--port', String(port), '--model', 'sim-2'])
+    let other = start()
+    await other.line(/simulated engine listening/)
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('workers', 'Workers')
+    await view.button('Add worker').click()
+    const dialog = view.page.getByRole('dialog')
+    await dialog.getByLabel('URL').fill(`http://127.0.0.1:${port}`)
+    await dialog.getByRole('button', { name: 'Show what is discovered' }).click()
+    await dialog.getByText('sim-2').waitFor()
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+    const row = view.row(String(port))
+    await row.getByText('ready', { exact: true }).waitFor()
+    await other.stop()
+    await row.getByText('not ready').waitFor()
+    other = start()
+    await row.getByText('ready', { exact: true }).waitFor()
+
+    await row.getByRole('button').click()
+    await view.button('Change priority').click()
+    await view.page.getByLabel('Priority', { exact: true }).fill('60')
+    await view.button('Change').click()
+    await expect.poll(() => row.textContent()).toContain('60')
+    await view.page.getByRole('button', { name: /sim-2/ }).click()
+    await view.row(engine.url).waitFor({ state: 'detached' })
+    await view.confirm('Drain and remove')
+    await row.waitFor({ state: 'detached' })
+    await other.stop()
+  })
+
+  test('shows past requests with their timeline, and names of clients as text', async () => {
+    const hostile = '<img src=x onerror=alert(1)>'
+    const failed = await chat(hostile)
+    expect(failed.ok).toBe(false)
+    const requestId = (await chat()).headers.get('x-request-id') as string
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('requests', 'Requests')
+    await view.row(hostile).waitFor()
+    expect(await view.page.locator('tbody img').count()).toBe(0)
+    await view.page.getByLabel('Status').selectOption('4xx')
+    await view.row(requestId).waitFor({ state: 'detached' })
+    await view.row(hostile).waitFor()
+    await view.page.getByLabel('Request id').fill(requestId)
+    await view.button('Show').click()
+    await view.page.getByRole('heading', { name: `Request ${requestId}` }).waitFor()
+    await view.page.locator('.timeline').getByText(engine.url).first().waitFor()
+    await view.page.getByLabel('Request id').fill('unknown-id')
+    await view.button('Show').click()
+    await view.page.getByRole('alert').waitFor()
+  })
+
   test('registers a module, promotes a canary and rolls back', async () => {
     const [first, second] = [await guests.guest('first'), await guests.guest('second')]
     const view = await openAs(ADMIN_KEY)
@@ -164,6 +233,35 @@ describe.skipIf(hasNoBrowser)('console', () => {
     await view.page.locator('.panel').getByRole('alert').waitFor()
   })
 
+  test('creates, rotates and revokes a key, and shows its usage and budget', async () => {
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('keys', 'Keys')
+    await view.button('Create key').click()
+    const dialog = view.page.getByRole('dialog')
+    await dialog.getByLabel('Tenant', { exact: true }).fill('team-b')
+    await dialog.getByLabel('Description').fill('made by the test')
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    const secret = view.page.locator('.secret')
+    const key = (await secret.textContent()) as string
+    await view.button('Done').click()
+    expect((await chat('sim-1', 'Hello', key)).status).toBe(200)
+    await view.confirm('Rotate')
+    const next = (await secret.textContent()) as string
+    await view.button('Done').click()
+    expect((await chat('sim-1', 'Hello', key)).status).toBe(401)
+    expect((await chat('sim-1', 'Hello', next)).status).toBe(200)
+    await view.confirm('Revoke')
+    await view.row('made by the test').waitFor({ state: 'detached' })
+    expect((await chat('sim-1', 'Hello', next)).status).toBe(401)
+
+    await view.visit('usage', 'Usage')
+    await view.page.getByLabel('Usage', { exact: true }).getByText('auth:team-b').waitFor()
+    const saved = view.page.waitForEvent('download')
+    await view.button('Download CSV').click()
+    expect(readFileSync(await (await saved).path(), 'utf8')).toMatch(/^tenant,model,requests.*\r\nauth:/)
+    await view.page.getByLabel('Budgets').getByText('auth:team-b').waitFor()
+  })
+
   test('shows the gateways of the mesh', async () => {
     const view = await openAs(ADMIN_KEY)
     await view.visit('mesh', 'Mesh')
@@ -185,6 +283,21 @@ describe.skipIf(hasNoBrowser)('console', () => {
         'Compare with the file',
       ])
         expect(await view.button(action).count(), `${action} on ${title}`).toBe(0)
+    }
+  })
+
+  test('every page is accessible, and fits a narrow window', async () => {
+    await chat()
+    const view = await openAs(ADMIN_KEY)
+    const narrow = await openAs(ADMIN_KEY, 390)
+    for (const [name, title] of PAGES) {
+      await view.visit(name, title)
+      await view.page.locator('.loading').waitFor({ state: 'detached' })
+      await view.expectAccessible('light')
+      await view.expectAccessible('dark')
+      await narrow.visit(name, title)
+      const overflow = 'document.documentElement.scrollWidth - window.innerWidth'
+      expect(await narrow.page.evaluate(overflow), `overflow of ${title}`).toBeLessThanOrEqual(0)
     }
   })
 

@@ -1,6 +1,7 @@
 /** Numbers with their units, and times. */
 const plain = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const threeDigits = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+const oneDecimal = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 const money = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 4 })
 
@@ -12,12 +13,15 @@ const shown = (value: Maybe, print: (known: number) => string) =>
   value === null || value === undefined || !Number.isFinite(value) ? UNKNOWN : print(value)
 
 export const count = (value: Maybe) => shown(value, (known) => plain.format(known))
+/** Such as `1 worker` and `2 workers`. @param what plural that ends with s */
+export const counted = (value: number, what: string) =>
+  `${count(value)} ${value === 1 ? what.slice(0, -1) : what}`
 export const short = (value: Maybe) =>
   shown(value, (known) => (Math.abs(known) < 10_000 ? threeDigits.format(known) : compact.format(known)))
 export const perSecond = (value: Maybe) => shown(value, (known) => `${short(known)}/s`)
 export const cost = (value: Maybe) => shown(value, (known) => money.format(known))
 /** @param share 0 to 1 */
-export const percent = (share: Maybe) => shown(share, (known) => `${threeDigits.format(known * 100)} %`)
+export const percent = (share: Maybe) => shown(share, (known) => `${oneDecimal.format(known * 100)} %`)
 
 export const milliseconds = (value: Maybe) =>
   shown(value, (ms) => {

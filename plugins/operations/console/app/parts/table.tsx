@@ -1,7 +1,7 @@
 /** Tables that scroll on narrow screens, and the buttons of a paged list. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { count } from '../data/format.ts'
+import { count, counted } from '../data/format.ts'
 
 export interface Column<T> {
   readonly name: string
@@ -117,7 +117,7 @@ export function PagedTable<T>({
         next={current === last ? null : 'next'}
         note={
           last === 0
-            ? `${count(table.rows.length)} ${what}`
+            ? counted(table.rows.length, what)
             : `${count(first + 1)} to ${count(Math.min(first + pageSize, table.rows.length))} of ${count(table.rows.length)} ${what}`
         }
         onChange={(before) => setPage(before.length)}

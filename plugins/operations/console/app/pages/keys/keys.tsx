@@ -1,7 +1,7 @@
 /** Keys of tenants and operators: create, rotate, revoke. */
 import { useState } from 'preact/hooks'
 import { call, withQuery } from '../../data/api.ts'
-import { count, dateTime, UNKNOWN } from '../../data/format.ts'
+import { counted, dateTime, UNKNOWN } from '../../data/format.ts'
 import { useMayWrite } from '../../data/session.ts'
 import { useData } from '../../data/use-data.ts'
 import { Badge, Empty, Loaded, PageHead } from '../../parts/basics.tsx'
@@ -62,7 +62,7 @@ export function Keys() {
                 before={page.before}
                 after={page.after}
                 next={next}
-                note={`${count(keys.length)} keys`}
+                note={counted(keys.length, 'keys')}
                 onChange={(before, after) => setPage({ before, after })}
               />
             </>

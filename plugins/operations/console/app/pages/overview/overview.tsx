@@ -16,6 +16,8 @@ export function Overview() {
   const scope: Scope = useRoute().params.scope === 'mesh' ? 'mesh' : 'gateway'
   const points = useLive(scope)
   const latest = points?.at(-1)
+  // Gateways that do not measure it have no figure.
+  const hasAdded = points?.some(({ added_ms }) => added_ms !== null) ?? false
   return (
     <>
       <PageHead title="Overview">
@@ -35,15 +37,15 @@ export function Overview() {
         <p class="loading">Waiting for the first figures …</p>
       ) : (
         <>
-          <Figures latest={latest} />
-          <Charts points={points} />
+          <Figures latest={latest} hasAdded={hasAdded} />
+          <Charts points={points} hasAdded={hasAdded} />
         </>
       )}
     </>
   )
 }
 
-function Figures({ latest }: { latest: Point }) {
+function Figures({ latest, hasAdded }: { latest: Point; hasAdded: boolean }) {
   const errors = Object.values(latest.errors_per_s).reduce((sum, rate) => sum + rate, 0)
   const { ready, total } = latest.workers
   const p50 = (times: Percentiles | null) => `p50 ${milliseconds(times?.p50)}`
@@ -54,7 +56,7 @@ function Figures({ latest }: { latest: Point }) {
         label="Errors"
         value={perSecond(errors)}
         tone={errors > 0 ? 'bad' : undefined}
-        note={<a href={linkTo('requests', { status: 'error' })}>failed requests</a>}
+        note={<a href={linkTo('requests', { status: '5xx' })}>failed requests</a>}
       />
       <Figure label="First token, p95" value={milliseconds(latest.ttft_ms?.p95)} note={p50(latest.ttft_ms)} />
       <Figure
@@ -62,11 +64,13 @@ function Figures({ latest }: { latest: Point }) {
         value={milliseconds(latest.itl_ms?.p95)}
         note={p50(latest.itl_ms)}
       />
-      <Figure
-        label="Added latency, p95"
-        value={milliseconds(latest.added_ms?.p95)}
-        note={p50(latest.added_ms)}
-      />
+      {hasAdded && (
+        <Figure
+          label="Added latency, p95"
+          value={milliseconds(latest.added_ms?.p95)}
+          note={p50(latest.added_ms)}
+        />
+      )}
       <Figure
         label="In flight"
         value={short(latest.in_flight)}
@@ -86,7 +90,7 @@ function Figures({ latest }: { latest: Point }) {
   )
 }
 
-function Charts({ points }: { points: readonly Point[] }) {
+function Charts({ points, hasAdded }: { points: readonly Point[]; hasAdded: boolean }) {
   const times = points.map(({ at_ms }) => at_ms)
   const lines = (pick: (point: Point) => Percentiles | null) =>
     PERCENTILES.map((name) => ({ label: name, values: points.map((point) => pick(point)?.[name] ?? null) }))
@@ -122,12 +126,14 @@ function Charts({ points }: { points: readonly Point[] }) {
         print={milliseconds}
         series={lines((point) => point.itl_ms)}
       />
-      <Chart
-        title="Added latency"
-        times={times}
-        print={milliseconds}
-        series={lines((point) => point.added_ms)}
-      />
+      {hasAdded && (
+        <Chart
+          title="Added latency"
+          times={times}
+          print={milliseconds}
+          series={lines((point) => point.added_ms)}
+        />
+      )}
       <Chart
         title="Requests in the gateway"
         times={times}

@@ -1,7 +1,7 @@
 /** Past requests: a filtered list, and one of them in detail. */
 import { useState } from 'preact/hooks'
 import { withQuery } from '../../data/api.ts'
-import { ago, count, milliseconds, UNKNOWN } from '../../data/format.ts'
+import { ago, counted, milliseconds, UNKNOWN } from '../../data/format.ts'
 import { setParams, useRoute } from '../../data/route.ts'
 import { useData } from '../../data/use-data.ts'
 import { Empty, Loaded, PageHead } from '../../parts/basics.tsx'
@@ -15,10 +15,9 @@ const PAGE_SIZE = 50
 
 const STATUSES: readonly (readonly [string, string])[] = [
   ['', 'all'],
-  ['2xx', 'successful'],
-  ['error', 'failed'],
-  ['4xx', '4xx'],
-  ['5xx', '5xx'],
+  ['2xx', 'successful (2xx)'],
+  ['4xx', 'rejected (4xx)'],
+  ['5xx', 'failed (5xx)'],
   ['429', '429 rate limited'],
   ['499', '499 client disconnected'],
 ]
@@ -71,7 +70,7 @@ export function Requests() {
                 label="Requests"
                 columns={columns}
                 rows={requests}
-                keyOf={({ request_id, started_at }) => `${request_id} ${started_at}`}
+                keyOf={keyOfRequest}
                 selected={requests.map(keyOfRequest).find((key) => key.split(' ')[0] === id)}
                 onSelect={(key) => {
                   const chosen = key.split(' ')[0]
@@ -82,7 +81,7 @@ export function Requests() {
                 before={before}
                 after={after}
                 next={has_more ? last_id : null}
-                note={`${count(requests.length)} requests, latest first`}
+                note={`${counted(requests.length, 'requests')}, latest first`}
                 onChange={(pages, cursor) => setPage({ filter, before: pages, after: cursor })}
               />
             </>

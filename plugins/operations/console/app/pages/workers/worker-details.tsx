@@ -19,12 +19,6 @@ export function WorkerDetails({ worker, reload }: { worker: Worker; reload: () =
     ['Formats', worker.apis?.join(', ') ?? UNKNOWN],
     ['Priority and cost', `${worker.priority}, cost ${worker.cost}`],
     [
-      'Labels',
-      Object.entries(worker.labels ?? {})
-        .map(([name, value]) => `${name}=${value}`)
-        .join(', ') || UNKNOWN,
-    ],
-    [
       'Requests',
       traffic === undefined
         ? UNKNOWN
@@ -47,6 +41,12 @@ export function WorkerDetails({ worker, reload }: { worker: Worker; reload: () =
         : `${traffic.last_error} (${ago((traffic.last_error_at ?? 0) * 1_000)})`,
     ],
     ['Id', worker.id],
+    [
+      'Labels',
+      Object.entries(worker.labels ?? {})
+        .map(([name, value]) => `${name}=${value}`)
+        .join(', ') || UNKNOWN,
+    ],
   ]
   return (
     <Panel
@@ -72,7 +72,7 @@ export function WorkerDetails({ worker, reload }: { worker: Worker; reload: () =
     >
       <dl class="details">
         {rows.map(([name, value]) => (
-          <div key={name}>
+          <div key={name} class={name === 'Labels' ? 'wide' : ''}>
             <dt>{name}</dt>
             <dd>{value}</dd>
           </div>

@@ -1,7 +1,7 @@
 /** The fleet: a map by model, and the list of workers with their state. */
 import { useState } from 'preact/hooks'
 import { withQuery } from '../../data/api.ts'
-import { ago, count, milliseconds, percent, UNKNOWN } from '../../data/format.ts'
+import { ago, count, counted, milliseconds, percent, UNKNOWN } from '../../data/format.ts'
 import { setParams, useRoute } from '../../data/route.ts'
 import { useMayWrite } from '../../data/session.ts'
 import { useData } from '../../data/use-data.ts'
@@ -72,7 +72,7 @@ export function Workers() {
                 before={before}
                 after={after}
                 next={has_more ? last_id : null}
-                note={`${count(workers.length)} of ${count(total)} workers`}
+                note={`${count(workers.length)} of ${counted(total, 'workers')}`}
                 onChange={(pages, cursor) => setPage({ filter, before: pages, after: cursor })}
               />
               {shown !== undefined && <WorkerDetails worker={shown} reload={reload} />}
