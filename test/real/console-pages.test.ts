@@ -307,7 +307,7 @@ describe.skipIf(hasNoBrowser)('console', () => {
     await view.page.keyboard.type(ADMIN_KEY)
     await view.page.keyboard.press('Enter')
     await view.page.getByRole('navigation', { name: 'Pages' }).waitFor()
-    await view.page.getByRole('link', { name: 'Workers' }).focus()
+    await view.page.getByRole('link', { name: 'Workers', exact: true }).focus()
     await view.page.keyboard.press('Enter')
     await view.row(engine.url).getByRole('button').focus()
     await view.page.keyboard.press('Enter')

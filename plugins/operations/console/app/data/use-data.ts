@@ -33,7 +33,8 @@ export function useData<T>(path: string | null, intervalMs = 0): Data<T> {
       const value = await call<T>('GET', path)
       if (latest.current === path) setState({ path, value, error: null })
     } catch (error) {
-      if (latest.current === path)
+      // The frame of the page shows that the gateway does not respond.
+      if (latest.current === path && (error as ApiError).status !== 0)
         setState((before) => ({
           path,
           value: before.path === path ? before.value : null,
