@@ -37,6 +37,8 @@ describe('readyBlock', () => {
     expect(readyBlock(none, { ...info, url: 'http://127.0.0.1:8' }, '1')).toContain(
       '--gateway http://127.0.0.1:8',
     )
+    const discovered = await load({ plugins: { workers: {}, kubernetes: { selector: { app: 'vllm' } } } })
+    expect(readyBlock(discovered, info, '1')).toContain('none in the configuration; pods are discovered\n')
     const one = await load({ plugins: { workers: { urls: ['http://a:1'] } } })
     expect(readyBlock(one, info, '1')).toContain('1 in the configuration')
   })

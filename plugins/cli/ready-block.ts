@@ -25,6 +25,7 @@ function workersLine(config: LoadedConfig, info: ServeInfo): string {
   const { urls, workers } = config.plugins.workers
   const count = lengthOf(urls) + lengthOf(workers)
   if (count > 0) return `${count} in the configuration`
+  if (config.plugins.kubernetes !== undefined) return 'none in the configuration; pods are discovered'
   const gateway = info.url === 'http://127.0.0.1:30000' ? '' : ` --gateway ${info.url ?? 'URL'}`
   return `none in the configuration; add one with: weir workers add http://HOST:PORT${gateway}`
 }

@@ -76,7 +76,7 @@ export async function checkMesh({ plugins }: LoadedConfig, client: GatewayClient
 }
 
 /** One finding per worker, and one about the clock. */
-export async function checkWorkers(client: GatewayClient): Promise<Finding[]> {
+export async function checkWorkers({ plugins }: LoadedConfig, client: GatewayClient): Promise<Finding[]> {
   let workers: readonly WorkerRecord[]
   try {
     ;({ workers } = (await client.call('GET', '/workers')) as { workers: readonly WorkerRecord[] })
@@ -85,7 +85,10 @@ export async function checkWorkers(client: GatewayClient): Promise<Finding[]> {
     return [fail('workers', text, advice.trim())]
   }
   if (workers.length === 0) {
-    const advice = 'add one: weir workers add URL, or plugins.workers.urls'
+    const advice =
+      plugins.kubernetes === undefined
+        ? 'add one: weir workers add URL, or plugins.workers.urls'
+        : 'are pods with the labels of plugins.kubernetes running and ready? kubectl get pods --show-labels'
     return [fail('workers', 'no worker is registered', advice)]
   }
   return [...workers.map(judgeWorker), await checkClock(workers)]

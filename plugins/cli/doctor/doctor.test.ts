@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { TestAuthority } from '../../../test/support/certificates.ts'
-import { checkReadiness, localUrl } from './check-gateway.ts'
+import { GatewayClient } from '../gateway-client.ts'
+import { checkReadiness, checkWorkers, localUrl } from './check-gateway.ts'
 import { checkCertificates } from './check-machine.ts'
 import { checkMetrics, judgeLimit } from './check-metrics.ts'
 
@@ -69,6 +70,21 @@ test.each([
     verdict,
     text: expect.stringContaining('degraded: kubernetes: the API server answered 403: allow it'),
   })
+  server.close()
+})
+
+test.each([
+  [{}, 'weir workers add URL'],
+  [{ kubernetes: {} }, 'plugins.kubernetes'],
+])('without workers the advice depends on where they come from: %j', async (plugins, advice) => {
+  const server = createServer((_, response) =>
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ workers: [] })),
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const findings = await checkWorkers(configOf(plugins), new GatewayClient({ url }))
+  expect(findings).toMatchObject([{ verdict: 'fail', advice: expect.stringContaining(advice) }])
   server.close()
 })
 

@@ -65,7 +65,7 @@ async function examine(
     checkReadiness(config, url),
     checkMetrics(config),
     checkMesh(config, client),
-    checkWorkers(client),
+    checkWorkers(config, client),
   ])
   return groups.flat()
 }
