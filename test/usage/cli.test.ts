@@ -210,3 +210,9 @@ describe('weir', () => {
     expect([setting.code, setting.stderr.includes('did you mean plugins.storage?')]).toEqual([2, true])
   })
 })
+
+test('npm run weir compiles nothing if nothing has changed', async () => {
+  const compile = () => promisify(execFile)('npm', ['run', '--silent', 'build-or-built'])
+  await compile()
+  expect((await compile()).stderr).toBe('')
+})
