@@ -10,6 +10,7 @@ import { idleStreams } from './idle-streams.ts'
 import { livenessUnderAttack } from './liveness-under-attack.ts'
 import { messages1000 } from './messages-1000.ts'
 import { messagesLarge } from './messages-large.ts'
+import { peers } from './peers.ts'
 import { policySim } from './policy-sim.ts'
 import { relayJson, relayJson100k, relayJsonFull } from './relay-json.ts'
 import { relaySse } from './relay-sse.ts'
@@ -69,6 +70,7 @@ export const SCENARIOS: readonly Scenario[] = [
   wasmStreamEvent,
   wasmText,
   wasmLoop,
+  peers,
 ]
 
 /** Those that compare two checkouts. */

@@ -1,6 +1,6 @@
 /** Runs load clients against subjects, round by round, and reads the CPU time that the subjects use meanwhile. */
 import type { RunOptions } from './figure.ts'
-import { cpuMicros, startScript } from './process.ts'
+import { startScript, treeCpuMicros } from './process.ts'
 import { SSE_CHUNKS } from './sse-workload.ts'
 import type { Subject } from './subject.ts'
 
@@ -12,7 +12,7 @@ const WARM_UP = { requests: 10_000, runs: 5, seconds: 4 }
 export interface LoadResult {
   /** Figures of the load client. */
   readonly report: Readonly<Record<string, number>>
-  /** CPU time of the subject during the load, all threads, in microseconds. */
+  /** CPU time of the subject and its child processes during the load, all threads, in microseconds. */
   readonly cpuMicros: number
 }
 
@@ -26,11 +26,11 @@ export async function runLoad(
   options: Readonly<Record<string, number>>,
   onStart?: (pid: number) => void,
 ): Promise<LoadResult> {
-  const before = cpuMicros(subject.pid)
+  const before = treeCpuMicros(subject.pid)
   const child = startScript(file, { port: subject.port, ...options })
   onStart?.(child.pid)
   const report = (await child.report()) as Record<string, number>
-  const used = cpuMicros(subject.pid) - before
+  const used = treeCpuMicros(subject.pid) - before
   await child.stop()
   if (report.failures > 0)
     throw new Error(`${subject.name}: ${report.failures} requests failed under ${file}`)

@@ -98,6 +98,16 @@ export function rssBytes(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE_BYTES
 }
 
+/** As `cpuMicros`, with all processes below it. */
+export function treeCpuMicros(pid: number): number {
+  return [pid, ...descendants(pid)].reduce((sum, id) => sum + cpuMicros(id), 0)
+}
+
+/** As `rssBytes`, with all processes below it; pages that they share count for each. */
+export function treeRssBytes(pid: number): number {
+  return [pid, ...descendants(pid)].reduce((sum, id) => sum + rssBytes(id), 0)
+}
+
 /** CPU time of each thread of a process so far, by its id, in nanoseconds. */
 export function threadTimes(pid: number): Map<number, number> {
   const times = new Map<number, number>()
@@ -127,6 +137,11 @@ export function childPids(pid: number): number[] {
     .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'latin1').trim().split(' '))
     .filter(Boolean)
     .map(Number)
+}
+
+/** Child processes of a process, their child processes, and so on. */
+export function descendants(pid: number): number[] {
+  return childPids(pid).flatMap((child) => [child, ...descendants(child)])
 }
 
 /** Limit of open files of this process and its children. */

@@ -2,7 +2,8 @@
 import { type Child, startScript } from './process.ts'
 
 export interface Subject {
-  readonly name: 'direct' | 'nginx' | 'gateway'
+  /** `direct`, `nginx`, `gateway`, or that of another gateway. */
+  readonly name: string
   readonly port: number
   /** The process whose CPU time and memory are measured. */
   readonly pid: number

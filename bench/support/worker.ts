@@ -22,6 +22,8 @@ import {
 } from './sse-workload.ts'
 
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1' } } })
+/** At both ends of a chat's body. */
+const SEARCHED_BYTES = 320
 /** Larger message bodies are answered with their hash. */
 const LARGE_BYTES = 1_048_576
 const CHAT_RESPONSE = JSON.stringify({
@@ -163,9 +165,10 @@ function readBody(response: HttpResponse, onBody: (body: Buffer) => void): void 
 
 function serveChat(response: HttpResponse, _request: HttpRequest): void {
   readBody(response, (body) => {
-    // Load clients put the mode at the start of the body, behind what a gateway adds; one that encodes it again at its end.
-    const start = body.toString('latin1', 0, 160)
-    const end = body.toString('latin1', Math.max(0, body.length - 160))
+    // Load clients put the mode at the start of the body, behind what a gateway adds; one that encodes it again anywhere in a
+    // short body, or at the end.
+    const start = body.toString('latin1', 0, SEARCHED_BYTES)
+    const end = body.toString('latin1', Math.max(0, body.length - SEARCHED_BYTES))
     if (start.includes('"user":"bulk"')) sendBulk(response)
     else if (start.includes('"user":"bulk-text"') || end.includes('"user":"bulk-text"'))
       sendBulk(response, bulkChunk, SSE_DONE)
