@@ -7,6 +7,7 @@ import {
   measureRounds,
   type RoundResults,
   runLoad,
+  warmUp,
 } from '../support/load.ts'
 import { startNginx } from '../support/nginx.ts'
 import { findPeers, startPeer } from '../support/peers.ts'
@@ -14,9 +15,7 @@ import { treeRssBytes } from '../support/process.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
 
 const CONNECTIONS = 32
-const CHATS = { file: 'json-load.ts', load: { connections: CONNECTIONS, bytes: 250 } }
-/** Gateways may encode events again, so that the text of the deltas is compared and not their bytes. */
-const STREAMS = { file: 'sse-load.ts', load: { streams: CONNECTIONS, exact: 0 } }
+const CONTENTS = { chat: { stream: 0 }, 'stream of 64 tokens': { stream: 1 } }
 
 async function run(options: RunOptions): Promise<Figure[]> {
   const peers = findPeers(process.env)
@@ -29,8 +28,9 @@ async function run(options: RunOptions): Promise<Figure[]> {
       options.progress(`starting ${peer.name}`)
       subjects.push(await startPeer(peer, worker.port))
     }
-    const figures = [...(await measure('chat', CHATS, subjects, options))]
-    figures.push(...(await measure('stream of 64 tokens', STREAMS, subjects, options)))
+    const figures: Figure[] = []
+    for (const [what, load] of Object.entries(CONTENTS))
+      figures.push(...(await measure(what, load, subjects, options)))
     for (const { name, pid } of subjects)
       figures.push({ name: `memory after it, ${name}`, unit: 'MB', values: [treeRssBytes(pid) / 1e6] })
     if (peers.length > 0) return figures
@@ -45,18 +45,22 @@ async function run(options: RunOptions): Promise<Figure[]> {
 
 async function measure(
   what: string,
-  { file, load }: typeof CHATS | typeof STREAMS,
+  load: (typeof CONTENTS)['chat'],
   subjects: readonly Subject[],
   options: RunOptions,
 ): Promise<Figure[]> {
   const { seconds } = options
-  const send = (subject: Subject) => runLoad(file, subject, { ...load, seconds })
-  for (const subject of subjects) await send(subject)
-  const results = await measureRounds(subjects, options, send, `${what}, `)
+  const send = (subject: Subject, length = seconds) =>
+    runLoad('json-load.ts', subject, { connections: CONNECTIONS, bytes: 250, ...load, seconds: length })
+  for (const subject of subjects) {
+    options.progress(`${what}, warm-up: ${subject.name}`)
+    await warmUp((length) => send(subject, length))
+  }
+  const results = await measureRounds(subjects, options, (subject) => send(subject), `${what}, `)
   return subjects.flatMap(({ name }) => [
     { name: `CPU per ${what}, ${name}`, unit: 'µs', values: cpuPerRequest(results(name)) },
     ...(name === 'gateway' ? [] : [ratio(what, name, results)]),
-    ...(file === CHATS.file ? [throughput(name, results)] : []),
+    throughput(what, name, results),
   ])
 }
 
@@ -65,10 +69,10 @@ function ratio(what: string, name: string, results: RoundResults): Figure {
   return { name: `CPU per ${what}, ${name} / gateway`, unit: '×', values }
 }
 
-function throughput(name: string, results: RoundResults): Figure {
+function throughput(what: string, name: string, results: RoundResults): Figure {
   const withheld = clientBottleneck(results(name))
   const values = withheld === undefined ? results(name).map(({ report }) => report.perSecond) : []
-  return { name: `throughput, ${name}`, unit: '1/s', values, withheld }
+  return { name: `${what} per second, ${name}`, unit: '1/s', values, withheld }
 }
 
 export const peers: Scenario = {

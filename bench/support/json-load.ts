@@ -1,4 +1,4 @@
-/** Load client for non-streamed requests at saturation: autocannon, with the CPU time of the client. */
+/** Load client at saturation: autocannon, with the CPU time of the client. */
 import { parseArgs } from 'node:util'
 import autocannon from 'autocannon'
 import { build } from 'hdr-histogram-js'
@@ -13,6 +13,8 @@ const { values } = parseArgs({
     bytes: { type: 'string', default: '250' },
     // 0: chat, 1: stored responses, 2: responses that are not stored, 3: stored responses with a tool.
     responses: { type: 'string', default: '0' },
+    // 1: streamed chats; a request is a whole stream.
+    stream: { type: 'string', default: '0' },
   },
 })
 
@@ -28,7 +30,7 @@ const instance = autocannon(
     method: 'POST',
     headers: REQUEST_HEADERS,
     body: isChat
-      ? chatBody({ stream: false, bodyBytes: Number(values.bytes) })
+      ? chatBody({ stream: values.stream === '1', bodyBytes: Number(values.bytes) })
       : responsesBody({
           stream: false,
           store: values.responses !== '2',
