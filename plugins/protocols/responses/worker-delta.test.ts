@@ -63,6 +63,7 @@ test('members that a vendor adds are kept, and an event where they differ is rea
 
 test.each([
   ['a control character in the text', '"He"', '"H\u0001"'],
+  ['an escape in the padding, which would pass unread', '"aB3"', '"\\q"'],
   ['text behind the event', '"aB3"}', '"aB3"} '],
   ['a text without an end', '"aB3"}', '"aB3'],
   ['no text', '"He"', '""'],

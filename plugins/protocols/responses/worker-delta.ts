@@ -103,7 +103,7 @@ export class DeltaForm {
       else if (slots[index] === 'obfuscation') obfuscation = data.slice(start, at)
     }
     const last = texts[slots.length]
-    if (data.slice(at) !== last || delta === '') return null
+    if (data.slice(at) !== last || delta === '' || obfuscation.includes('\\')) return null
     return new WorkerDelta(this, delta.includes('\\') ? unescaped(delta) : delta, delta, obfuscation)
   }
 
