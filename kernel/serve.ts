@@ -29,7 +29,7 @@ import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
 import type { ThreadSeed } from './threads/messages.ts'
-import { assertPortFree, holdPort } from './threads/ports.ts'
+import { assertPortFree, holdFreePort } from './threads/ports.ts'
 import { SharedMemory } from './threads/shared-memory.ts'
 
 /** Header limit of the server library in bytes, which reads it from the environment when it is loaded. */
@@ -210,7 +210,7 @@ class Control {
       // Renewal of certificates opens a second listener, which cannot share a port that the system chose.
       const isChosen = kernel.tls !== undefined && kernel.port === 0
       if (!isChosen) return thread.listenOnceStarted(kernel.port)
-      const held = await holdPort(kernel.host, 0)
+      const held = await holdFreePort(kernel.host)
       return thread.listenOnceStarted(held.port).finally(held.release)
     }
     const column = new Counters(this.#counters, 0)

@@ -3,7 +3,7 @@ import type { Logger } from '../contracts/log.ts'
 import type { MetricsSnapshot } from '../contracts/metric.ts'
 import { mergeSnapshots, withoutGauges } from '../observe/metrics-snapshot.ts'
 import type { ControlLink } from './control-link.ts'
-import { holdPort } from './ports.ts'
+import { holdFreePort } from './ports.ts'
 import { settlesWithin } from './settles-within.ts'
 import type { SharedMemory } from './shared-memory.ts'
 import { type ThreadEnd, ThreadHandle } from './thread-handle.ts'
@@ -86,12 +86,12 @@ export class DataThreads {
    */
   async start(): Promise<{ port: number }> {
     const { count, host } = this.#options
-    const held = await holdPort(host, this.#port)
-    this.#port = held.port
+    const held = this.#port === 0 ? await holdFreePort(host) : null
+    if (held !== null) this.#port = held.port
     try {
       await Promise.all(Array.from({ length: count }, (_, place) => this.#spawn(place + 1, false).listening))
     } finally {
-      await held.release()
+      await held?.release()
     }
     // All of them, also one that listened and ended while the others started.
     for (const thread of this.#threads.values()) this.#replaceOnExit(thread)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { freePort } from '../../test/support/free-port.ts'
-import { assertPortFree, holdPort, tryPort } from './ports.ts'
+import { assertPortFree, holdFreePort, tryPort } from './ports.ts'
 
 const HOST = '127.0.0.1'
 
@@ -13,7 +13,7 @@ test('a free port passes and is free afterwards', async () => {
 })
 
 test('a held port is left to listeners that share it, and free after the release', async () => {
-  const held = await holdPort(HOST, 0)
+  const held = await holdFreePort(HOST)
   expect(await tryPort(HOST, held.port)).toMatchObject({ code: 'EADDRINUSE' })
   const thread = createServer().listen({ host: HOST, port: held.port, exclusive: true, reusePort: true })
   await once(thread, 'listening')

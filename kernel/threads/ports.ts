@@ -62,15 +62,14 @@ export interface HeldPort {
 }
 
 /**
- * Holds a port until the threads that share it listen: otherwise a connection of any process may get it as its own port
- * while they start. The server library sets SO_REUSEPORT only for a port that it is given, so the port that the first thread got
- * for 0 cannot be joined by a second thread. Other systems than Linux only find the port.
- *
- * @param port 0 takes any free one
+ * Finds a port and holds it until the threads that share it listen: otherwise a connection of any process may get it as its
+ * own port while they start. The server library sets SO_REUSEPORT only for a port that it is given, so the port that the first
+ * thread got for 0 cannot be joined by a second thread. Other systems than Linux only find the port. A port that clients know
+ * already must not be held, because it would accept their connections.
  */
-export async function holdPort(host: string, port: number): Promise<HeldPort> {
+export async function holdFreePort(host: string): Promise<HeldPort> {
   const canShare = process.platform === 'linux'
-  const server = createServer().listen({ host, port, exclusive: true, reusePort: canShare })
+  const server = createServer().listen({ host, port: 0, exclusive: true, reusePort: canShare })
   await once(server, 'listening')
   const held = (server.address() as AddressInfo).port
   const release = async () => {
