@@ -83,7 +83,7 @@ test.each([
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const findings = await checkWorkers(configOf(plugins), new GatewayClient({ url }))
+  const findings = await checkWorkers(configOf(plugins), new GatewayClient({ url, apiKey: undefined }))
   expect(findings).toMatchObject([{ verdict: 'fail', advice: expect.stringContaining(advice) }])
   server.close()
 })
