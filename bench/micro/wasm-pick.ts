@@ -42,9 +42,10 @@ async function openGuest() {
     buildGuest: (bytes: Uint8Array, instance: string, limits: object) => Promise<object>
   }
   const { Guest } = (await load('plugins/wasm/instances/guest')) as { Guest: Make<Guest> }
-  const { guestSurroundings } = (await load('plugins/wasm/instances/guest-surroundings')) as {
-    guestSurroundings: (state: SharedArrayBuffer, level: string) => object
+  const { guestSurroundings } = (await load('plugins/wasm/instances/host-functions')) as {
+    guestSurroundings: (state: object, level: string) => object
   }
+  const { SharedState } = (await load('plugins/wasm/instances/shared-state')) as { SharedState: Make<object> }
   const folder = await mkdtemp(join(tmpdir(), 'weir-bench-'))
   const outFile = join(folder, 'module.wasm')
   const directory = fileURLToPath(new URL('../../examples/wasm-pick-team', import.meta.url))
@@ -52,7 +53,7 @@ async function openGuest() {
   if (!compiled.isOk) throw new Error(compiled.problem)
   const built = await buildGuest(Uint8Array.from(await readFile(outFile)), 'fresh', LIMITS)
   await rm(folder, { recursive: true })
-  const surroundings = guestSurroundings(new SharedArrayBuffer(65_536), 'error')
+  const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
   const needs = { headers: ['x-team'], request_body: false }
   const module = {
     uuid: UUID,
@@ -62,7 +63,7 @@ async function openGuest() {
     match: {},
     needs,
     fuelPerByte: 0,
-    kvOwner: UUID,
+    stored: null,
     ...built,
   }
   const guest = new Guest(module, { surroundings, reuseCalls: 1_000 })
