@@ -1,6 +1,7 @@
 /** All scenarios in the order they run. */
 import type { ComparableScenario, Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
+import { console2000 } from './console-2000.ts'
 import { faultyWorkers } from './faulty-workers.ts'
 import { firstSeconds } from './first-seconds.ts'
 import { fleet2000 } from './fleet-2000.ts'
@@ -62,6 +63,7 @@ export const SCENARIOS: readonly Scenario[] = [
   policySim,
   faultyWorkers,
   fleet2000,
+  console2000,
   wasmNone,
   wasmHeaders,
   wasmBody4k,
