@@ -22,6 +22,7 @@ import {
   RunningConfig,
   type RunningConfigState,
   reloadErrors,
+  ShowConfig,
   type ShutdownDemand,
 } from './plugin/kernel-commands.ts'
 import { type ControlError, guardControl, ShutdownRequest } from './shutdown.ts'
@@ -239,6 +240,11 @@ class Control {
     this.#link.onCommand(PlanReload.name, (text) =>
       this.#afterReloads(() => this.#planNow(text as string | null)),
     )
+    this.#link.onCommand(ShowConfig.name, async () => {
+      const { source } = this.#options
+      if (source === undefined) throw reloadErrors.reload_unavailable()
+      return source.show(this.#config)
+    })
     this.#link.onCommand(ReadConfigDigests.name, (key) =>
       configDigests(this.#config, Buffer.from(key as string, 'base64')),
     )

@@ -1,6 +1,7 @@
 /** The configuration that a gateway starts with. */
 
 import { createHmac } from 'node:crypto'
+import type { ShownValue } from '../contracts/reload.ts'
 import type { KernelConfig } from './kernel-config.ts'
 import type { PluginSection } from './plugin-source.ts'
 
@@ -15,6 +16,8 @@ export interface LoadedConfig {
   readonly file: string | null
   /** Paths, as JSON arrays, of values that came from the environment or from a secret flag; never shown. */
   readonly secretPaths: readonly string[]
+  /** Sources of the values that are not defaults, by path as a JSON array. */
+  readonly sources: Readonly<Record<string, ShownValue['source']>>
   /** Hints for the operator. */
   readonly notices: readonly string[]
 }

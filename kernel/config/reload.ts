@@ -1,5 +1,5 @@
 /** Settings of the kernel that a reload applies, and the contract of the code that reads the configuration. */
-import type { ReloadReport } from '../contracts/reload.ts'
+import type { ReloadReport, ShownConfig } from '../contracts/reload.ts'
 import type { LoadedConfig } from './loaded-config.ts'
 
 /** Paths of the kernel section that a reload applies. */
@@ -36,6 +36,8 @@ export interface ConfigSource {
     reloads: ReadonlyMap<string, readonly string[]>,
     text?: string,
   ): Promise<ConfigChange>
+  /** The configuration for display, without secrets. */
+  show(running: LoadedConfig): Promise<ShownConfig>
   /** True if a text is the content of the file that a reload reads. */
   isInstalled?(text: string): boolean
 }

@@ -7,6 +7,22 @@ export interface ReloadReport {
   readonly needsRestart: readonly string[]
 }
 
+/** One effective value. */
+export interface ShownValue {
+  /** Such as `kernel.port`. */
+  readonly path: string
+  /** Secrets are masked. */
+  readonly value: unknown
+  readonly source: 'file' | 'flag' | 'environment' | 'default'
+}
+
+/** The running configuration, for display. */
+export interface ShownConfig {
+  /** Absolute path; null without a file. */
+  readonly file: string | null
+  readonly values: readonly ShownValue[]
+}
+
 /** What a reload would do. */
 export interface ReloadPlan extends ReloadReport {
   /** What plugins would do with the new settings, such as draining a worker; one line each. */

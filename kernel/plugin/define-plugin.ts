@@ -8,7 +8,7 @@ import type { Logger } from '../contracts/log.ts'
 import type { Metrics, MetricsSnapshot } from '../contracts/metric.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
-import type { ReloadPlan, ReloadReport } from '../contracts/reload.ts'
+import type { ReloadPlan, ReloadReport, ShownConfig } from '../contracts/reload.ts'
 import type { RouteDefinition } from '../contracts/request.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
@@ -273,6 +273,11 @@ export interface Host {
    * @throws reload_unavailable, invalid_plan with every problem
    */
   planReload(text: string | null): Promise<ReloadPlan>
+  /**
+   * The effective configuration, with masked secrets.
+   * @throws reload_unavailable if the gateway has no configuration source
+   */
+  showConfig(): Promise<ShownConfig>
   /**
    * A short digest of each section of the running configuration, to compare gateways. Without what each gateway has of its
    * own, such as its port; secrets cannot be found from it without the key.

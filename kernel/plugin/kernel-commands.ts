@@ -1,7 +1,7 @@
 /** Commands of plugins that control itself handles, and the replica of the running configuration. */
 import type { LoadedConfig } from '../config/loaded-config.ts'
 import type { MetricsSnapshot } from '../contracts/metric.ts'
-import type { ReloadPlan, ReloadReport } from '../contracts/reload.ts'
+import type { ReloadPlan, ReloadReport, ShownConfig } from '../contracts/reload.ts'
 import { defineCommand, defineReplica } from '../contracts/token.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 
@@ -25,6 +25,8 @@ export interface RunningConfigState {
 export const ReadConfigDigests = defineCommand<string, Readonly<Record<string, string>>>(
   'kernel.config-digests',
 )
+/** @throws reload_unavailable */
+export const ShowConfig = defineCommand<null, ShownConfig>('kernel.show-config')
 /** Sums over all threads, of the named families or all. */
 export const ReadMetrics = defineCommand<readonly string[] | null, MetricsSnapshot>('kernel.read-metrics')
 

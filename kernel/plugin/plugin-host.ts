@@ -21,6 +21,7 @@ import {
   ReadMetrics,
   ReloadConfig,
   RequestShutdown,
+  ShowConfig,
 } from './kernel-commands.ts'
 import type { ReadinessChecks } from './readiness-checks.ts'
 import type { Services } from './services.ts'
@@ -132,6 +133,7 @@ export function openHost(manifest: PluginManifest, parts: HostParts): Host {
     planReload: (text) => command(PlanReload, text),
     configDigests: (key) => command(ReadConfigDigests, key.toString('base64')),
     background: (work) => parts.background.add(plugin, work),
+    showConfig: () => command(ShowConfig, null),
     readMetrics: (families = null) => command(ReadMetrics, families),
   }
 }

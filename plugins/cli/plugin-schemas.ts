@@ -19,12 +19,13 @@ export function schemasOfCatalog(plugins: PluginCatalog): PluginSchemas {
 export const pluginSchemas = schemasOfCatalog(catalog)
 
 /** Schemas of the sections of the enabled plugins, by name. */
-export async function schemasOf({
-  plugins,
-}: Pick<LoadedConfig, 'plugins'>): Promise<Record<string, TSchema>> {
+export async function schemasOf(
+  { plugins }: Pick<LoadedConfig, 'plugins'>,
+  { find }: PluginSchemas = pluginSchemas,
+): Promise<Record<string, TSchema>> {
   const found = Object.entries(plugins).map(async ([name, section]) => [
     name,
-    (await pluginSchemas.find(name, section)).config,
+    (await find(name, section)).config,
   ])
   return Object.fromEntries(await Promise.all(found))
 }

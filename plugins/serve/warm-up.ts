@@ -46,6 +46,7 @@ export async function warmUp({ kernel, plugins }: LoadedConfig): Promise<void> {
         requiredBy: {},
         file: null,
         secretPaths: [],
+        sources: {},
         notices: [],
       },
       catalog,

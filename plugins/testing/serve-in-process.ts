@@ -6,7 +6,8 @@ import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.
 import { catalog } from '../catalog.ts'
 import { changeConfig } from '../cli/configuration/config-change.ts'
 import { loadConfig } from '../cli/configuration/load.ts'
-import { schemasOfCatalog } from '../cli/plugin-schemas.ts'
+import { showConfig } from '../cli/configuration/shown-config.ts'
+import { schemasOf, schemasOfCatalog } from '../cli/plugin-schemas.ts'
 
 export interface InProcessOptions {
   /** Plugins beside those of the catalog. */
@@ -42,6 +43,7 @@ export async function serveInProcess({ own, env, text, apiListener }: InProcessO
     source: {
       readChange: async (running, reloads, given) =>
         changeConfig(running, await load(given ?? text()), reloads),
+      show: async (running) => showConfig(running, await schemasOf(running, pluginSchemas)),
     },
     watch: (given) => {
       controls = given

@@ -274,6 +274,7 @@ test('a SIGHUP during the start is handled once the start is complete', async ()
         needsRestart: [],
         plugins: ['slow'],
       }),
+      show: async ({ file }) => ({ file, values: [] }),
     },
     watch: (controls) => {
       watched.resolve(controls)
@@ -291,4 +292,40 @@ test('a SIGHUP during the start is handled once the start is complete', async ()
   controls.reload()
   release.resolve()
   await expect.poll(() => given, TIMEOUT).toEqual(['a', 'b'])
+})
+
+test('the effective configuration is shown with the source of each value, and without secrets', async () => {
+  const secrets = { apiKey: 'root-secret', tenantKeys: ['a:key-of-a'] }
+  const gateway = await start({
+    auth: { ...secrets, keys: [{ id: 'x', tenant: 'b', key: 'listed-secret' }] },
+    workers: { urls: ['http://127.0.0.1:9'] },
+  })
+  const show = async () => {
+    const headers = { authorization: 'Bearer root-secret' }
+    const response = await fetch(`${gateway.url}/config`, { headers })
+    expect(response.status).toBe(200)
+    const text = await response.text()
+    for (const secret of ['root-secret', 'key-of-a', 'listed-secret']) expect(text).not.toContain(secret)
+    const { file, values } = JSON.parse(text) as {
+      file: string | null
+      values: { path: string; value: unknown; source: string }[]
+    }
+    expect(file).toBeNull()
+    return (path: string) => values.find((one) => one.path === path)
+  }
+  const shown = await show()
+  expect(shown('plugins.auth.apiKey')).toEqual({
+    path: 'plugins.auth.apiKey',
+    value: '***',
+    source: 'file',
+  })
+  expect(shown('plugins.auth.tenantKeys')?.value).toEqual(['***'])
+  expect(shown('kernel.threads')).toMatchObject({ value: 0, source: 'file' })
+  expect(shown('kernel.retry.maxAttempts')).toMatchObject({ value: expect.any(Number), source: 'default' })
+  expect(shown('plugins.workers.urls')?.source).toBe('file')
+  expect((await fetch(`${gateway.url}/config`)).status).toBe(401)
+
+  gateway.rewrite({ auth: secrets }, { retry: { maxAttempts: 2 } })
+  expect((await apply(gateway, 'root-secret')).status).toBe(200)
+  expect((await show())('kernel.retry.maxAttempts')).toMatchObject({ value: 2, source: 'file' })
 })

@@ -28,8 +28,15 @@ export function changeConfig(
     ...differences(kernel, loaded.kernel as unknown as Section, 'kernel'),
     ...differences(plugins, loaded.plugins as Record<string, Section>, 'plugins', 2),
   ]
-  const { secretPaths, notices } = loaded
-  const next = deepFreeze({ ...running, kernel, plugins, secretPaths, notices }) as unknown as LoadedConfig
+  const { secretPaths, sources, notices } = loaded
+  const next = deepFreeze({
+    ...running,
+    kernel,
+    plugins,
+    secretPaths,
+    sources,
+    notices,
+  }) as unknown as LoadedConfig
   return { next, applied, needsRestart, plugins: changed }
 }
 

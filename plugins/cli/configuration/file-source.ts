@@ -1,13 +1,16 @@
 /** The configuration of a running gateway: its file, read again for reloads. */
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import type { ShownConfig } from '#kernel'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import type { ConfigChange, ConfigSource } from '../../../kernel/config/reload.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
+import { schemasOf } from '../plugin-schemas.ts'
 import { changeConfig } from './config-change.ts'
 import { ConfigError, type ConfigProblem } from './config-error.ts'
 import { parseSource } from './config-source.ts'
 import { findPluginFile } from './find-plugin-file.ts'
+import { showConfig } from './shown-config.ts'
 
 /** Name of a text that is not the configuration file, for messages. */
 export const PLANNED_NAME = 'configuration'
@@ -40,6 +43,10 @@ export class FileSource implements ConfigSource {
     if (text !== undefined) rejectNewPluginFiles(text, running)
     const given = text === undefined ? undefined : { text, name: PLANNED_NAME }
     return changeConfig(running, await this.#load(given), reloads)
+  }
+
+  async show(running: LoadedConfig): Promise<ShownConfig> {
+    return showConfig(running, await schemasOf(running))
   }
 
   isInstalled(text: string): boolean {

@@ -495,3 +495,24 @@ describe('policies', () => {
     expect((await load()).notices).toEqual([])
   })
 })
+
+test('the sources of values: flags before the environment, before the file', async () => {
+  const file = join(dir, 'sources.yaml')
+  writeFileSync(
+    file,
+    'kernel: { host: 127.0.0.1, port: 1 }\nplugins: { auth: { apiKey: { $env: KEY } }, metrics: { port: 2 } }',
+  )
+  const { sources } = await loadConfig({
+    file,
+    env: { KEY: 'k', WEIR_PORT: '3', WEIR_METRICS_PORT: '4' },
+    flags: CATALOG_FLAGS,
+    overrides: readFlags({ 'metrics-port': '5' }, CATALOG_FLAGS),
+    pluginSchemas,
+  })
+  const sourceOf = (...path: string[]) => sources[JSON.stringify(path)]
+  expect(sourceOf('kernel', 'host')).toBe('file')
+  expect(sourceOf('kernel', 'port')).toBe('environment')
+  expect(sourceOf('kernel', 'threads')).toBeUndefined()
+  expect(sourceOf('plugins', 'auth', 'apiKey')).toBe('file')
+  expect(sourceOf('plugins', 'metrics', 'port')).toBe('flag')
+})

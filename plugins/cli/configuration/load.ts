@@ -24,6 +24,7 @@ import { resolveReferences } from './references.ts'
 import { CONFIG_FLAGS } from './schema-flags.ts'
 import { toNode } from './schema-node.ts'
 import { type Environment, readEnvironment, type SettingsResult } from './settings.ts'
+import { sourcesOf } from './shown-config.ts'
 
 /** Settings of the command line. */
 export type ConfigOverrides = SettingsResult & PluginOverrides
@@ -101,7 +102,9 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   await checkPolicyNames(kernel, facts, pluginSchemas, problems)
   const secretPaths = secrets.map((path) => JSON.stringify(path))
   problems.throwIfAny({ kernel, plugins, secretPaths })
-  return deepFreeze({ kernel, plugins, requiredBy, file, secretPaths, notices: noticesOf(kernel, facts) })
+  const sources = sourcesOf({ kernel, plugins }, draft, settings)
+  const notices = noticesOf(kernel, facts)
+  return deepFreeze({ kernel, plugins, requiredBy, file, secretPaths, sources, notices })
 }
 
 function noticesOf({ policy }: KernelConfig, enabled: readonly PluginFacts[]): string[] {

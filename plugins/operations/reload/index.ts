@@ -39,6 +39,19 @@ const Plan = Type.Object({
   is_installed: Type.Boolean({ description: 'True if the configuration is the content of that file.' }),
 })
 
+const ConfigView = Type.Object({
+  file: Type.Union([Type.String(), Type.Null()], {
+    description: 'Path of the file, on the machine of the gateway; null without one.',
+  }),
+  values: Type.Array(
+    Type.Object({
+      path: Type.String({ description: 'Such as `kernel.port`.' }),
+      value: Type.Unknown({ description: 'Effective value; secrets are `***`.' }),
+      source: Type.String({ description: '`file`, `flag`, `environment` or `default`.' }),
+    }),
+  ),
+})
+
 /** Bodies as the command line reads them. */
 export type AppliedChangesWire = Static<typeof AppliedChanges>
 export type PlanWire = Static<typeof Plan>
@@ -52,7 +65,7 @@ export default definePlugin({
     name: 'reload',
     version: '0.1.0',
     description:
-      'Plans and applies a changed configuration over HTTP, for `weir config`; SIGHUP works without this plugin.',
+      'Shows, plans and applies the configuration over HTTP, for `weir config`; SIGHUP works without this plugin.',
     config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
@@ -63,6 +76,17 @@ export default definePlugin({
 function reloadRoutes(host: Host): readonly RouteDefinition[] {
   const base = { access: 'admin', errors: adminErrorFormat } as const
   return [
+    {
+      ...base,
+      method: 'GET',
+      path: '/config',
+      handler: async (ctx) => ctx.json(200, await host.showConfig()),
+      docs: {
+        summary: 'Show the effective configuration, with masked secrets and the source of each value',
+        tag: 'Configuration',
+        responses: { 200: { description: 'The configuration.', schema: ConfigView }, 409: unavailable },
+      },
+    },
     {
       ...base,
       method: 'POST',
