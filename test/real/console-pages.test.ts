@@ -269,6 +269,21 @@ describe.skipIf(hasNoBrowser)('console', () => {
     await view.page.getByText('All living gateways have the same configuration.').waitFor()
   })
 
+  test('shows the masked configuration, and what has changed in the file', async () => {
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('configuration', 'Configuration')
+    await view.page.getByLabel('Setting', { exact: true }).fill('auth')
+    await view.row('plugins.auth').first().waitFor()
+    expect(await view.page.locator('body').textContent()).not.toContain(ADMIN_KEY)
+    const before = readFileSync(configFile, 'utf8')
+    writeFileSync(configFile, before.replace('"level":"warn"', '"level":"error"'))
+    await view.button('Compare with the file').click()
+    await view.page.getByText('kernel.log.level').waitFor()
+    writeFileSync(configFile, before)
+    await view.button('Compare with the file').click()
+    await view.page.getByText('The gateway runs with the content of the file.').waitFor()
+  })
+
   test('an operator without the role admin sees everything and changes nothing', async () => {
     const view = await openAs(VIEWER_KEY)
     await view.page.getByText('read only').waitFor()
