@@ -26,7 +26,9 @@ export function Keys() {
     setSecret(await createKey(bodyOf(key)))
     await revoke(key)
   }
-  const columns = mayWrite ? [...readColumns, actionsColumn(rotate, revoke)] : readColumns
+  const [first, ...others] = readColumns
+  // Beside the key, where narrow windows show them.
+  const columns = mayWrite ? [first, actionsColumn(rotate, revoke), ...others] : readColumns
   return (
     <>
       <PageHead title="Keys">
