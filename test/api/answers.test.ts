@@ -9,9 +9,10 @@ import { SDK_ANSWER_TYPES, SDK_ANSWERS } from '../support/formats/sdk-answers.ts
 import { casesOf, type JsonObject, type SdkCase } from '../support/formats/sdk-cases.ts'
 import type { FormatName } from '../support/formats/sdk-formats.ts'
 import { type Json, readSdkTypes } from '../support/formats/sdk-types.ts'
+import { redactorPlugin } from '../support/redactor.ts'
 import { answersPage } from '../support/reference/formats.ts'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
-import { type Fleet, openFleet } from './fleet.ts'
+import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 
 const FORMS = ['whole', 'streamed'] as const
 
@@ -93,10 +94,16 @@ function withoutGenerated(value: unknown): unknown {
   )
 }
 
-async function measure(client: FormatName, worker: FormatName, cases: readonly SdkCase[]): Promise<string[]> {
+async function measure(
+  client: FormatName,
+  worker: FormatName,
+  cases: readonly SdkCase[],
+  own?: FleetOptions['own'],
+): Promise<string[]> {
   const fleet = await openFleet({
     workers: [WORKERS[worker]],
     plugins: { messages: {}, responses: {} },
+    own,
   })
   const outcomes: string[] = []
   const bases = new Map<string, Sent>()
@@ -109,6 +116,9 @@ async function measure(client: FormatName, worker: FormatName, cases: readonly S
   }
   return outcomes
 }
+
+/** Edits nothing in these answers. */
+const redactor = redactorPlugin(false)
 
 const { shapes, close } = readSdkTypes(SDK_ANSWER_TYPES)
 afterAll(close)
@@ -134,6 +144,11 @@ describe.each(FORMATS.flatMap((worker) => FORMS.map((form) => [worker, form] as 
       },
       60_000,
     )
+
+    test('for clients of the format behind a text hook: nothing is lost without a reason', async () => {
+      const outcomes = await measure(worker, worker, cases, [redactor])
+      expect(cases.filter((_, index) => outcomes[index] === 'LOST').map(({ path }) => path)).toEqual([])
+    }, 60_000)
   },
 )
 

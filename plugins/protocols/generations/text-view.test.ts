@@ -35,7 +35,7 @@ async function through(
 ): Promise<Outcome> {
   const outcome: Outcome = { events: [], errors: [], streams: [], isFull: [] }
   const view = new TextView({
-    ctx: {} as RequestContext,
+    ctx: { warn: () => {} } as unknown as RequestContext,
     onText: (_, stream) => {
       outcome.streams.push(stream)
       return open(stream)

@@ -11,6 +11,7 @@ import type {
   TextEditors,
   TextStream,
 } from '#kernel'
+import { LeftOut } from '#shared'
 import { EditQueue, type EditQueueOptions } from './edit-queue.ts'
 import { EditedChoice, type TextEvent, withoutTokens } from './edited-events.ts'
 import { WholeItems } from './whole-items.ts'
@@ -77,9 +78,12 @@ export class TextView {
   readonly #queue: EditQueue
   readonly #items: WholeItems
   readonly #choices = new Map<number, OpenChoice>()
+  readonly #ctx: RequestContext
+  readonly #leftOut = new LeftOut()
 
   constructor(options: TextViewOptions) {
     const { ctx, onText, deliver } = options
+    this.#ctx = ctx
     this.#deliverAll = deliver
     this.#editorOf = (stream) => onText(ctx, stream)
     this.#queue = new EditQueue(options)
@@ -110,6 +114,7 @@ export class TextView {
         return
       // May repeat texts: of an item that is edited as a whole at its end, of a message, a call or the answer.
       case 'native_event':
+        this.#leftOut.add(String(event.event.type))
         return
       case 'native_item':
         this.#items.end(event)
@@ -137,6 +142,7 @@ export class TextView {
         this.#endChoice(event.choice)
         break
       case 'finished':
+        this.#leftOut.report(this.#ctx)
         for (const choice of this.#choices.keys()) this.#endChoice(choice)
         break
       // Held-back text of a failed answer is dropped.

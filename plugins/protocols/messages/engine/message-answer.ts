@@ -12,9 +12,10 @@ import {
   type UsageBreakdown,
   type WorkerMessage,
 } from '#kernel'
-import { LeftOut, streamFailure, type Translation, tokenCount, type Unchecked } from '#shared'
+import { LeftOut, streamFailure, tokenCount, type Unchecked } from '#shared'
 import type { MessageResponse, WireUsage } from '../wire.ts'
 import { NativeBlock } from './native-block.ts'
+import { FOREIGN, type MessageTranslation, NATIVE } from './translated.ts'
 
 /** Name of the adapter. */
 export const ENGINE = 'messages'
@@ -52,8 +53,8 @@ export class MessageAnswer {
   /** Open blocks, by their index. */
   readonly #open = new Map<unknown, OpenBlock>()
   readonly #isNative: boolean
-  /** Null for clients that speak the format. */
-  readonly #leftOut: LeftOut | null
+  readonly #leftOut = new LeftOut()
+  readonly #translation: MessageTranslation
   /** Complete blocks of a native request. */
   readonly #content: NativeObject[] = []
   #hasStarted = false
@@ -74,7 +75,7 @@ export class MessageAnswer {
     this.#attempt = attempt
     this.#sink = sink
     this.#isNative = attempt.request.native?.engine === ENGINE
-    this.#leftOut = this.#isNative ? null : new LeftOut()
+    this.#translation = this.#isNative ? NATIVE : FOREIGN
   }
 
   /** Called for the first event of any kind, since some answers lack `message_start`. */
@@ -83,6 +84,7 @@ export class MessageAnswer {
     this.#usage.add(usage)
     if (this.#hasStarted) return
     this.#hasStarted = true
+    if (isObject(message)) this.#members = withoutRead(message)
     this.#sink.emit({
       type: 'started',
       id: typeof id === 'string' ? id : null,
@@ -199,15 +201,20 @@ export class MessageAnswer {
     this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: call })
   }
 
-  /** @param value an event, or the whole message */
-  noteLeftOut(value: NativeObject, translation: Translation): void {
-    this.#leftOut?.addFrom(value, translation)
+  noteEvent(event: NativeObject): void {
+    // Deltas of a block that passes as it is are part of it.
+    if (this.#open.get(event.index)?.number == null) this.#leftOut.addFrom(event, this.#translation.events)
+  }
+
+  noteMessage(message: NativeObject): void {
+    // Other members pass to clients of the format.
+    this.#leftOut.addFrom(this.#isNative ? { content: message.content } : message, this.#translation.message)
   }
 
   /** @param event with the counts so far */
   addEnd({ delta, usage, ...members }: NativeObject): void {
     this.#usage.add(usage)
-    this.#members = withoutRead(members)
+    this.#members = { ...this.#members, ...withoutRead(members) }
     if (!isObject(delta)) return
     this.#deltaMembers = withoutRead(delta)
     if (delta.stop_reason != null) this.#reason = delta.stop_reason
@@ -216,7 +223,7 @@ export class MessageAnswer {
 
   finish(): void {
     if (!this.#hasStarted) this.start(null)
-    this.#leftOut?.report(this.#attempt.ctx)
+    this.#leftOut.report(this.#attempt.ctx)
     const reason = this.#reason
     const matchedStop = typeof this.#stopSequence === 'string' ? this.#stopSequence : null
     this.#sink.emit({
@@ -246,6 +253,7 @@ const READ_MEMBERS: ReadonlySet<string> = new Set([
   'content',
   'stop_reason',
   'stop_sequence',
+  'usage',
 ])
 
 /** Members that the gateway does not read. */

@@ -10,7 +10,6 @@ import {
 } from '#shared'
 import { ENGINE, MessageAnswer, toStreamError } from './message-answer.ts'
 import { ignoredByMessages, toMessagesBody } from './to-messages-body.ts'
-import { EVENTS, MESSAGE } from './translated.ts'
 
 /** Below the other formats: a worker that speaks several gets the one that can express the most. */
 const RANK = -1
@@ -50,7 +49,7 @@ export class MessageJson implements JsonAnswer {
   /** A stream without `message_stop` was cut off. */
   addEvent(data: JsonObject): boolean {
     const answer = this.#answer
-    answer.noteLeftOut(data, EVENTS)
+    answer.noteEvent(data)
     switch (data.type) {
       case 'content_block_delta':
         answer.addDelta(data.index, data.delta)
@@ -83,7 +82,7 @@ export class MessageJson implements JsonAnswer {
       return
     }
     const answer = this.#answer
-    answer.noteLeftOut(message, MESSAGE)
+    answer.noteMessage(message)
     answer.start(message)
     if (Array.isArray(message.content))
       for (const [index, block] of message.content.entries()) {

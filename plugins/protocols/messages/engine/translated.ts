@@ -1,5 +1,11 @@
-/** Members of a worker's message that clients of other formats get. */
-import { TranslatedKinds } from '#shared'
+/** Members of a worker's message that clients get: of other formats, and of the format itself. */
+import { TranslatedKinds, type Translation } from '#shared'
+
+/** Of a whole message, and of the events of a stream. */
+export interface MessageTranslation {
+  readonly message: Translation
+  readonly events: Translation
+}
 
 const block = { type: true, extra_content: true } as const
 
@@ -24,7 +30,7 @@ const DELTAS = new TranslatedKinds(
   null,
 )
 
-export const MESSAGE = {
+const MESSAGE = {
   id: true,
   type: true,
   role: true,
@@ -45,7 +51,7 @@ export const MESSAGE = {
 } as const
 
 /** Events of other kinds are left out. */
-export const EVENTS = new TranslatedKinds(
+const EVENTS = new TranslatedKinds(
   {
     message_start: { type: true, message: MESSAGE },
     content_block_start: { type: true, index: true, content_block: BLOCKS },
@@ -57,3 +63,41 @@ export const EVENTS = new TranslatedKinds(
   },
   null,
 )
+
+export const FOREIGN: MessageTranslation = { message: MESSAGE, events: EVENTS }
+
+/** Other blocks pass as they are, as do the other members of the message. */
+const NATIVE_BLOCKS = new TranslatedKinds(
+  {
+    text: { ...block, text: true, citations: true },
+    thinking: { ...block, thinking: true, signature: true },
+  },
+  true,
+)
+
+const NATIVE_DELTAS = new TranslatedKinds(
+  {
+    text_delta: { type: true, text: true },
+    thinking_delta: { type: true, thinking: true },
+    signature_delta: { type: true, signature: true },
+    input_json_delta: { type: true, partial_json: true },
+    citations_delta: { type: true, citation: true },
+  },
+  null,
+)
+
+export const NATIVE: MessageTranslation = {
+  message: { content: NATIVE_BLOCKS },
+  events: new TranslatedKinds(
+    {
+      message_start: { type: true, message: true },
+      content_block_start: { type: true, index: true, content_block: NATIVE_BLOCKS },
+      content_block_delta: { type: true, index: true, delta: NATIVE_DELTAS },
+      content_block_stop: { type: true, index: true },
+      message_delta: true,
+      message_stop: { type: true },
+      ping: true,
+    },
+    null,
+  ),
+}

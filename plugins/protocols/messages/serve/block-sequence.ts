@@ -1,10 +1,12 @@
 /** The events of a generation as content blocks. */
 import type { GenerationEvent } from '#kernel'
 import { imageOfItem, withExtraContent } from '#shared'
-import { type Block, Blocks, CallInput, IMAGE_NOTE } from './blocks.ts'
+import { type Block, Blocks, CallInput, ENGINE, IMAGE_NOTE } from './blocks.ts'
 
 export class BlockSequence extends Blocks<GenerationEvent> {
   readonly #calls = new Map<number, Block>()
+  /** By number; of workers that speak the format. */
+  readonly #natives = new Map<number, Block>()
   /** Text or thinking that began last, unless a call began behind it. */
   #last: Block | null = null
   /** White space in front of a text, which is written only if text follows. */
@@ -42,12 +44,22 @@ export class BlockSequence extends Blocks<GenerationEvent> {
         this.#endCall(this.#calls.get(event.index))
         return
       case 'annotation':
-        this.leftOut.add('annotations')
+        if (event.engine !== ENGINE) this.leftOut.add('annotations')
+        else this.cite(this.#last?.kind === 'text' ? this.#last : this.#beginRun('text'), event.annotation)
         return
-      case 'native_item':
-        if (imageOfItem(event.item) !== null) this.#addText(IMAGE_NOTE)
+      case 'native_started':
+        if (event.engine !== ENGINE) return
+        this.#endRun()
+        this.#natives.set(event.number, this.begin('native'))
         return
+      case 'native_item': {
+        const block = this.#natives.get(event.number)
+        if (block !== undefined) this.endNative(block, event.item)
+        else if (imageOfItem(event.item) !== null) this.#addText(IMAGE_NOTE)
+        return
+      }
       case 'choice_done':
+        this.endAnswer(event.native, event.reason)
         this.reason = event.reason
         this.matchedStop = event.matchedStop
         for (const call of this.#calls.values()) this.#endCall(call)
@@ -76,9 +88,14 @@ export class BlockSequence extends Blocks<GenerationEvent> {
     return this.#last
   }
 
-  #beginCall({ id, name, extraContent }: Extract<GenerationEvent, { type: 'tool_call' }>): Block {
+  #beginCall({
+    id,
+    name,
+    members: own,
+    extraContent,
+  }: Extract<GenerationEvent, { type: 'tool_call' }>): Block {
     this.#endRun()
-    const members = withExtraContent(undefined, extraContent)
+    const members = withExtraContent(own, extraContent)
     return this.begin('call', { id, name, members, input: new CallInput() })
   }
 

@@ -69,6 +69,11 @@ export interface Block extends CalledNames {
   isDone: boolean
 }
 
+/** Name of the engine adapter whose native items are content blocks. */
+export const ENGINE = 'messages'
+/** As a service says that its own tools are still at work. */
+const PAUSED = 'pause_turn'
+
 /** Answers of this format hold no images. */
 export const IMAGE_NOTE = '[The model made an image, which this format cannot hold.]'
 
@@ -137,6 +142,23 @@ export abstract class Blocks<Event> {
     this.advance()
   }
 
+  /** A source of the text in the block. */
+  protected cite(block: Block, annotation: unknown): void {
+    block.citations.push(annotation)
+    this.advance()
+  }
+
+  protected endNative(block: Block, item: NativeObject): void {
+    block.native = item
+    this.end(block)
+  }
+
+  /** @param native of the end of the answer */
+  protected endAnswer(native: NativeAnswer | undefined, reason: string): void {
+    this.native = native?.engine === ENGINE ? native : null
+    this.isPaused = reason === 'tool_limit' || (reason === 'stop' && this.native?.reason === PAUSED)
+  }
+
   /** Writes the first block, and those behind it once it is complete. */
   protected advance(): void {
     for (let block = this.#queue.at(0); block !== undefined; block = this.#queue.at(0)) {
@@ -158,7 +180,8 @@ export abstract class Blocks<Event> {
       if (block.native !== null) this.#sink.native(this.#count++, block.native)
       return
     }
-    const isShown = kind !== 'text' || block.isOpen || block.waiting.trim() !== ''
+    const isShown =
+      kind !== 'text' || block.isOpen || block.waiting.trim() !== '' || block.citations.length > 0
     if (!isShown) return
     if (!block.isOpen) this.#sink.open(this.#count, startOf(block))
     block.isOpen = true

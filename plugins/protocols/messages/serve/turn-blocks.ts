@@ -1,12 +1,7 @@
 /** The events of a turn with tools of the gateway as content blocks: a call and its result stand together. */
 import { isObject, type ToolLoopEvent } from '#kernel'
 import { imageOfItem } from '#shared'
-import { type Block, Blocks, IMAGE_NOTE } from './blocks.ts'
-
-/** Engine whose native items are content blocks. */
-const ENGINE = 'messages'
-/** As a service says that its own tools are still at work. */
-const PAUSED = 'pause_turn'
+import { type Block, Blocks, ENGINE, IMAGE_NOTE } from './blocks.ts'
 
 export class TurnBlocks extends Blocks<ToolLoopEvent> {
   /** By index of the item. Without those that the client does not want. */
@@ -70,14 +65,10 @@ export class TurnBlocks extends Blocks<ToolLoopEvent> {
         return
       case 'annotation':
         if (event.engine !== ENGINE) this.leftOut.add('annotations')
-        else {
-          block.citations.push(event.annotation)
-          this.advance()
-        }
+        else this.cite(block, event.annotation)
         return
       case 'native_item':
-        block.native = event.item
-        this.end(block)
+        this.endNative(block, event.item)
         return
       case 'item_done':
         if (isObject(event.members?.extra_content)) block.extraContent = event.members.extra_content
@@ -96,9 +87,7 @@ export class TurnBlocks extends Blocks<ToolLoopEvent> {
   }
 
   #finish({ reason, matchedStop, native }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
-    this.native = native?.engine === ENGINE ? native : null
-    const isPausedThere = reason === 'stop' && this.native?.reason === PAUSED
-    this.isPaused = reason === 'tool_limit' || isPausedThere
+    this.endAnswer(native, reason)
     this.reason = reason === 'tool_limit' ? 'stop' : reason === 'handed_over' ? 'tool_calls' : reason
     this.matchedStop = matchedStop
   }
