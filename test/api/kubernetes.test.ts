@@ -242,6 +242,16 @@ test('after a compaction of changes that were not seen, pods are listed again', 
   expect(queries().lists).toHaveLength(2)
 })
 
+test('a token that was replaced is read again when the old one is rejected', async () => {
+  await open()
+  api.put(pod())
+  await expect.poll(uids, WAIT).toEqual(['uid-0'])
+  api.rotateToken('second')
+  api.cutWatches()
+  api.put(pod({ name: 'engine-1', uid: 'uid-1' }))
+  await expect.poll(uids, WAIT).toContain('uid-1')
+})
+
 test('long lists are read in pages', async () => {
   for (let index = 0; index < 251; index++)
     api.put(pod({ name: `other-${index}`, uid: `other-${index}`, labels: { app: 'other' } }))

@@ -47,7 +47,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   ajv: ['kernel/schema', 'test/fuzz'],
   pino: ['kernel/observe'],
   'prom-client': ['plugins/operations/metrics'],
-  yaml: ['plugins/cli', 'test/usage'],
+  yaml: ['plugins/cli', 'plugins/workers/kubernetes', 'test/usage'],
   ioredis: ['plugins/mesh/valkey', 'test/support'],
   level: ['plugins/state/storage', 'test/contract'],
   pg: ['plugins/state/postgres', 'test/contract'],

@@ -19,6 +19,8 @@ export interface FakePod {
 export interface KubernetesApi {
   /** Path of a kubeconfig for this server. */
   readonly kubeconfig: string
+  /** Replaces the only token that is accepted, in the file that the kubeconfig names and here. */
+  rotateToken(token: string): void
   /** Requested paths and queries. */
   readonly requests: string[]
   /** Adds or changes a pod and notifies the watchers. */
@@ -68,8 +70,13 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
     history.push({ version, line })
     for (const watcher of watchers) watcher.write(line)
   }
+  let accepted = ''
   const server = createServer((request, response) => {
     requests.push(request.url ?? '')
+    if (request.headers.authorization !== `Bearer ${accepted}`) {
+      response.writeHead(401).end()
+      return
+    }
     const url = new URL(request.url ?? '/', 'http://localhost')
     if (url.pathname !== '/api/v1/pods') {
       response.writeHead(404).end()
@@ -117,7 +124,7 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
       clusters: [
         { name: 'test', cluster: { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } },
       ],
-      users: [{ name: 'test', user: {} }],
+      users: [{ name: 'test', user: { tokenFile: 'token' } }],
       contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
     }),
   )
@@ -125,6 +132,10 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
     status: 200,
     kubeconfig,
     requests,
+    rotateToken: (token) => {
+      accepted = token
+      writeFileSync(join(folder, 'token'), token)
+    },
     put: (pod) => {
       const type = pods.has(pod.name) ? 'MODIFIED' : 'ADDED'
       pods.set(pod.name, pod)
@@ -156,5 +167,6 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+  api.rotateToken('first')
   return api
 }

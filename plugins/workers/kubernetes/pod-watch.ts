@@ -1,9 +1,12 @@
 /** Lists pods and watches them from there on, with the addresses, certificates and tokens of the official client. */
 
+import { readFileSync } from 'node:fs'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { type RequestOptions, request as requestHttps } from 'node:https'
+import { dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KubeConfig } from '@kubernetes/client-node'
+import { parse } from 'yaml'
 import { type Logger, messageOf } from '#kernel'
 import type { Pod } from './pod.ts'
 
@@ -236,7 +239,10 @@ function problemOf(error: unknown, namespace: string | null): string {
 function loadKubeConfig(path: string | null): KubeConfig {
   const config = new KubeConfig()
   if (path === null) config.loadFromCluster()
-  else config.loadFromFile(path)
+  else {
+    config.loadFromFile(path)
+    config.users = withTokenFiles(config.users, path)
+  }
   if (config.getCurrentCluster()?.server.includes('undefined') !== false) {
     throw new Error(
       path === null
@@ -245,4 +251,20 @@ function loadKubeConfig(path: string | null): KubeConfig {
     )
   }
   return config
+}
+
+/** The client drops the file that contains the token of a user, and would send requests without one. */
+function withTokenFiles(users: KubeConfig['users'], path: string): KubeConfig['users'] {
+  const { users: written } = parse(readFileSync(path, 'utf8')) as {
+    readonly users: readonly { readonly name: string; readonly user: { readonly tokenFile?: string } }[]
+  }
+  const files = new Map(written.map(({ name, user }) => [name, user.tokenFile]))
+  return users.map((user) => {
+    const file = files.get(user.name)
+    if (file === undefined) return user
+    return {
+      ...user,
+      authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dirname(path), file) } },
+    }
+  })
 }
