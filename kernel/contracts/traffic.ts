@@ -63,6 +63,7 @@ export interface TrafficWatch {
    *
    * @param endpoint short label of the route, such as `chat`
    * @param startedAtMs `performance.now()` at the start of routing
+   * @param overheadMs from the arrival of the request to its first attempt, milliseconds; null for its further calls
    */
   call(
     worker: WorkerEntry,
@@ -70,6 +71,7 @@ export interface TrafficWatch {
     endpoint: string,
     streaming: boolean,
     startedAtMs: number,
+    overheadMs: number | null,
   ): CallWatch
   /** A call ended before a worker was picked. */
   unrouted(error: unknown, model: string, endpoint: string, streaming: boolean): void

@@ -183,13 +183,11 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   #startMeter(worker: WorkerEntry): void {
     const { traffic } = this.parts
     if (traffic === null || this.meter !== null) return
-    this.meter = traffic.call(
-      worker,
-      this.#servedModel(worker),
-      this.endpoint,
-      this.call.stream,
-      this.startedAtMs,
-    )
+    const { ctx, isAside, stream } = this.call
+    const isFirst = ctx.attempts === 1 && isAside !== true
+    const overheadMs = isFirst ? turnNowMs() - ctx.startedAtMs : null
+    const model = this.#servedModel(worker)
+    this.meter = traffic.call(worker, model, this.endpoint, stream, this.startedAtMs, overheadMs)
   }
 
   #countUnrouted(error: unknown): void {

@@ -49,6 +49,7 @@ test('an open page gets the history, then the traffic of each second', async () 
     .toMatchObject({
       ttft_ms: { p50: expect.any(Number), p95: expect.any(Number), p99: expect.any(Number) },
       duration_ms: { p50: expect.any(Number) },
+      added_ms: { p50: expect.any(Number) },
       workers: { ready: 1, total: 1 },
       gateways: 1,
     })

@@ -260,6 +260,13 @@ describe('a scrape has', () => {
       `${chat}=chat-model,endpoint=chat 4`,
       `${chat}=sticky-model,endpoint=chat 6`,
     ])
+    // Of each request once, whatever the number of its attempts.
+    expect(count('weir_router_overhead_seconds')).toEqual([
+      `${PAIR},model=pair-model,endpoint=chat 1`,
+      `${REGULAR},model=broken-model,endpoint=chat 2`,
+      `${REGULAR},model=chat-model,endpoint=chat 4`,
+      `${REGULAR},model=sticky-model,endpoint=chat 6`,
+    ])
     expect(count('weir_router_ttft_seconds')).toEqual([
       `${PAIR},model=pair-model,endpoint=chat 1`,
       `${REGULAR},model=chat-model,endpoint=chat 3`,

@@ -4,6 +4,10 @@ import { LabelLimit, OTHER } from '#shared'
 import { MAX_ERROR_CODES, ResponseCounters } from './http-metrics.ts'
 import { TokenCounters } from './usage-metrics.ts'
 
+/** Upper bounds in seconds: most requests need a fraction of a millisecond, and queued ones up to a minute. */
+const OVERHEAD_BUCKETS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+]
 const NONE: readonly RoutedMetrics[] = []
 
 /** Three routing labels that belong together. Compared by identity, see `routerKinds`. */
@@ -66,6 +70,8 @@ export class RoutedMetrics {
   readonly requests: CounterHandle
   /** From the start of routing to the end of the response. */
   readonly duration: HistogramHandle
+  /** From the arrival of a request to its first attempt. */
+  readonly overhead: HistogramHandle
   /** From arrival to the first body byte of the upstream response. */
   readonly firstToken: HistogramHandle
   /** From the first to the last body byte; null for responses that are not streamed, as the next. */
@@ -87,6 +93,7 @@ export class RoutedMetrics {
     const answer = [routerType, backendType, model, endpoint]
     this.requests = families.requests.labels(...route, String(streaming))
     this.duration = families.duration.labels(...route)
+    this.overhead = families.overhead.labels(...answer)
     this.firstToken = families.firstToken.labels(...answer)
     this.generation = streaming ? families.generation.labels(...answer) : null
     this.pace = streaming ? families.pace.labels(...answer) : null
@@ -104,6 +111,7 @@ interface Families {
   readonly requests: MetricFamily<CounterHandle>
   readonly duration: MetricFamily<HistogramHandle>
   readonly errors: MetricFamily<CounterHandle>
+  readonly overhead: MetricFamily<HistogramHandle>
   readonly firstToken: MetricFamily<HistogramHandle>
   readonly generation: MetricFamily<HistogramHandle>
   readonly pace: MetricFamily<HistogramHandle>
@@ -189,6 +197,12 @@ function declareFamilies(metrics: Metrics): Families {
       name: 'weir_router_request_errors_total',
       help: 'Failed inference requests.',
       labels: route.concat('error_type'),
+    }),
+    overhead: metrics.histogram({
+      name: 'weir_router_overhead_seconds',
+      help: 'Time from the arrival of a request to its first attempt at a worker: its body, hooks, modules, queue and prompt.',
+      labels: answer,
+      buckets: OVERHEAD_BUCKETS,
     }),
     firstToken: metrics.histogram({
       name: 'weir_router_ttft_seconds',

@@ -116,9 +116,11 @@ export class TrafficMetrics implements TrafficWatch {
     endpoint: string,
     streaming: boolean,
     startedAtMs: number,
+    overheadMs: number | null,
   ): CallWatch {
     const kind = kindOf(worker)
     const routed = this.#calls.router.forRequest(kind, model, endpoint, streaming)
+    if (overheadMs !== null) routed.overhead.observe(overheadMs / 1000)
     return new CallMeter(this.#calls, kind, routed, startedAtMs)
   }
 
