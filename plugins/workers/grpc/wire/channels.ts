@@ -142,6 +142,8 @@ export class Channels {
       'grpc-node.flow_control_window': streamWindowBytes,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': maxReconnectWaitMs,
+      // By default the new address of a worker that moved is found after 30 s.
+      'grpc.dns_min_time_between_resolutions_ms': 1_000,
       // The gateway retries on another worker.
       'grpc.enable_retries': 0,
       'grpc.enable_http_proxy': 0,
