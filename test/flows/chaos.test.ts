@@ -84,6 +84,8 @@ beforeAll(async () => {
       breaker: { enabled: false },
       upstream: { requestMs: REQUEST_LIMIT_MS, idleMs: IDLE_LIMIT_MS, keepAliveMs: 1_000 },
     },
+    // Longer than the limit above, also on a busy machine.
+    plugins: { chat: { streamOpensAfterMs: 60_000 } },
     workers: [
       ...sims.map(({ url }) => ({ url, runtime_type: 'sglang', models: [{ id: 'demo' }] })),
       { url: torn.url, runtime_type: 'sglang', models: [{ id: 'torn' }] },

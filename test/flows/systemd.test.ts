@@ -60,8 +60,8 @@ test.skipIf(missing.length > 0)(
       WEIR_API_KEY: 'a-key',
       NOTIFY_SOCKET: socket,
     }
-    const start = unit.match(/^ExecStart=\S+ \S+ (.*) --config \S+$/m)?.[1] as string
-    const child = spawn('node', [join(ROOT, 'dist/plugins/cli.js'), ...start.split(' ')], {
+    const start = unit.match(/^ExecStart=\S+ (.*) --config \S+$/m)?.[1] as string
+    const child = spawn('node', start.replace('/opt/weir/', ROOT).split(' '), {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -5,7 +5,7 @@ import { Ledger, openUsageRecords } from './ledger.ts'
 import { noUsage, type UsageRow } from './usage-record.ts'
 
 const OPTIONS = { keepDays: 100_000, isSynced: false, onStored: () => {} }
-const log = { error() {} } as unknown as Logger
+const log = { info() {}, warn() {}, error() {} } as unknown as Logger
 const row = (more: Partial<UsageRow> = {}): UsageRow => ({
   ...noUsage(),
   tenant: 'auth:a',
@@ -86,6 +86,7 @@ test('stop stores what is pending, and does not wait for a store that fails: it 
   const store = new MemoryStore()
   const lines: object[] = []
   const ledger = new Ledger(store, OPTIONS, {
+    warn() {},
     error: (fields: object) => void lines.push(fields),
   } as unknown as Logger)
   void ledger.add([row()])
