@@ -222,6 +222,11 @@ export class GatewayThread {
    */
   async listenOnceStarted(port: number): Promise<number> {
     const endsAtMs = performance.now() + LISTEN_WAIT_MS
+    if (this.#readiness.isStarting())
+      this.#options.log.info(
+        { reasons: this.#readiness.missing(), max_wait_ms: LISTEN_WAIT_MS },
+        'port not open yet',
+      )
     while (this.#readiness.isStarting() && performance.now() < endsAtMs) await sleep(LISTEN_CHECK_MS)
     return this.listen(port)
   }

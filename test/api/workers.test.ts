@@ -1007,3 +1007,14 @@ test('POST /workers/discover shows what a registration would find, and registers
     code: 'discovery_failed',
   })
 })
+
+test('POST /workers/discover does not wait for an engine that is not ready', async () => {
+  const engine = await openWorker({ models: ['found-model'] })
+  engine.script('GET /health', rawAnswer('', { status: 503 }))
+  const api = await openApi()
+  const startedAtMs = performance.now()
+  const rejected = await api.send('POST', '/workers/discover', { url: engine.url })
+  expect(rejected.status).toBe(502)
+  expect(JSON.stringify(rejected.json)).toContain('503')
+  expect(performance.now() - startedAtMs).toBeLessThan(5_000)
+})

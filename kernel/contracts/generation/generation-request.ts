@@ -55,7 +55,9 @@ export interface NativeContent {
 }
 
 /** A complete answer in the format of an engine adapter. */
-export interface NativeAnswer extends NativeContent {
+export interface NativeAnswer extends Omit<NativeContent, 'content'> {
+  /** Complete and in order; null if its texts were edited. */
+  readonly content: NativeContent['content'] | null
   /** Why it ended; null if unknown. */
   readonly reason: string | null
   /** Of the answer as a whole, beside its content; the client's format decides which ones it passes on. */

@@ -81,8 +81,11 @@ export class EditedChoice {
       case 'item_done':
         return this.#isAnswerChanged ? { ...event, members: withoutExtraContent(event.members) } : event
       case 'choice_done': {
-        const { native: _, extraContent, ...end } = event
-        const kept = extraContent === undefined || this.#isAnswerChanged ? {} : { extraContent }
+        const { native, extraContent, ...end } = event
+        const kept = {
+          ...(native && { native: { ...native, content: null } }),
+          ...(!this.#isAnswerChanged && { extraContent }),
+        }
         return { ...end, ...kept, logprobs: null, tokenIds: null }
       }
       default:

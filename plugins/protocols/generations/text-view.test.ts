@@ -366,3 +366,24 @@ test.each([false, true])(
     expect(same.events).toEqual(given)
   },
 )
+
+test('members of a worker’s answer remain behind an edit, and its content, which repeats the text, does not', async () => {
+  const native = { engine: 'messages', content: [{ type: 'text', text: 'secret' }], reason: null }
+  const { events } = await through(
+    [
+      { type: 'started', id: null, model: null, created: null },
+      { type: 'text', choice: 0, delta: 'secret' },
+      {
+        type: 'choice_done',
+        choice: 0,
+        reason: 'stop',
+        matchedStop: null,
+        native: { ...native, members: { container: { id: 'c' } } },
+      },
+    ] as GenerationEvent[],
+    () => ({ edit: (text) => text.replace('secret', '***') }),
+  )
+  expect(events.at(-1)).toMatchObject({
+    native: { engine: 'messages', content: null, members: { container: { id: 'c' } } },
+  })
+})

@@ -113,7 +113,12 @@ const serverConfig = Type.Object(
         description: 'Program that serves on standard input and output.',
       }),
     ),
-    args: Type.Array(Type.String(), { default: [], description: 'Arguments of the program.' }),
+    args: Type.Array(Type.String(), {
+      default: [],
+      // Programs often take their key as an argument.
+      secret: true,
+      description: 'Arguments of the program.',
+    }),
     env: secrets('Environment variables of the program, in addition to PATH, HOME, USER and similar.'),
     cwd: Type.Optional(Type.String({ description: 'Working directory of the program.' })),
     isInternal: Type.Boolean({
@@ -161,6 +166,7 @@ const builtInConfig = Type.Object(
     }),
     fixed: Type.Record(Type.String(), Type.Unknown(), {
       default: {},
+      secret: true,
       description: 'Arguments with fixed values, which the model cannot set.',
     }),
   },

@@ -136,7 +136,8 @@ test('bytes after the announced length do not become the next response', async (
 })
 
 describe('content', () => {
-  const TOOLS: Pick<DescribeTools, 'signal' | 'wait'> = {
+  const TOOLS: Pick<DescribeTools, 'note' | 'signal' | 'wait'> = {
+    note() {},
     signal: new AbortController().signal,
     wait: async () => {},
   }

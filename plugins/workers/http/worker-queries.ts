@@ -11,7 +11,7 @@ const MAX_INFO_BYTES = 4_194_304
 const MAX_MODELS = 16_384
 const MAX_ID_LENGTH = 1_024
 
-type RegistrationJob = Pick<DescribeTools, 'signal' | 'wait'>
+type RegistrationJob = Pick<DescribeTools, 'note' | 'signal' | 'wait'>
 
 export type Info = Readonly<Record<string, unknown>>
 
@@ -102,6 +102,7 @@ export class WorkerQueries {
         if (isOutage === true) this.#outage = problem
         throw httpWorkerErrors.model_discovery_failed(this.#target.url, problem)
       }
+      this.#job.note(problem)
       await this.#job.wait(this.#retryDelayMs(tried))
     }
   }

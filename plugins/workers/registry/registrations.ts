@@ -146,23 +146,28 @@ export class Registrations {
     checks.watch(first)
   }
 
-  /** Describes an engine that is not registered. @throws discovery_failed */
+  /** Describes an engine that is not registered, and does not wait for one that is down. @throws discovery_failed */
   async discover(spec: WorkerSpec): Promise<Findings> {
     const signal = AbortSignal.timeout(DISCOVERY_MS)
-    let problem = `no response within ${DISCOVERY_MS} ms`
+    let problem: string | null = null
     const job: JobContext = {
       signal,
       note: (blocked) => {
         problem = blocked
       },
-      wait: (waitMs) => delay(waitMs, undefined, { signal }),
+      // It would be asked again afterwards.
+      wait: async (waitMs) => {
+        if (problem !== null) throw new Error(problem)
+        await delay(waitMs, undefined, { signal })
+      },
     }
     const parts = { ...this.#parts, config: { ...this.#parts.config, startupDelaySecs: 0 } }
     return describeWorker(spec, 'api', job, parts).catch((error: unknown) => {
+      const silence = problem ?? `no response within ${DISCOVERY_MS} ms`
       throw workerErrors.discovery_failed.with(
         { cause: error },
         spec.url,
-        signal.aborted ? problem : messageOf(error),
+        signal.aborted ? silence : messageOf(error),
       )
     })
   }

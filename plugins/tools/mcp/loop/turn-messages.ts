@@ -83,6 +83,7 @@ export function currentName(origin: CalledTool, offered: OfferedTools): string {
 }
 
 export function toAssistantMessage(turn: ModelTurn): ChatMessage {
+  const { engine, content = null } = turn.native ?? {}
   const calls = turn.calls.map(({ id, name, argumentText, extraContent }) => ({
     id,
     type: 'function' as const,
@@ -97,7 +98,7 @@ export function toAssistantMessage(turn: ModelTurn): ChatMessage {
     ...(turn.extraContent !== undefined && { extra_content: turn.extraContent }),
     ...(turn.refusal !== '' && { refusal: turn.refusal }),
     ...(calls.length > 0 && { tool_calls: calls }),
-    ...(turn.native !== null && { native: turn.native }),
+    ...(engine !== undefined && content !== null && { native: { engine, content } }),
   }
 }
 

@@ -50,9 +50,7 @@ test('the name of an engine that moved is resolved again within seconds', async 
   servers.push(async () => channels.close())
   const target = { url: `grpc://engine.test:${before.port}`, apiKey: null }
   const ask = async () =>
-    String(
-      await channels.unary({ target, path: '/weir.Test/Ask', body: Buffer.alloc(0), timeoutMs: 500 }),
-    )
+    String(await channels.unary({ target, path: '/weir.Test/Ask', body: Buffer.alloc(0), timeoutMs: 500 }))
   expect(await ask()).toBe('127.0.0.1')
   await serve('127.0.0.2', before.port)
   address = '127.0.0.2'
