@@ -261,6 +261,9 @@ export class GatewayThread {
       this.#server.closesConnections = true
       // Not referenced: the open listener keeps the process alive, and a second signal closes it.
       if (settleMs > 0) await sleep(Math.min(settleMs, graceMs / 2), undefined, { ref: false })
+      // Right after a round of the event loop that accepts: a connection that waits when the listener closes is reset, and its
+      // request may have been sent.
+      await new Promise(setImmediate)
       this.#server.stopListening()
       await settlesWithin(this.#server.whenIdle(), endsAtMs - performance.now())
       const left = this.#server.openRequests.size
