@@ -18,6 +18,8 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
       { flag: 'tokens', placeholder: 'count', path: ['tokens'] },
       { flag: 'seed', placeholder: 'number', path: ['seed'] },
       { flag: 'engine', placeholder: 'name', path: ['runtime'] },
+      // The former name, which scripts use.
+      { flag: 'runtime', placeholder: 'name', path: ['runtime'] },
       { flag: 'protocol', placeholder: 'name', path: ['protocol'] },
       { flag: 'responses', path: ['responses'] },
       { flag: 'timing', placeholder: 'model', path: ['engine', 'model'] },
