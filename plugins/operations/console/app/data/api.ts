@@ -9,11 +9,14 @@ export class ApiError extends Error {
   readonly status: number
   /** JSON of the response; null without one. */
   readonly body: unknown
+  /** Of an error body of the control plane; null without one. */
+  readonly code: string | null
 
   constructor(status: number, message: string, body: unknown = null) {
     super(message)
     this.status = status
     this.body = body
+    this.code = textOf(body, 'code')
   }
 }
 
@@ -31,7 +34,7 @@ export async function call<T>(method: string, path: string, body?: unknown, cred
   const value = parsed(text)
   if (response.ok) return (value ?? text) as T
   if (response.status === 401) refusals.set(refusals.value + 1)
-  const message = messageOf(value) ?? (text || `the gateway sent status ${response.status}`)
+  const message = textOf(value, 'message') ?? (text || `the gateway sent status ${response.status}`)
   throw new ApiError(response.status, message, value)
 }
 
@@ -66,11 +69,14 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The message of an error body of the control plane. */
-function messageOf(value: unknown): string | null {
-  const { error } = (value ?? {}) as { error?: { message?: unknown } | string }
-  if (typeof error === 'string') return error
-  return typeof error?.message === 'string' ? error.message : null
+/** A text of an error body of the control plane. */
+function textOf(body: unknown, name: 'message' | 'code'): string | null {
+  const { error } = (body ?? {}) as { error?: { message?: unknown; code?: unknown } | string }
+  const text =
+    typeof error === 'string' && name === 'message'
+      ? error
+      : (error as { message?: unknown; code?: unknown } | undefined)?.[name]
+  return typeof text === 'string' ? text : null
 }
 
 /** A path with those parameters that have a value. */

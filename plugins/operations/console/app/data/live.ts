@@ -27,7 +27,6 @@ export interface Point {
   readonly queued: number
   readonly input_tokens_per_s: number
   readonly output_tokens_per_s: number
-  readonly workers: { readonly ready: number; readonly total: number }
   readonly gateways: number
 }
 

@@ -1,5 +1,5 @@
 /** The frame of all pages: sign-in, navigation, state of the connection. */
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { isConnected } from '../data/connection.ts'
 import { linkTo, useRoute } from '../data/route.ts'
 import { session, signOut, useSession } from '../data/session.ts'
@@ -32,6 +32,11 @@ function Frame() {
   useEffect(() => {
     document.title = `${current?.title ?? 'Not found'} · ${gateway} · Weir`
   }, [current, gateway])
+  // Narrow windows show some of the tabs only.
+  const tabs = useRef<HTMLElement>(null)
+  useEffect(() => {
+    tabs.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [page])
   const missing = current?.needs.find((plugin) => !features.includes(plugin))
   return (
     <div class="frame">
@@ -57,7 +62,7 @@ function Frame() {
           </span>
         )}
       </header>
-      <nav class="pages" aria-label="Pages">
+      <nav ref={tabs} class="pages" aria-label="Pages">
         {pages.map(({ name, title }) => (
           <a key={name} href={linkTo(name)} aria-current={name === page ? 'page' : undefined}>
             {title}

@@ -1,10 +1,14 @@
 /** The page before a session: asks for a control-plane key or token. */
 import { useState } from 'preact/hooks'
+import type { ApiError } from '../data/api.ts'
 import { endReason, signIn } from '../data/session.ts'
 import { useStore } from '../data/store.ts'
 import { Failure } from '../parts/basics.tsx'
 import { Field } from '../parts/fields.tsx'
 import { Logo } from './logo.tsx'
+
+/** Their texts are for callers of the API; those of other errors say what to do here. */
+const WRONG_KEY = ['invalid_credential', 'insufficient_role']
 
 export function SignIn() {
   const reason = useStore(endReason)
@@ -19,7 +23,12 @@ export function SignIn() {
     try {
       await signIn(key)
     } catch (failure) {
-      setError(failure as Error)
+      const { code } = failure as ApiError
+      setError(
+        WRONG_KEY.includes(code ?? '')
+          ? new Error('The key is wrong or does not open the control plane.')
+          : (failure as Error),
+      )
       setBusy(false)
     }
   }

@@ -26,9 +26,9 @@ export function Keys() {
     setSecret(await createKey(bodyOf(key)))
     await revoke(key)
   }
-  const [first, ...others] = readColumns
-  // Beside the key, where narrow windows show them.
-  const columns = mayWrite ? [first, actionsColumn(rotate, revoke), ...others] : readColumns
+  const [key, owner, ...others] = readColumns
+  // Beside key and owner, where narrow windows show them.
+  const columns = mayWrite ? [key, owner, actionsColumn(rotate, revoke), ...others] : readColumns
   return (
     <>
       <PageHead title="Keys">
@@ -81,11 +81,11 @@ const readColumns: readonly Column<Key>[] = [
     name: 'Owner',
     show: ({ tenant, principal, role }) => (
       <>
-        {tenant ?? principal}{' '}
-        <small>
+        {tenant ?? principal}
+        <small class="second">
           {tenant === undefined ? 'operator' : principal === undefined ? 'tenant' : 'tenant and operator'}
+          {role !== undefined && `, role ${role}`}
         </small>
-        {role !== undefined && <small>, role {role}</small>}
       </>
     ),
   },

@@ -104,7 +104,11 @@ function columnsOf(nodes: readonly Member[], differences: readonly string[]): re
       name: 'Version',
       show: ({ software }) => (versions.size > 1 ? <Badge tone="warn">{software}</Badge> : software),
     },
-    { name: 'Joined', isNumber: true, show: ({ version }) => `${count(version)} times` },
+    {
+      name: 'Joined',
+      isNumber: true,
+      show: ({ version }) => (version === 1 ? 'once' : `${count(version)} times`),
+    },
     { name: 'In flight', isNumber: true, show: ({ in_flight }) => count(in_flight) },
     ...differences.map((section) => ({
       name: section,

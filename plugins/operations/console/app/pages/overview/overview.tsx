@@ -1,12 +1,15 @@
 /** What the gateway does now, and in the last 15 minutes. */
-import { milliseconds, perSecond, short } from '../../data/format.ts'
+import { count, milliseconds, perSecond, short } from '../../data/format.ts'
 import { type Percentiles, type Point, type Scope, useLive } from '../../data/live.ts'
 import { linkTo, setParams, useRoute } from '../../data/route.ts'
 import { useSession } from '../../data/session.ts'
+import { useData } from '../../data/use-data.ts'
 import { Figure, PageHead } from '../../parts/basics.tsx'
 import { Chart } from '../../parts/chart.tsx'
 import { Choice } from '../../parts/fields.tsx'
+import type { WorkerList } from '../workers/wire.ts'
 
+const WORKERS_REFRESH_MS = 2_000
 const PERCENTILES = ['p50', 'p95', 'p99'] as const
 /** Causes with a line of their own; the most frequent ones. */
 const MAX_CAUSES = 4
@@ -47,7 +50,6 @@ export function Overview() {
 
 function Figures({ latest, hasAdded }: { latest: Point; hasAdded: boolean }) {
   const errors = Object.values(latest.errors_per_s).reduce((sum, rate) => sum + rate, 0)
-  const { ready, total } = latest.workers
   const p50 = (times: Percentiles | null) => `p50 ${milliseconds(times?.p50)}`
   return (
     <dl class="figures">
@@ -78,15 +80,22 @@ function Figures({ latest, hasAdded }: { latest: Point; hasAdded: boolean }) {
       />
       <Figure label="Input tokens" value={perSecond(latest.input_tokens_per_s)} />
       <Figure label="Output tokens" value={perSecond(latest.output_tokens_per_s)} />
-      <Figure
-        label="Workers ready"
-        value={`${ready} of ${total}`}
-        tone={ready === 0 ? 'bad' : undefined}
-        note={
-          latest.gateways > 1 ? `${latest.gateways} gateways` : <a href={linkTo('workers')}>all workers</a>
-        }
-      />
+      {useSession().features.includes('workers') && <WorkersReady gateways={latest.gateways} />}
     </dl>
+  )
+}
+
+/** Counts of the list, since live figures leave out workers that are still to be described. */
+function WorkersReady({ gateways }: { gateways: number }) {
+  const { value: fleet } = useData<WorkerList>('/workers?limit=0', WORKERS_REFRESH_MS)
+  const ready = fleet === null ? null : (fleet.stats.by_status.ready ?? 0)
+  return (
+    <Figure
+      label="Workers ready"
+      value={`${count(ready)} of ${count(fleet?.total)}`}
+      tone={ready === 0 ? 'bad' : undefined}
+      note={gateways > 1 ? `${gateways} gateways` : <a href={linkTo('workers')}>all workers</a>}
+    />
   )
 }
 

@@ -10,7 +10,7 @@ export function RequestStatus({ request }: { request: PastRequest }) {
   return (
     <>
       <Badge tone={status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good'}>{status}</Badge>
-      {error_code !== null && <small class="cut">{error_code}</small>}
+      {error_code !== null && <small class="second">{error_code}</small>}
     </>
   )
 }

@@ -126,7 +126,7 @@ function OneRequest({ id }: { id: string }) {
 }
 
 const columns: readonly Column<PastRequest>[] = [
-  { name: 'Request', show: ({ request_id }) => <span class="cut id">{request_id}</span> },
+  { name: 'Request', show: ({ request_id }) => <span class="cut">{request_id}</span> },
   { name: 'Arrived', show: ({ started_at }) => ago(Date.parse(started_at)) },
   { name: 'Status', show: (request) => <RequestStatus request={request} /> },
   { name: 'Tenant', show: ({ tenant }) => tenant },

@@ -40,17 +40,17 @@ const columns: readonly Column<Budget>[] = [
   { name: 'Key', show: ({ key }) => key ?? 'all' },
   { name: 'Period', show: ({ period }) => period },
   { name: 'Budget', isNumber: true, show: (row) => amount(row, row.limit) },
-  { name: 'Used', isNumber: true, show: (row) => amount(row, row.used) },
   {
-    name: 'Left',
+    name: 'Used',
     isNumber: true,
     show: (row) => (
       <Bar
         share={Math.min(1, row.limit === 0 ? 1 : row.used / row.limit)}
-        text={amount(row, Math.max(0, row.left))}
+        text={amount(row, row.used)}
         label={`${percent(row.limit === 0 ? 1 : row.used / row.limit)} used`}
       />
     ),
   },
+  { name: 'Left', isNumber: true, show: (row) => amount(row, Math.max(0, row.left)) },
   { name: 'Ends', show: ({ ends_at }) => dateTime(ends_at) },
 ]

@@ -72,7 +72,15 @@ export function Usage() {
 function Totals({ report: { from, to, total } }: { report: Report }) {
   return (
     <dl class="figures" aria-label={`From ${from} to ${to}`}>
-      <Figure label="Cost" value={cost(total.cost)} note={`${from} to ${to}`} />
+      <Figure
+        label="Cost"
+        value={cost(total.cost)}
+        note={
+          <>
+            <span class="date">{from}</span> to <span class="date">{to}</span>
+          </>
+        }
+      />
       <Figure label="Requests" value={short(total.requests)} />
       <Figure
         label="Input tokens"

@@ -46,6 +46,7 @@ export interface WorkerList {
   readonly workers: readonly Worker[]
   readonly total: number
   readonly stats: {
+    readonly by_status: Readonly<Record<string, number>>
     readonly models: readonly ModelWorkers[]
   }
   readonly has_more: boolean

@@ -117,6 +117,17 @@ function columnsOf(medians: ReadonlyMap<string, number>): readonly Column<Worker
           ? 'any'
           : `${model_id}${(models?.length ?? 1) > 1 ? ` +${(models?.length ?? 1) - 1}` : ''}`,
     },
+    {
+      name: 'Last error',
+      show: ({ traffic }) =>
+        traffic?.last_error == null ? (
+          UNKNOWN
+        ) : (
+          <span class="second" title={traffic.last_error}>
+            {ago((traffic.last_error_at ?? 0) * 1_000)}: {traffic.last_error}
+          </span>
+        ),
+    },
     { name: 'Breaker', show: ({ breaker }) => <Breaker state={breaker} /> },
     { name: 'Priority', isNumber: true, show: ({ priority }) => priority },
     { name: 'In flight', isNumber: true, show: ({ load }) => count(load) },
@@ -135,17 +146,6 @@ function columnsOf(medians: ReadonlyMap<string, number>): readonly Column<Worker
       show: (worker) => <FirstToken worker={worker} medians={medians} />,
     },
     { name: 'Failures', isNumber: true, show: (worker) => count(failuresOf(worker)) },
-    {
-      name: 'Last error',
-      show: ({ traffic }) =>
-        traffic?.last_error == null ? (
-          UNKNOWN
-        ) : (
-          <span class="cut" title={traffic.last_error}>
-            {ago((traffic.last_error_at ?? 0) * 1_000)}: {traffic.last_error}
-          </span>
-        ),
-    },
   ]
 }
 
@@ -155,7 +155,7 @@ function State({ worker }: { worker: Worker }) {
     <>
       <Status worker={worker} />
       {reason !== null && (
-        <small class="cut" title={reason}>
+        <small class="second" title={reason}>
           {reason}
         </small>
       )}
