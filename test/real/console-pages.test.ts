@@ -307,7 +307,7 @@ describe.skipIf(hasNoBrowser)('console', () => {
     const narrow = await openAs(ADMIN_KEY, 390)
     for (const [name, title] of PAGES) {
       await view.visit(name, title)
-      await view.page.locator('.loading').waitFor({ state: 'detached' })
+      await expect.poll(() => view.page.locator('.loading').count(), { timeout: 10_000 }).toBe(0)
       await view.expectAccessible('light')
       await view.expectAccessible('dark')
       await narrow.visit(name, title)
