@@ -1,4 +1,5 @@
 /** Pods become workers and stop being workers, as seen through the routes. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type FakePod, type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
@@ -251,6 +252,20 @@ test('a token that was replaced is read again when the old one is rejected', asy
   api.put(pod({ name: 'engine-1', uid: 'uid-1' }))
   await expect.poll(uids, WAIT).toContain('uid-1')
 })
+
+test.each([
+  ['no users', undefined],
+  ['a user without members', [{ name: 'test' }]],
+  ['a file of tokens that is no path', [{ name: 'test', user: { tokenFile: 7 } }]],
+])(
+  'with a kubeconfig of %s the gateway starts, and asks the API server without a token',
+  async (_, users) => {
+    const config = JSON.parse(readFileSync(api.kubeconfig, 'utf8'))
+    writeFileSync(api.kubeconfig, JSON.stringify({ ...config, users }))
+    await open()
+    await expect.poll(() => api.requests.length, WAIT).toBeGreaterThan(0)
+  },
+)
 
 test('long lists are read in pages', async () => {
   for (let index = 0; index < 251; index++)

@@ -7,7 +7,7 @@ import { dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KubeConfig } from '@kubernetes/client-node'
 import { parse } from 'yaml'
-import { type Logger, messageOf } from '#kernel'
+import { isObject, type Logger, messageOf } from '#kernel'
 import type { Pod } from './pod.ts'
 
 const FIRST_RETRY_MS = 500
@@ -255,13 +255,15 @@ function loadKubeConfig(path: string | null): KubeConfig {
 
 /** The client drops the file that contains the token of a user, and would send requests without one. */
 function withTokenFiles(users: KubeConfig['users'], path: string): KubeConfig['users'] {
-  const { users: written } = parse(readFileSync(path, 'utf8')) as {
-    readonly users: readonly { readonly name: string; readonly user: { readonly tokenFile?: string } }[]
+  const { users: written } = parse(readFileSync(path, 'utf8')) as { readonly users?: unknown }
+  const entries: readonly unknown[] = Array.isArray(written) ? written : []
+  const fileOf = (name: string): unknown => {
+    const entry = entries.find((one) => isObject(one) && one.name === name)
+    return isObject(entry) && isObject(entry.user) ? entry.user.tokenFile : undefined
   }
-  const files = new Map(written.map(({ name, user }) => [name, user.tokenFile]))
   return users.map((user) => {
-    const file = files.get(user.name)
-    if (file === undefined) return user
+    const file = fileOf(user.name)
+    if (typeof file !== 'string') return user
     return {
       ...user,
       authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dirname(path), file) } },
