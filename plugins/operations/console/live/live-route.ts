@@ -11,7 +11,7 @@ import {
 } from '#kernel'
 import { consoleErrors } from '../errors.ts'
 import { type ConsoleSessions, SESSION_HEADERS } from '../sessions.ts'
-import type { Point } from './sample.ts'
+import type { Point } from './point.ts'
 import { INTERVAL_MS, type Sampler, SCOPES, type Scope } from './sampler.ts'
 
 export const PointsTopic = defineTopic<Point>('console.points')

@@ -1,5 +1,7 @@
 /** What a gateway did in one interval, and the point of the overview that samples of one or more gateways add up to. */
+
 import { defineValidator, type MetricsSnapshot, type Static, Type, type ValueFamily } from '#kernel'
+import type { Percentiles, Point } from './point.ts'
 
 /** Histograms by member of a sample. */
 const HISTOGRAMS = {
@@ -180,29 +182,6 @@ function addBuckets(samples: readonly Sample[], name: HistogramName): number[] |
     sum = added
   }
   return sum
-}
-
-/** Percentiles in milliseconds; null without an observation. */
-export interface Percentiles {
-  readonly p50: number
-  readonly p95: number
-  readonly p99: number
-}
-
-export interface Point {
-  readonly at_ms: number
-  readonly requests_per_s: number
-  readonly errors_per_s: Readonly<Record<string, number>>
-  readonly ttft_ms: Percentiles | null
-  readonly itl_ms: Percentiles | null
-  readonly duration_ms: Percentiles | null
-  readonly added_ms: Percentiles | null
-  readonly in_flight: number
-  readonly queued: number
-  readonly input_tokens_per_s: number
-  readonly output_tokens_per_s: number
-  readonly workers: { readonly ready: number; readonly total: number }
-  readonly gateways: number
 }
 
 /**

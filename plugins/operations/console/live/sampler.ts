@@ -3,11 +3,11 @@
  * the mesh, and publishes each new one to the threads that have a page open.
  */
 import type { Host, Logger, MeshChannel, MetricsSnapshot, Topic } from '#kernel'
+import type { Point } from './point.ts'
 import {
   difference,
   FAMILIES,
   join,
-  type Point,
   readTotals,
   type Sample,
   sampleValidator,

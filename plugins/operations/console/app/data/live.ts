@@ -1,34 +1,10 @@
 /** Figures of the gateway about once per second, from one event stream. */
 import { useEffect, useState } from 'preact/hooks'
+import type { Point } from '../../live/point.ts'
 import { withQuery } from './api.ts'
 import { connectionLost, connections } from './connection.ts'
 import { leaveIfEnded } from './session.ts'
 import { useStore } from './store.ts'
-
-/** Milliseconds by percentile. */
-export interface Percentiles {
-  readonly p50: number
-  readonly p95: number
-  readonly p99: number
-}
-
-export interface Point {
-  /** Milliseconds since 1970. */
-  readonly at_ms: number
-  readonly requests_per_s: number
-  readonly errors_per_s: Readonly<Record<string, number>>
-  /** Null without requests since the point before. */
-  readonly ttft_ms: Percentiles | null
-  readonly itl_ms: Percentiles | null
-  readonly duration_ms: Percentiles | null
-  /** Time that the gateway itself adds. */
-  readonly added_ms: Percentiles | null
-  readonly in_flight: number
-  readonly queued: number
-  readonly input_tokens_per_s: number
-  readonly output_tokens_per_s: number
-  readonly gateways: number
-}
 
 export type Scope = 'gateway' | 'mesh'
 

@@ -1,6 +1,8 @@
 /** What the gateway does now, and in the last 15 minutes. */
+
+import type { Percentiles, Point } from '../../../live/point.ts'
 import { count, milliseconds, perSecond, short } from '../../data/format.ts'
-import { type Percentiles, type Point, type Scope, useLive } from '../../data/live.ts'
+import { type Scope, useLive } from '../../data/live.ts'
 import { linkTo, setParams, useRoute } from '../../data/route.ts'
 import { useSession } from '../../data/session.ts'
 import { useData } from '../../data/use-data.ts'
