@@ -20,9 +20,9 @@ export interface Peer {
 
 /** Those that are measured if their program is on PATH. The first word is the program and its package on PyPI. */
 const KNOWN: readonly string[] = [
-  `smg launch ${COMMON} --prometheus-port {free}`,
-  `sglang-router launch ${COMMON} --prometheus-port {free}`,
-  `vllm-router ${COMMON} --prometheus-port {free}`,
+  `smg launch ${COMMON} --prometheus-port {free} --log-level warn`,
+  `sglang-router launch ${COMMON} --prometheus-port {free} --log-level warn`,
+  `vllm-router ${COMMON} --prometheus-port {free} --log-level warning`,
   'litellm --host 127.0.0.1 --port {port} --model openai/bench --alias bench --api_base {worker}/v1',
 ]
 
@@ -48,7 +48,9 @@ export async function startPeer({ name, command }: Peer, workerPort: number): Pr
     .map((word) =>
       word.replace(/\{(port|worker|free)\}/g, (_, key: keyof typeof values) => String(values[key])),
     )
-  const child = startChild(program, args, { OPENAI_API_KEY: 'none' })
+  // One that logs each request would wait for a reader of its output.
+  const quiet = ['-c', 'exec "$@" >/dev/null', 'sh', program, ...args]
+  const child = startChild('sh', quiet, { OPENAI_API_KEY: 'none' })
   const body = chatBody({ stream: false, bodyBytes: 250 })
   await waitUntil(`${name} serves a chat`, START_LIMIT_MS, async () => {
     if (!child.isRunning()) throw new StopWaiting(`${command} ended:\n${child.errors()}`)
