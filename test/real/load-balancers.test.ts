@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
+import { connect } from '../api/responses/socket-client.ts'
 import {
   type BuiltGateway,
   makeFolder,
@@ -133,11 +134,14 @@ describe.each(BALANCERS)('behind $program', (balancer) => {
       const start = (port: number): Promise<BuiltGateway> =>
         startBuiltGateway({
           kernel: { port, warmUp: true, threads: 1 },
+          plugins: { responses: {}, storage: { dir: makeFolder() } },
           workers: [{ url: sim.url, runtime_type: 'sglang', models: [{ id: 'demo' }] }],
         })
       const ports = await Promise.all([freePort(), freePort()])
       const gateways = await Promise.all(ports.map(start))
       const url = await startBalancer(balancer, ports)
+      const turn = await (await connect(url, 'demo')).turn({ input: 'Hello' })
+      expect(turn.at(-1)).toMatchObject({ type: 'response.completed' })
       const load = new Load(url)
       const long: SseStream[] = []
       for (let restarts = 0; restarts < 2 || load.streams.length < REQUESTS; restarts += 1) {
