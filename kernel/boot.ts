@@ -231,6 +231,11 @@ export class GatewayThread {
     return this.listen(port)
   }
 
+  /** Startup checks that have not passed, such as `1 of 3 configured workers not yet registered`. */
+  get missing(): readonly string[] {
+    return this.#readiness.missing()
+  }
+
   async ready(): Promise<void> {
     await this.#plugins.ready()
     if (this.#options.link.isControl) this.#beginStartupWait()

@@ -44,6 +44,8 @@ export interface ServeInfo {
   readonly listeners: readonly PluginListener[]
   readonly bootMs: number
   readonly plugins: readonly string[]
+  /** Startup checks that have not passed although the API is open. */
+  readonly missing: readonly string[]
 }
 
 export interface ServeOptions {
@@ -202,6 +204,7 @@ class Control {
       listeners: this.#thread.listening,
       bootMs: performance.now(),
       plugins: plugins.map((plugin) => plugin.manifest.name),
+      missing: this.#thread.missing,
     }
   }
 

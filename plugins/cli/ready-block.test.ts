@@ -10,7 +10,7 @@ function load(config: object): Promise<LoadedConfig> {
 }
 
 const URL_ = 'http://127.0.0.1:30000'
-const info = { url: URL_, listeners: [], bootMs: 12.4, plugins: ['auth', 'sim'] }
+const info = { url: URL_, listeners: [], bootMs: 12.4, plugins: ['auth', 'sim'], missing: [] }
 
 describe('readyBlock', () => {
   test('shows the addresses and the enabled plugins', async () => {
@@ -21,6 +21,19 @@ describe('readyBlock', () => {
       '  metrics  off',
       '  plugins  auth, sim',
       '',
+    ])
+  })
+
+  test('does not claim to be ready while a startup check fails', async () => {
+    const config = await load({ kernel: { threads: 1 }, plugins: { auth: {}, sim: {} } })
+    const missing = ['1 of 3 configured workers not yet registered']
+    expect(
+      readyBlock(config, { ...info, missing }, '1.2.3')
+        .split('\n')
+        .slice(0, 2),
+    ).toEqual([
+      'Weir 1.2.3 is listening but not ready after 12 ms, serving on 1 thread',
+      '  missing  1 of 3 configured workers not yet registered',
     ])
   })
 

@@ -8,8 +8,10 @@ export function readyBlock(config: LoadedConfig, info: ServeInfo, version: strin
   const { threads } = config.kernel
   const serving = threads === 0 ? 'on the main thread' : `on ${threads} thread${threads === 1 ? '' : 's'}`
   const metricsUrl = info.listeners.find(({ plugin }) => plugin === 'metrics')?.url
+  const state = info.missing.length === 0 ? 'is ready' : 'is listening but not ready'
   const lines = [
-    `Weir ${version} is ready after ${Math.round(info.bootMs)} ms, serving ${serving}`,
+    `Weir ${version} ${state} after ${Math.round(info.bootMs)} ms, serving ${serving}`,
+    ...info.missing.map((check) => `  missing  ${check}`),
     `  API      ${info.url ?? 'off'}`,
     `  metrics  ${metricsUrl === undefined ? 'off' : `${metricsUrl}/metrics`}`,
     ...(config.plugins.console === undefined || info.url === null
