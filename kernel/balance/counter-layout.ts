@@ -43,8 +43,10 @@ export const SharedColumn = {
   slowness: 18,
   /** Rejected requests since the last served one, see `worker-statistics.ts`. */
   refusals: 19,
+  /** Answers that named another model than before, see `named-models.ts`. */
+  misnamed: 20,
 } as const
-const SHARED_COLUMNS = 20
+const SHARED_COLUMNS = 21
 
 /** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const

@@ -209,6 +209,14 @@ export class ThreadBalance implements WorkerBalance {
     return this.#statistics.refusals(slot)
   }
 
+  misnamed(slot: number): void {
+    this.#statistics.misnamed(slot)
+  }
+
+  misnamedAnswers(slot: number): number {
+    return this.#statistics.misnamedAnswers(slot)
+  }
+
   noteError({ slot, id }: WorkerEntry, text: string): void {
     if (this.#table.bySlot.get(slot)?.id === id) this.#errors.note(slot, text, this.#now())
   }

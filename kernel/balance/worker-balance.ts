@@ -132,6 +132,10 @@ export interface WorkerBalance {
   figures(slot: number): WorkerFigures
   /** Requests that the worker in the row has rejected since it last served one, over all threads. */
   refusals(slot: number): number
+  /** An answer of the worker in the row named a model that the worker does not list. Control looks at its engine. */
+  misnamed(slot: number): void
+  /** Calls of `misnamed` for the worker in the row, over all threads. */
+  misnamedAnswers(slot: number): number
   /** Keeps the text of a failed attempt; ignored if the worker was removed meanwhile. */
   noteError(worker: WorkerEntry, text: string): void
   readonly stalls: StallReports

@@ -55,6 +55,15 @@ export class WorkerStatistics {
     return this.#cells[this.#columns[SharedColumn.refusals] + slot]
   }
 
+  /** An answer of the worker named another model than it was asked for. */
+  misnamed(slot: number): void {
+    Atomics.add(this.#cells, this.#columns[SharedColumn.misnamed] + slot, 1)
+  }
+
+  misnamedAnswers(slot: number): number {
+    return this.#cells[this.#columns[SharedColumn.misnamed] + slot]
+  }
+
   failed(slot: number, fault: Fault): void {
     Atomics.add(this.#cells, this.#columns[SharedColumn.attempts] + slot, 1)
     Atomics.add(this.#cells, this.#columns[COLUMN_OF_FAULT[fault]] + slot, 1)
@@ -78,8 +87,18 @@ export class WorkerStatistics {
 
   /** Control only: forgets the previous worker of the row. */
   reset(slot: number): void {
-    const { attempts, answered, silent, unreachable, durationMs, firstByteMs, refusals } = SharedColumn
-    for (const column of [attempts, answered, silent, unreachable, durationMs, firstByteMs, refusals])
+    const { attempts, answered, silent, unreachable, durationMs, firstByteMs, refusals, misnamed } =
+      SharedColumn
+    for (const column of [
+      attempts,
+      answered,
+      silent,
+      unreachable,
+      durationMs,
+      firstByteMs,
+      refusals,
+      misnamed,
+    ])
       Atomics.store(this.#cells, this.#columns[column] + slot, 0)
   }
 

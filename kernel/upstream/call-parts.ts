@@ -5,6 +5,7 @@ import type { ModelTargets } from '../contracts/model-targets.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { UsageEstimator } from '../contracts/upstream.ts'
 import type { MisconfiguredWorkers } from './misconfigured-workers.ts'
+import type { NamedModels } from './named-models.ts'
 import type { ClientHeaders } from './response-headers.ts'
 import type { RetryRules } from './retry.ts'
 import type { StalledStreams } from './stalled-streams.ts'
@@ -17,6 +18,7 @@ export interface CallParts {
   readonly outgoing: OutgoingHeaders
   readonly clientHeaders: ClientHeaders
   readonly misconfigured: MisconfiguredWorkers
+  readonly named: NamedModels
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules

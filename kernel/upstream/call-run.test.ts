@@ -9,6 +9,7 @@ import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contra
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
+import { NamedModels } from './named-models.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
@@ -120,6 +121,7 @@ class Stage {
       outgoing: new OutgoingHeaders([], transports),
       clientHeaders: new ClientHeaders([]),
       misconfigured: new MisconfiguredWorkers(log),
+      named: new NamedModels({ misnamed() {} }, log),
       transports,
       limits: new WorkerLimits(LIMITS),
       streams: new StalledStreams({ stallMs: 0, progressed() {}, stalled() {} }),

@@ -23,13 +23,16 @@ import type { CallParts } from './call-parts.ts'
 import { CallTarget, HeldRefusal } from './call-target.ts'
 import { KeyMask } from './key-mask.ts'
 import { checkModel } from './key-scope.ts'
-import { isPage, isStream } from './response-headers.ts'
+import { isJson, isPage, isStream } from './response-headers.ts'
 import { pickAttempt, sendAttempt } from './send-attempt.ts'
 import type { WatchedStream } from './stalled-streams.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 
 /** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */
 const MAX_DRAINED_BYTES = 65_536
+
+/** Parts of a response that may name its model. */
+const MAX_NAMING_PARTS = 8
 
 const BAD_REQUEST = 400
 const SERVICE_UNAVAILABLE = 503
@@ -63,6 +66,8 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   #mask: KeyMask | null = null
   /** Null unless its body decides whether the next target of a virtual model follows. */
   #refusal: HeldRefusal | null = null
+  /** Further parts of the current response that may name its model. */
+  #namingParts = 0
   /** The caller is paused; applies to later exchanges too. */
   isPaused = false
   meter: CallWatch | null = null
@@ -236,6 +241,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
       return
     }
     this.status = status
+    this.#namingParts = status < 400 && isJson(headers) ? MAX_NAMING_PARTS : 0
     try {
       this.#handler.onHead(status, headers, contentLength)
     } catch (error) {
@@ -252,8 +258,19 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     }
     if (this.byteAtMs < 0) this.attempt?.firstByte()
     this.byteAtMs = this.parts.streams.nowMs
+    if (this.#namingParts > 0) this.#compareModel(chunk)
     const bytes = this.#mask === null ? chunk : this.#mask.pass(chunk)
     if (bytes.length > 0) this.#passData(bytes)
+  }
+
+  #compareModel(chunk: Buffer): void {
+    const { worker } = this
+    const isNamed =
+      worker === null ||
+      worker.isExternal ||
+      this.model === UNKNOWN_MODEL ||
+      this.parts.named.compare(worker, this.model, chunk)
+    this.#namingParts = isNamed ? 0 : this.#namingParts - 1
   }
 
   #passData(bytes: Buffer): void {

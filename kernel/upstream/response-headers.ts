@@ -106,6 +106,13 @@ export function isStream(headers: HeaderList): boolean {
   return STREAM_TYPE.test(headerOf(headers, 'content-type') ?? '')
 }
 
+const JSON_TYPE = /json|event-stream/i
+
+/** True for a body of JSON, or of events with JSON. */
+export function isJson(headers: HeaderList): boolean {
+  return JSON_TYPE.test(headerOf(headers, 'content-type') ?? '')
+}
+
 /** True for a page, such as the sign-in form of a proxy: no inference API answers with one. */
 export function isPage(headers: HeaderList): boolean {
   return headerOf(headers, 'content-type')?.startsWith('text/html') === true

@@ -18,6 +18,7 @@ import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { ask } from './collected-call.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
+import { NamedModels } from './named-models.ts'
 import { editBody } from './prompt-texts.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
@@ -42,6 +43,7 @@ export class ThreadUpstream implements Upstream {
       outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
       clientHeaders: new ClientHeaders(config.forwardResponseHeaders),
       misconfigured: new MisconfiguredWorkers(log),
+      named: new NamedModels(balance, log),
       transports,
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
@@ -84,6 +86,7 @@ export class ThreadUpstream implements Upstream {
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
     for (const transport of this.transports.all()) transport.onWorkersChanged(workers)
+    this.#parts.named.onWorkersChanged(workers)
   }
 
   close(): void {

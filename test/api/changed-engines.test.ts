@@ -5,6 +5,7 @@ import {
   chatCompletion,
   jsonAnswer,
   type ScriptedWorker,
+  sseAnswer,
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
 
@@ -47,7 +48,7 @@ describe('under traffic, at the default interval of probes', () => {
   async function open(): Promise<void> {
     engine = await startScriptedWorker({ shape: 'vllm', models: ['first'] })
     gateway = await startGateway({
-      plugins: { auth: {}, health: {}, chat: {}, workers: { urls: [engine.url] } },
+      plugins: { auth: {}, health: {}, chat: {}, messages: {}, workers: { urls: [engine.url] } },
     })
     await expect.poll(() => chat('first'), { timeout: 30_000 }).toBe(200)
   }
@@ -84,6 +85,35 @@ describe('under traffic, at the default interval of probes', () => {
         : jsonAnswer({ error: { message: 'The model `first` does not exist.' } }, { status: 404 }),
     )
     expect(await until(async () => (await chat('second')) === 200)).toBeLessThan(LIMIT_MS)
+  })
+
+  test.each([
+    ['whole', '/v1/chat/completions', false],
+    ['streamed', '/v1/chat/completions', true],
+    ['translated', '/v1/messages', false],
+  ])('another model that answers for the first one: %s answers name it', async (_kind, path, stream) => {
+    await open()
+    // The second list is what changes are compared with.
+    const lists = () => engine.requests.filter(({ path }) => path === '/v1/models').length
+    await expect.poll(lists, { timeout: 30_000 }).toBeGreaterThan(1)
+    const chunk = { id: 'c', object: 'chat.completion.chunk', model: 'second' }
+    const delta = { index: 0, delta: { role: 'assistant', content: 'a' }, finish_reason: 'stop' }
+    engine.script('GET /v1/models', listing('second', 8_192))
+    engine.script('POST /v1/chat/completions', (request) =>
+      (request.json() as { stream?: boolean }).stream === true
+        ? sseAnswer([`data: ${JSON.stringify({ ...chunk, choices: [delta] })}\n\n`, 'data: [DONE]\n\n'])
+        : jsonAnswer(chatCompletion('second')),
+    )
+    const body = JSON.stringify({
+      model: 'first',
+      max_tokens: 9,
+      stream,
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+    const response = await fetch(`${gateway.url}${path}`, { method: 'POST', body })
+    expect(response.status).toBe(200)
+    await response.arrayBuffer()
+    await expect.poll(() => chat('second'), { timeout: LIMIT_MS }).toBe(200)
   })
 
   test('a dead engine is not ready, and ready again after its recovery', async () => {

@@ -21,6 +21,7 @@ export interface ControlParts {
     | 'breakerState'
     | 'breakerRuns'
     | 'refusals'
+    | 'misnamedAnswers'
     | 'recovered'
     | 'figures'
   >

@@ -12,6 +12,7 @@ let statuses: Map<number, WorkerStatus>
 let breaker: 'closed' | 'open'
 let failedRequests: number
 let refusals: number
+let misnamedAnswers: number
 let isUp: boolean | undefined
 let probes: string[]
 /** Workers whose breakers become half-open. */
@@ -28,6 +29,7 @@ beforeEach(() => {
   breaker = 'closed'
   failedRequests = 0
   refusals = 0
+  misnamedAnswers = 0
   isUp = true
   probes = []
   recovered = []
@@ -42,6 +44,7 @@ beforeEach(() => {
       breakerState: () => breaker,
       recovered: (entry) => void recovered.push(entry.url),
       refusals: () => refusals,
+      misnamedAnswers: () => misnamedAnswers,
       breakerRuns: () => ({ failures: failedRequests, successes: 0 }),
     },
     log: silent,
@@ -169,6 +172,19 @@ test('a burst of rejected requests causes one probe, and single ones none', asyn
   refusals = 300
   await pass(5_000)
   expect(probes.length).toBe(2)
+})
+
+test('each report of answers for another model causes one probe', async () => {
+  statuses.set(0, 'ready')
+  misnamedAnswers = 7
+  checks.watch(worker(0))
+  await pass(10_000)
+  expect(probes.length).toBe(1)
+  for (const expected of [2, 3]) {
+    misnamedAnswers += 1
+    await pass(5_000)
+    expect(probes.length).toBe(expected)
+  }
 })
 
 test('a worker without health checks is never probed', async () => {

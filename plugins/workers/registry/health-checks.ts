@@ -27,7 +27,7 @@ const SUSPICIOUS_REFUSALS = 3
 export interface HealthChecksParts {
   readonly balance: Pick<
     WorkerBalance,
-    'setStatus' | 'status' | 'breakerState' | 'breakerRuns' | 'refusals' | 'recovered'
+    'setStatus' | 'status' | 'breakerState' | 'breakerRuns' | 'refusals' | 'misnamedAnswers' | 'recovered'
   >
   /** The workers that share a worker's engine, and therefore its health; the first one is probed. */
   readonly engineOf: (worker: Worker) => readonly Worker[]
@@ -53,6 +53,8 @@ interface Watch {
   problem: string | null
   /** Its last requests have failed, and have caused a probe. */
   isFailing: boolean
+  /** Answers that named another model, up to the last probe that they have caused. */
+  misnamedAnswers: number
   timer: NodeJS.Timeout | null
 }
 
@@ -81,6 +83,7 @@ export class HealthChecks {
       countedAtMs: Number.NEGATIVE_INFINITY,
       problem: null,
       isFailing: false,
+      misnamedAnswers: this.#parts.balance.misnamedAnswers(worker.entry.slot),
       timer: null,
     }
     this.#watches.set(worker.id, watch)
@@ -115,7 +118,10 @@ export class HealthChecks {
     return this.#watches.get(watch.worker.id) === watch
   }
 
-  /** Requests fail or are all rejected before the next probe is due: the engine may be down, or another one by now. */
+  /**
+   * Requests fail, are all rejected or are answered for another model before the next probe is due: the engine may be down, or
+   * another one by now.
+   */
   #probeFailing(): void {
     const { balance } = this.#parts
     for (const watch of this.#watches.values()) {
@@ -124,11 +130,14 @@ export class HealthChecks {
         balance.breakerState(slot) === 'open' ||
         balance.breakerRuns(slot).failures > 0 ||
         balance.refusals(slot) >= SUSPICIOUS_REFUSALS
-      if (isFailing && !watch.isFailing && watch.timer !== null) {
+      const misnamedAnswers = balance.misnamedAnswers(slot)
+      const isSuspicious = (isFailing && !watch.isFailing) || misnamedAnswers !== watch.misnamedAnswers
+      if (isSuspicious && watch.timer !== null) {
         clearTimeout(watch.timer)
         this.#enqueue(watch)
       }
       watch.isFailing = isFailing
+      watch.misnamedAnswers = misnamedAnswers
     }
   }
 
