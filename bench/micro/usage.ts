@@ -41,7 +41,7 @@ const { HeldUse } = (await load('plugins/access/usage/held-use')) as {
   HeldUse: Make<object> & { bytes(columns: number): number }
 }
 const { chatFormat } = (await load('plugins/protocols/chat/serve/chat-format')) as {
-  chatFormat: { observe(response: object): Observer; usageOf(body: Buffer, request: object): unknown }
+  chatFormat: { observe(response: object): Observer; usageOf(body: Buffer): unknown }
 }
 const { StreamedText } = (await load('kernel/upstream/streamed-text')) as { StreamedText: Make<KeptText> }
 
@@ -111,8 +111,8 @@ const body = Buffer.from(
   }),
 )
 const EXPECTED = { tokens: 600, costNano: 1 }
-const request = { requestBody: Buffer.from('{}'), reportsPerChoice: false }
-const observer = chatFormat.observe({ ...request, request: {}, isEventStream: true, removesUsage: true })
+
+const observer = chatFormat.observe({ request: {}, isEventStream: true, removesUsage: true })
 const text = new StreamedText(String)
 
 const measures: readonly [name: string, act: (index: number) => unknown][] = [
@@ -132,7 +132,7 @@ const measures: readonly [name: string, act: (index: number) => unknown][] = [
       return undefined
     },
   ],
-  ['read the usage of a whole response', () => chatFormat.usageOf(body, request)],
+  ['read the usage of a whole response', () => chatFormat.usageOf(body)],
   ['look at a chunk of a stream', () => observer.chunk(chunk)],
   ['keep its text for a tokenizer', () => text.push(chunk)],
 ]

@@ -39,13 +39,9 @@ export interface ResponseObserver {
 /** A response that begins. */
 export interface ObservedResponse {
   readonly request: RequestFacts
-  /** Body of the request; valid during the call of `observe`. */
-  readonly requestBody: Buffer
   readonly isEventStream: boolean
   /** The worker was asked for usage that the client did not ask for. */
   readonly removesUsage: boolean
-  /** The engine reports the usage of each choice apart, or of the first choice alone. */
-  readonly reportsPerChoice: boolean
 }
 
 /** Replaces the bytes of a body from `start` to `end`. */
@@ -61,10 +57,7 @@ export interface ResponseFormat {
   readonly hasOutput?: boolean
   observe(response: ObservedResponse): ResponseObserver
   /** Usage of the whole body of a success; null if it has none. */
-  usageOf(
-    body: Buffer,
-    request: Pick<ObservedResponse, 'requestBody' | 'reportsPerChoice'>,
-  ): TokenUsage | null
+  usageOf(body: Buffer): TokenUsage | null
   /** The error that the client gets in place of the whole body of a success; null for none. Default: none. */
   errorOf?(body: Buffer): GatewayError | null
   /** The edit of a stream request that asks the worker for usage; null if it asks already. Default: workers report unasked. */

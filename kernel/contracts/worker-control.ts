@@ -9,7 +9,7 @@ import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
 
 /** Where an engine differs from the formats that it serves. */
 export interface EngineQuirks {
-  /** Usage is that of the first choice, and in streams that of each choice apart. */
+  /** Usage is that of the first choice or prompt, and in streams that of each choice apart. */
   readonly reportsPerChoice?: boolean
   /** It continues after a stop string, or keeps it in the text. */
   readonly mistakesStops?: boolean

@@ -103,12 +103,6 @@ export class Relay implements Call, CallHandler, SinkListener {
     return this.#parts.countsUsage ? this.#options.format : undefined
   }
 
-  get #reportsPerChoice(): boolean {
-    const { worker } = this.#call
-    if (worker === null) return false
-    return this.#parts.transports.controlOf(worker.connectionMode)?.quirks?.(worker).reportsPerChoice === true
-  }
-
   onHead(status: number, headers: HeaderList, contentLength: number): void {
     this.#headers = this.#parts.clientHeaders.of(headers)
     const isEventStream = isPlainEventStream(headers)
@@ -136,19 +130,17 @@ export class Relay implements Call, CallHandler, SinkListener {
     // Of a stream that this worker continues.
     this.#counts?.text?.release()
     this.#end = null
-    const { rawBody: requestBody } = ctx
+    const requestBytes = ctx.rawBody.length
     const { hasOutput = true, textOf } = format
     this.#observer = format.observe({
       request: ctx,
-      requestBody,
       isEventStream,
       removesUsage: this.#removesUsage,
-      reportsPerChoice: this.#reportsPerChoice,
     })
     if (!this.#parts.countsUsage) return
     const estimator = isStreamed && textOf !== undefined ? estimatorFor(ctx, this.#parts.estimator) : null
     const text = textOf === undefined || estimator === null ? null : new StreamedText(textOf)
-    this.#counts = { requestBytes: requestBody.length, hasOutput, estimator, text }
+    this.#counts = { requestBytes, hasOutput, estimator, text }
   }
 
   /** Bodies without a Content-Length or above MAX_WHOLE_BYTES are held back for onResponse, up to its own limit. */
@@ -265,9 +257,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   #countBody(body: Buffer): void {
     const format = this.#counted
     if (format === undefined || this.#call.status >= 400) return
-    const { rawBody: requestBody } = this.ctx
-    const usage = format.usageOf(body, { requestBody, reportsPerChoice: this.#reportsPerChoice })
-    this.#call.used(usage ?? estimatedUsage(format, requestBody.length, body.length))
+    const usage = format.usageOf(body)
+    this.#call.used(usage ?? estimatedUsage(format, this.ctx.rawBody.length, body.length))
   }
 
   /** Once: what was reported before the end of a response, also of one that broke off. */

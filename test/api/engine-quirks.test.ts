@@ -86,6 +86,22 @@ describe.each(['mlx', 'transformers'] as const)('stop strings of %s', (runtime) 
     expect(await streamedText(await post(path, { ...sent, stream: true }))).toBe('One two')
   })
 
+  test('the usage of an answer that ends there is estimated, and marked', async () => {
+    const { engine, post } = await open(runtime)
+    const body = { messages: [user], stop: [' three'] }
+    const expected = { completion_tokens: 2, estimated: true }
+    say(engine)
+    expect(await (await post(CHAT, body)).json()).toMatchObject({ usage: expected })
+    say(engine)
+    const streamed = await post(CHAT, { ...body, stream: true, stream_options: { include_usage: true } })
+    const last = (await eventsOf(streamed)).at(-2) ?? ''
+    expect(JSON.parse(last)).toMatchObject({ choices: [], usage: expected })
+    say(engine)
+    const input = { input: 'hi', max_output_tokens: 9 }
+    const plain = await (await post('/v1/responses', input)).json()
+    expect((plain as { usage: object }).usage).not.toHaveProperty('estimated')
+  })
+
   test('without one the bytes are passed on', async () => {
     const { engine, post } = await open(runtime)
     say(engine)

@@ -127,53 +127,60 @@ test('a stream whose client asked passes unchanged', async () => {
   expect(worker.requestsTo('POST /v1/chat/completions')[0].body.toString()).toBe(JSON.stringify(sent))
 })
 
-describe('an engine that reports each choice apart', () => {
+describe('an engine that reports each choice apart: clients and counters get the sum', () => {
+  const CHAT = '/v1/chat/completions'
+  const messages = [{ role: 'user', content: 'hi' }]
   const first = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 }
-  const ofChoice = (index: number, text: string) => ({ index, text, finish_reason: 'length' })
+  const second = { ...first, completion_tokens: 5, total_tokens: 15 }
+  const usageOf = (usage: object) => JSON.stringify({ choices: [], usage })
+  const endOf = (index: number, content: string) =>
+    JSON.stringify({ choices: [{ index, delta: { content }, finish_reason: 'length' }] })
+  const SUM = { prompt_tokens: 10, completion_tokens: 9, total_tokens: 19 }
 
-  test('whole: what it does not report is estimated by the length of the texts', async () => {
-    const choices = ['1234', '1234'].map((content, index) => ({ index, message: { content } }))
-    llama.script('POST /v1/chat/completions', jsonAnswer({ choices, usage: first }))
-    await (await post('/v1/chat/completions', { model: 'llama', n: 2, messages: [] })).text()
-    expect(await counted()).toEqual({ input: 10, output: 8, cached: 0, reasoning: 0, isEstimated: true })
+  function answer(text: string): void {
+    llama.script(
+      `POST ${CHAT}`,
+      sseAnswer([endOf(0, text), usageOf(first), endOf(1, text), usageOf(second), DONE]),
+    )
+  }
+
+  test.each([1, 700_000])('two choices of %i characters, whole', async (length) => {
+    answer('a'.repeat(length))
+    const response = await post(CHAT, { model: 'llama', n: 2, messages })
+    const { choices, usage } = (await response.json()) as { choices: unknown[]; usage: object }
+    expect([choices.length, usage]).toEqual([2, SUM])
+    expect(await counted()).toEqual({ input: 10, output: 9, cached: 0, reasoning: 0 })
   })
 
-  test('whole, for a list of prompts: the input too', async () => {
-    const choices = [ofChoice(0, '1234'), ofChoice(1, '12')]
-    llama.script('POST /v1/completions', jsonAnswer({ choices, usage: first }))
-    await (await post('/v1/completions', { model: 'llama', prompt: ['12345', '1234567890'] })).text()
-    expect(await counted()).toEqual({ input: 30, output: 6, cached: 0, reasoning: 0, isEstimated: true })
+  test.each([{}, { stream_options: { include_usage: true } }])('streamed, with %j', async (options) => {
+    answer('a')
+    const text = await (await post(CHAT, { model: 'llama', n: 2, stream: true, messages, ...options })).text()
+    const usages = [...text.matchAll(/"usage":(\{.*?\})/g)].map(([, usage]) => JSON.parse(usage))
+    expect(usages).toEqual('stream_options' in options ? [SUM] : [])
+    expect(await counted()).toEqual({ input: 10, output: 9, cached: 0, reasoning: 0 })
   })
 
-  test('whole, with one choice: its usage is complete', async () => {
-    llama.script('POST /v1/completions', jsonAnswer({ choices: [ofChoice(0, 'a')], usage: first }))
-    await (await post('/v1/completions', { model: 'llama', prompt: 'hi' })).text()
-    expect(await counted()).toEqual({ input: 10, output: 4, cached: 0, reasoning: 0 })
-  })
-
-  test.each([{}, { stream_options: { include_usage: true } }])(
-    'streamed: an event of usage for each choice, with %j of the client',
-    async (options) => {
-      const usages = [first, { ...first, completion_tokens: 5 }].map((usage) =>
-        JSON.stringify({ choices: [], usage }),
-      )
-      llama.script(
-        'POST /v1/chat/completions',
-        sseAnswer([piece('a'), usages[0], piece('b'), usages[1], DONE]),
-      )
-      const body = { model: 'llama', n: 2, stream: true, messages: [], ...options }
-      const text = await (await post('/v1/chat/completions', body)).text()
-      expect(await counted()).toEqual({ input: 10, output: 9, cached: 0, reasoning: 0 })
-      const wanted = 'stream_options' in options ? [usages[0], piece('b'), usages[1]] : [piece('b')]
-      expect(text).toBe([piece('a'), ...wanted, DONE].map((data) => `data: ${data}\n\n`).join(''))
-    },
-  )
-
-  test('streamed, for a list of prompts: the usage is in the last chunk of each', async () => {
-    const ends = [1, 0].map((index) => JSON.stringify({ choices: [ofChoice(index, '')], usage: first }))
-    llama.script('POST /v1/completions', sseAnswer([piece('a'), ends[0], piece('b'), ends[1], DONE]))
-    await (await post('/v1/completions', { model: 'llama', prompt: ['a', 'b'], stream: true })).text()
+  test('a list of prompts: each is a request', async () => {
+    llama.script('POST /v1/completions', (request) => {
+      const { prompt } = request.json() as { prompt: unknown }
+      expect(typeof prompt).toBe('string')
+      return jsonAnswer({ choices: [{ index: 0, text: 'a', finish_reason: 'length' }], usage: first })
+    })
+    const response = await post('/v1/completions', { model: 'llama', prompt: ['12345', '1234567890'] })
+    const { choices, usage } = (await response.json()) as { choices: unknown[]; usage: object }
+    expect(choices).toHaveLength(2)
+    expect(usage).toEqual({ prompt_tokens: 20, completion_tokens: 8, total_tokens: 28 })
     expect(await counted()).toEqual({ input: 20, output: 8, cached: 0, reasoning: 0 })
+  })
+
+  test('one choice, or one prompt of token ids, passes unchanged', async () => {
+    const body = { choices: [{ index: 0, text: 'a' }], usage: first, timings: {} }
+    llama.script('POST /v1/completions', jsonAnswer(body))
+    for (const prompt of ['hi', [1, 2, 3]]) {
+      expect(await (await post('/v1/completions', { model: 'llama', prompt, n: 1 })).json()).toEqual(body)
+      expect(await counted()).toEqual({ input: 10, output: 4, cached: 0, reasoning: 0 })
+      seen.splice(0)
+    }
   })
 })
 

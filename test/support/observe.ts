@@ -19,10 +19,8 @@ export function observe(
 ): Observed {
   const observer = format.observe({
     request: {} as RequestFacts,
-    requestBody: Buffer.from('{}'),
     isEventStream,
     removesUsage,
-    reportsPerChoice: false,
   })
   const bytes = Buffer.from(response)
   const passed: Buffer[] = []

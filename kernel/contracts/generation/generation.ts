@@ -43,6 +43,8 @@ export interface GenerationUsage {
   readonly outputTokens: number
   /** Of the output. */
   readonly reasoningTokens: number
+  /** The worker has not reported it. Default false. */
+  readonly isEstimated?: boolean
   readonly breakdown?: UsageBreakdown
 }
 

@@ -53,7 +53,7 @@ export class GenerationOutput implements EngineSink {
   readonly #source: OutputSource
   readonly #listener: GenerateOptions['listener']
   readonly #parts: OutputParts
-  /** Null if usage is not counted, and for responses that are not streamed. */
+  /** Null for responses that are not streamed. */
   #unreported: UnreportedStream | null = null
   #view: TextView | null = null
   #hasEmitted = false
@@ -83,12 +83,7 @@ export class GenerationOutput implements EngineSink {
     this.#hasEmitted = true
     this.#unreported?.add(event)
     if (event.type === 'choice_done') checkExtraContent(event.extraContent)
-    if (event.type === 'finished') {
-      this.#count(event.usage)
-      this.hasFinished = true
-      this.isOver = true
-    }
-    const shown = this.#shown(event)
+    const shown = this.#shown(event.type === 'finished' ? this.#finished(event) : event)
     if (shown === null) return
     if (this.#view !== null) {
       this.#view.push(shown)
@@ -101,6 +96,15 @@ export class GenerationOutput implements EngineSink {
       if (event.type === 'finished') this.isOver = false
       throw error
     }
+  }
+
+  /** A stream that the gateway ends at a stop string has no usage of the worker, nor have those of some engines. */
+  #finished({ usage }: Extract<GenerationEvent, { type: 'finished' }>): GenerationEvent {
+    const estimate = usage === null ? (this.#unreported?.estimate(this.#source.request) ?? null) : null
+    this.#count(usage)
+    this.hasFinished = true
+    this.isOver = true
+    return { type: 'finished', usage: usage ?? estimate }
   }
 
   #shown(event: GenerationEvent): GenerationEvent | null {
@@ -229,11 +233,12 @@ export class GenerationOutput implements EngineSink {
 
   /** Counts the stream of an attempt whose worker may not report its usage. */
   countStream(): void {
-    const { counter } = this.#parts
+    const { counter, upstream } = this.#parts
     const model = this.#source.ctx.model ?? ''
     // Of an attempt that was given up.
     this.#unreported?.release()
-    this.#unreported = new UnreportedStream(counter?.covers(model) === true ? counter : null, model)
+    const isCounted = upstream.countsUsage && counter?.covers(model) === true
+    this.#unreported = new UnreportedStream(isCounted ? counter : null, model)
   }
 
   /** Counts the usage of a generation that does not finish. */

@@ -253,7 +253,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
       this.#refusalHeaders = headers
     } else {
-      if (this.attempt?.stream === true && this.#parts.upstream.countsUsage) this.#output.countStream()
+      if (this.attempt?.stream === true) this.#output.countStream()
       this.#output.read(() => {
         const attempt = this.attempt as WorkerAttempt
         this.reader = attempt.adapter.read(attempt, this.#output)
@@ -353,8 +353,12 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   }
 }
 
-/** A whole answer would go on behind a stop string that the engine mistakes, or begin with the message that it continues. */
-function mustStream({ sampling, prompt }: GenerationRequest, quirks: EngineQuirks): boolean {
+/**
+ * A whole answer would go on behind a stop string that the engine mistakes, begin with the message that it continues, or have the
+ * usage of its first choice.
+ */
+function mustStream({ sampling, prompt, choices }: GenerationRequest, quirks: EngineQuirks): boolean {
+  if (quirks.reportsPerChoice === true && choices > 1) return true
   if (quirks.mistakesStops === true && (sampling.stop?.length ?? 0) > 0) return true
   const isContinued = prompt.kind === 'chat' && prompt.messages.at(-1)?.role === 'assistant'
   return quirks.repeatsPrefill === true && isContinued

@@ -75,7 +75,8 @@ export class PassThroughDecision {
     const quirks = this.#quirky.get(worker)
     if (quirks === undefined) return false
     if (quirks.mistakesStops === true && ctx.bodyBytes.includes(STOP)) return true
-    if (api === 'completions') return quirks.takesOneText === true && Array.isArray(membersOf(ctx).prompt)
+    if (quirks.reportsPerChoice === true && ctx.bodyBytes.includes(CHOICES) && choicesOf(ctx) > 1) return true
+    if (api === 'completions') return isMistakenPrompt(membersOf(ctx).prompt, quirks)
     return quirks.repeatsPrefill === true && !ctx.peek().stream && continuesAnswer(membersOf(ctx).messages)
   }
 
@@ -115,9 +116,7 @@ export class PassThroughDecision {
     this.#quirky = new Map(
       workers.flatMap((worker) => {
         const quirks = this.#quirksOf(worker)
-        const { mistakesStops, repeatsPrefill, takesOneText, ignoresTools } = quirks
-        const isQuirky = mistakesStops ?? repeatsPrefill ?? takesOneText ?? ignoresTools ?? false
-        return isQuirky ? [[worker, quirks] as const] : []
+        return Object.keys(quirks).length > 0 ? [[worker, quirks] as const] : []
       }),
     )
     this.#sureModels.clear()
@@ -127,11 +126,23 @@ export class PassThroughDecision {
 }
 
 const STOP = '"stop"'
+const CHOICES = '"n"'
 const TOOLS = '"tools"'
 
 function membersOf(ctx: RequestContext): Record<string, unknown> {
   const body = ctx.bodyJson()
   return isObject(body) ? body : {}
+}
+
+/** A list of numbers is one prompt. */
+function isMistakenPrompt(prompt: unknown, { takesOneText, reportsPerChoice }: EngineQuirks): boolean {
+  if (!Array.isArray(prompt)) return false
+  return takesOneText === true || (reportsPerChoice === true && typeof prompt[0] !== 'number')
+}
+
+function choicesOf(ctx: RequestContext): number {
+  const { n } = membersOf(ctx)
+  return typeof n === 'number' ? n : 1
 }
 
 export function hasTools(ctx: RequestContext): boolean {

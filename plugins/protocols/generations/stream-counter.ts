@@ -4,6 +4,7 @@ import {
   type ChatPrompt,
   type GenerationEvent,
   type GenerationRequest,
+  type GenerationUsage,
   isObject,
   type OpenCall,
   parseBoundedJson,
@@ -147,14 +148,28 @@ export class UnreportedStream {
     this.#text.write(delta)
   }
 
+  /** Engines send about one event for each token. Null for a stream without output. */
+  estimate(request: GenerationRequest): GenerationUsage | null {
+    if (this.#events === 0) return null
+    return {
+      inputTokens: estimatePromptTokens(request),
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: this.#events,
+      reasoningTokens: 0,
+      isEstimated: true,
+    }
+  }
+
   /** Adds the estimated usage to the call; nothing for a stream without output. */
   count(call: OpenCall, request: GenerationRequest): void {
-    if (this.#events === 0) return
+    const usage = this.estimate(request)
+    if (usage === null) return
     const counter = this.#counter
     const count = async (text: string) => counter?.countGeneration(this.#model, request, text) ?? null
     const estimate = {
-      input: estimatePromptTokens(request),
-      output: this.#events,
+      input: usage.inputTokens,
+      output: usage.outputTokens,
       cached: 0,
       reasoning: 0,
       isEstimated: true,

@@ -28,6 +28,7 @@ export function addUsage(sum: GenerationUsage | null, more: GenerationUsage | nu
     cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
     outputTokens: sum.outputTokens + more.outputTokens,
     reasoningTokens: sum.reasoningTokens + more.reasoningTokens,
+    ...((sum.isEstimated || more.isEstimated) && { isEstimated: true }),
     breakdown: sumOfBreakdowns(sum.breakdown, more.breakdown),
   }
 }

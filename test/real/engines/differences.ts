@@ -3,7 +3,7 @@ const LIMITED =
   'An answer that ends at the token limit is `incomplete`; the engine calls it `completed`. A stream ends with `[DONE]`.'
 const PREFILL = 'A whole answer of the engine begins with the assistant message that it continues.'
 const NO_MESSAGES = 'The engine has no Messages: the gateway translates, and estimates the count.'
-const STOPPED = 'The gateway ends the answer at the stop string, so that the engine reports no usage.'
+const STOPPED = 'The gateway ends the answer at the stop string, so that its usage is estimated.'
 const NO_DONE = 'The gateway ends streams with `[DONE]`.'
 const NO_JSON = 'The error of the engine is text.'
 

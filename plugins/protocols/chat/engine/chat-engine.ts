@@ -140,7 +140,7 @@ export class ChatAnswer implements JsonAnswer {
   #add(answer: UncheckedResponse): void {
     if (!isPlainChunk(answer)) this.#leftOut.addFrom(answer, CHUNK)
     const usage = readUsage(answer)
-    if (usage !== null) this.#usage = usage
+    if (usage !== null) this.#addUsage(usage)
     if (!this.#hasStarted) this.#start(answer)
     if (!Array.isArray(answer.choices)) return
     for (const choice of answer.choices as UncheckedChoice[]) {
@@ -150,6 +150,14 @@ export class ChatAnswer implements JsonAnswer {
       if (Number.isInteger(index) && index >= 0 && index < this.#attempt.request.choices)
         this.#choice(index).add(choice)
     }
+  }
+
+  /** Some engines report the usage of each choice in an event of its own; the prompt counts once. */
+  #addUsage(usage: GenerationUsage): void {
+    const { request, quirks } = this.#attempt
+    const before = this.#usage
+    const isOfChoice = before !== null && request.choices > 1 && quirks.reportsPerChoice === true
+    this.#usage = isOfChoice ? { ...before, outputTokens: before.outputTokens + usage.outputTokens } : usage
   }
 
   #finish(): void {

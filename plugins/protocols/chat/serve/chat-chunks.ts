@@ -185,5 +185,6 @@ export function toWireUsage(usage: GenerationUsage): Usage {
     ...(usage.reasoningTokens > 0 && {
       completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     }),
+    ...(usage.isEstimated && { estimated: true }),
   }
 }

@@ -11,7 +11,6 @@ import {
 } from '#kernel'
 import { type AddText, answerErrors, BodyObserver, textOfDeltas, tryParseJson } from '#shared'
 import { ABORT, ChatObserver, ERROR, hasAborted } from './chat-observer.ts'
-import { usageOfChoices } from './choice-usage.ts'
 
 /** End of a whole answer that is searched for its finish reason. */
 const BODY_END_BYTES = 1_024
@@ -19,12 +18,7 @@ const ASKED = '"stream_options":{"include_usage":true},'
 
 export const chatFormat: ResponseFormat = {
   observe: (response) => (response.isEventStream ? new ChatObserver(response) : new BodyObserver()),
-  usageOf: (body, request) => {
-    const usage = usageOfBody(body)
-    return usage === null || !request.reportsPerChoice
-      ? usage
-      : usageOfChoices(usage, body, request.requestBody)
-  },
+  usageOf: (body) => usageOfBody(body),
   errorOf: errorOfBody,
   askForUsage,
   textOf: (events) => textOfDeltas(events, addDeltas),

@@ -16,7 +16,6 @@ import {
   type RequestFacts,
   type ResponseObserver,
   readRefusal,
-  sumOfUsage,
   type TokenUsage,
   usageOfEvent,
 } from '#kernel'
@@ -29,7 +28,6 @@ import {
   takeTail,
   tryParseJson,
 } from '#shared'
-import { type ChoiceScope, choiceScope } from './choice-usage.ts'
 import { ChunkShape } from './chunk-shape.ts'
 import { DONE, endOfStream, inferenceErrorFormat, lacksDone } from './stream-end.ts'
 
@@ -47,8 +45,6 @@ const ROLE = Buffer.from('"role"')
 const MIN_EVENT_BYTES = 20
 /** The `event` field, before the data. */
 const EVENT_NAME = /^event: ?([a-z]+)[\r\n]/m
-/** Usage of further choices is ignored. */
-const MAX_CHOICES = 1_024
 const MAX_ERROR_TEXT = 1_000
 const BAD_GATEWAY = 502
 
@@ -56,7 +52,6 @@ export class ChatObserver implements ResponseObserver {
   readonly #request: RequestFacts
   /** The event that carries nothing but usage, and the `"usage": null` of others, are removed. */
   readonly #removes: boolean
-  readonly #scope: ChoiceScope | null
   readonly #tail = takeTail()
   /** Null until a chunk ends within an event. */
   #splitter: EventSplitter | null = null
@@ -74,13 +69,10 @@ export class ChatObserver implements ResponseObserver {
   /** Engines may report cumulative usage in every chunk: only the last one is read. */
   #lastWithUsage: Buffer | null = null
   #usage: TokenUsage | null = null
-  /** By choice, for engines that report each apart. */
-  #byIndex: Map<string, TokenUsage> | null = null
 
   constructor(response: ObservedResponse) {
     this.#request = response.request
     this.#removes = response.removesUsage
-    this.#scope = choiceScope(response)
   }
 
   /** bench: relay-sse */
@@ -199,7 +191,7 @@ export class ChatObserver implements ResponseObserver {
 
   /** @returns true for an event of usage alone */
   #takeChunk(event: Buffer): boolean {
-    if (this.#removes || this.#scope !== null) return this.#takeUsage(event)
+    if (this.#removes) return this.#takeUsage(event)
     this.#lastWithUsage = Buffer.from(event)
     this.#count(event, false)
     this.#hasOutputUsage = true
@@ -212,20 +204,9 @@ export class ChatObserver implements ResponseObserver {
     const json = jsonOfEvent(event)
     const usage = json === null ? null : usageOfEvent(json)
     if (json === null || usage === null) return false
-    if (this.#scope !== null) this.#addChoice(json, usage)
-    else this.#usage = this.#usage === null ? usage : largestUsage(this.#usage, usage)
+    this.#usage = this.#usage === null ? usage : largestUsage(this.#usage, usage)
     this.#hasOutputUsage = true
     return Array.isArray(json.choices) && json.choices.length === 0
-  }
-
-  /** Usage in the last chunk of a choice, or in an event of its own for each choice. */
-  #addChoice({ choices }: Record<string, unknown>, usage: TokenUsage): void {
-    const [choice] = Array.isArray(choices) ? choices : []
-    this.#byIndex ??= new Map()
-    if (this.#byIndex.size < MAX_CHOICES)
-      this.#byIndex.set(isObject(choice) ? String(choice.index) : `event ${this.#byIndex.size}`, usage)
-    const sum = [...this.#byIndex.values()].reduce(sumOfUsage)
-    this.#usage = this.#scope === 'prompts' ? sum : { ...sum, input: usage.input, cached: usage.cached }
   }
 }
 

@@ -10,7 +10,6 @@ const USAGE =
 const FINAL =
   'data: {"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":3}}\r\n\r\n'
 const DONE = 'data: [DONE]\n\n'
-const REQUEST = { requestBody: Buffer.from('{}'), reportsPerChoice: false }
 const COUNTED = { input: 7, output: 3, cached: 2, reasoning: 0 }
 
 /** Other forms of output: white space, the null between other members, the role of a first event, none. */
@@ -92,7 +91,7 @@ test('the counts of all answers of /generate are added up', () => {
     text: '"completion_tokens": 9',
     meta_info: { prompt_tokens: 1_000, completion_tokens: 1_000, cached_tokens: 3 },
   }))
-  expect(generateFormat.usageOf(Buffer.from(JSON.stringify(answers)), REQUEST)).toEqual({
+  expect(generateFormat.usageOf(Buffer.from(JSON.stringify(answers)))).toEqual({
     input: 20_000,
     output: 20_000,
     cached: 60,
@@ -109,7 +108,7 @@ test('splits of a body of /generate make no difference', () => {
       (answers, cuts) => {
         const text = JSON.stringify(answers, null, cuts.length % 3)
         const { usage } = observe(generateFormat, text, { cuts, isEventStream: false })
-        expect(usage).toEqual(generateFormat.usageOf(Buffer.from(text), REQUEST))
+        expect(usage).toEqual(generateFormat.usageOf(Buffer.from(text)))
       },
     ),
   )

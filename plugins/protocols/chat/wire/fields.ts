@@ -73,6 +73,9 @@ export const Usage = Type.Object({
     Type.Object({ cached_tokens: Type.Integer(), cache_write_tokens: Type.Optional(Type.Integer()) }),
   ),
   completion_tokens_details: nullable(Type.Object({ reasoning_tokens: Type.Integer() })),
+  estimated: Type.Optional(
+    Type.Boolean({ description: 'The worker has not reported the counts: they are estimated.' }),
+  ),
 })
 
 export type Usage = Static<typeof Usage>

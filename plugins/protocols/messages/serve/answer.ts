@@ -125,7 +125,7 @@ function answerWhole<Event extends GenerationEvent | ToolLoopEvent>(
       return
     }
     const usage =
-      event.usage === null
+      event.usage === null || event.usage.isEstimated
         ? estimatedUsage(estimatePromptTokens(request), blocks.characters)
         : toUsage(event.usage)
     blocks.leftOut.report(ctx)
@@ -209,7 +209,9 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
   #finish(reported: GenerationUsage | null): void {
     const stop = toStop(this.#blocks, this.#source.request.sampling.stop ?? [])
     const usage =
-      reported === null ? estimatedUsage(this.#inputTokens, this.#blocks.characters) : toUsage(reported)
+      reported === null || reported.isEstimated
+        ? estimatedUsage(this.#inputTokens, this.#blocks.characters)
+        : toUsage(reported)
     if (stop === null) this.#stream.fail(answerErrors.worker_aborted())
     else {
       this.#blocks.leftOut.report(this.#ctx)

@@ -10,7 +10,7 @@ export const llamacpp: Engine = {
     'Without `-np`, or with `--kv-unified`, all slots share one context. When it is full, all running requests fail: they wait for room or go to another worker. Start it with a context for each slot if prompts are long.',
     'Its model list needs no key; a protected route is asked at the registration, and a rejected `api_key` is warned of.',
     'Images for a text model are 400 instead of 500.',
-    'The usage of several choices and prompts is added up; of whole responses it is estimated and marked.',
+    'The usage of several choices and prompts is added up: the gateway asks for a stream, and for one prompt at a time.',
     'Messages and token counts are native. Responses are translated: its own have no indexes and sequence numbers.',
     'A whole answer that continues an assistant message begins with it, a stream does not: the gateway asks for a stream, and the answer has the new text only.',
     'Tools that the chat template does not show to the model are warned of in `x-weir-warning`; use a template with tools (`--chat-template-file`).',

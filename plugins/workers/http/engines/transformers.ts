@@ -8,7 +8,7 @@ export const transformers: Engine = {
   tried: '5.24.0',
   notes: [
     'Its streams have no `[DONE]`; the gateway adds it. Responses are translated; its own streams unless `stream` is false, which the gateway always sends.',
-    'It keeps stop strings in the text: the gateway finds them and ends the generation there, without the usage of the engine. Translated requests have no members that it answers with 422; those of chat clients pass unchanged.',
+    'It keeps stop strings in the text: the gateway finds them and ends the generation there, with an estimated usage (`estimated`). Translated requests have no members that it answers with 422; those of chat clients pass unchanged.',
     'It ignores `n`, `logprobs`, formats of the response, images and tools without a template, and does not check the context length. Whole answers run to the end when the client has left. Prefer streams.',
   ],
   owners: [],

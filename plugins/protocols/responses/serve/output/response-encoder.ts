@@ -145,5 +145,6 @@ export function toWireUsage(usage: GenerationUsage | null, stated?: unknown): Js
       reasoning_tokens: usage?.reasoningTokens ?? 0,
     },
     total_tokens: input + output,
+    ...(usage?.isEstimated && { estimated: true }),
   }
 }
