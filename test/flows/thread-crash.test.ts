@@ -113,6 +113,30 @@ for (const dying of [1, 2]) {
   })
 }
 
+test('while control is blocked, requests and probes are served, and metrics afterwards', async () => {
+  const { gateway, worker } = await setUp()
+  worker.script(CHAT, jsonAnswer({ choices: [] }))
+  let isBlocked = true
+  const blocking = gateway.send('POST', '/block-control/3000').finally(() => {
+    isBlocked = false
+  })
+  const outcomes: string[] = []
+  let metrics: Promise<unknown> | null = null
+  while (isBlocked) {
+    const responses = await Promise.all([
+      gateway.send('POST', '/v1/chat/completions', { ...body, stream: false }),
+      gateway.get('/readiness'),
+      gateway.get('/liveness'),
+    ])
+    await Promise.all(responses.map((response) => response.text()))
+    outcomes.push(responses.map(({ status }) => status).join())
+    metrics ??= gateway.metrics()
+  }
+  expect(new Set(outcomes)).toEqual(new Set(['200,200,200']))
+  expect((await blocking).status).toBe(200)
+  expect(await metrics).toBeInstanceOf(Map)
+})
+
 test('a replacement thread knows old and new workers, and its counters continue from those of its predecessor', async () => {
   const { gateway, worker, finish } = await setUp()
   finish()
