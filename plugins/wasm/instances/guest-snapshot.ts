@@ -6,11 +6,9 @@ import type { GuestExchange } from './guest-exchange.ts'
 const CHUNK_BYTES = 1 << CHUNK_SHIFT
 /** Longest store. */
 const VECTOR_BYTES = 16
-/** Stores may reach this far beyond the chunk that they mark. */
+/** Stores may reach this far beyond the chunk that they mark, and `MARK_REACH` before it. */
 const OVERLAP_BYTES = MARK_REACH + VECTOR_BYTES
-const EMPTY_CHUNK = new Uint8Array(CHUNK_BYTES + OVERLAP_BYTES)
-/** At the end of the memory, where nothing follows. */
-const LAST_EMPTY_CHUNK = EMPTY_CHUNK.subarray(0, CHUNK_BYTES)
+const EMPTY_CHUNK = new Uint8Array(MARK_REACH + CHUNK_BYTES + OVERLAP_BYTES)
 /** Number of words for 16 pages. */
 const MAX_WORDS = 64
 
@@ -19,7 +17,7 @@ interface KeptMemory {
   /** Offset of its chunks in the exchange memory. */
   readonly chunksAt: number
   readonly chunkCount: number
-  /** Initial content by chunk, including the overlap; all empty chunks are one object. */
+  /** Initial content by chunk, including the overlap; empty chunks are one object. */
   readonly firstChunks: readonly Uint8Array[]
   readonly bytes: Uint8Array
   marks: Marks
@@ -102,7 +100,7 @@ function restoreMemory(kept: KeptMemory): void {
 
 function restoreChunk({ firstChunks, bytes, marks }: KeptMemory, chunk: number): void {
   marks.chunks[chunk] = 0
-  bytes.set(firstChunks[chunk], chunk * CHUNK_BYTES)
+  bytes.set(firstChunks[chunk], Math.max(0, chunk * CHUNK_BYTES - MARK_REACH))
 }
 
 function marksOf(all: Uint8Array, chunksAt: number, chunkCount: number): Marks {
@@ -118,12 +116,13 @@ function toChunks(bytes: Uint8Array, chunkCount: number): Uint8Array[] {
   const first = firstBytes(bytes)
   const chunks: Uint8Array[] = []
   for (let chunk = 0; chunk < chunkCount; chunk++) {
-    const start = chunk * CHUNK_BYTES
-    const length = Math.min(CHUNK_BYTES + OVERLAP_BYTES, bytes.length - start)
-    if (start >= first.length) chunks.push(length === EMPTY_CHUNK.length ? EMPTY_CHUNK : LAST_EMPTY_CHUNK)
+    const start = Math.max(0, chunk * CHUNK_BYTES - MARK_REACH)
+    const end = Math.min((chunk + 1) * CHUNK_BYTES + OVERLAP_BYTES, bytes.length)
+    if (start >= first.length)
+      chunks.push(end - start === EMPTY_CHUNK.length ? EMPTY_CHUNK : EMPTY_CHUNK.subarray(0, end - start))
     else {
-      const content = new Uint8Array(length)
-      content.set(first.subarray(start, start + length))
+      const content = new Uint8Array(end - start)
+      content.set(first.subarray(start, end))
       chunks.push(content)
     }
   }

@@ -4,19 +4,21 @@ import { recursiveNodes } from './call-graph.ts'
 import { weightOf } from './fuel-weights.ts'
 import { Instruction } from './instruction.ts'
 import { type LoopForm, LoopForms, type TwiceBudget } from './loop-forms.ts'
-import { type ModuleParts, readLocals } from './module-parts.ts'
+import { type FunctionType, type ModuleParts, readLocals } from './module-parts.ts'
 import { isOpening, OP } from './opcodes.ts'
+import { isReference } from './value-types.ts'
 
 export interface BodyTraits {
-  readonly hasLoop: boolean
+  /** A loop calls no other function. */
+  readonly hasQuietLoop: boolean
   /** Can continue after an exception. */
   readonly catches: boolean
   readonly isRecursive: boolean
   /** Contains no calls. */
   readonly isLeaf: boolean
   /**
-   * Fuel of each arm of an `if` and of the code after each `br_if` up to its target, in order. 0 if the alternative leaves
-   * the innermost loop, since only the last iteration skips the arm.
+   * Fuel of each arm of an `if` and of the code after each `br_if` up to the end of its block, in order. 0 if the alternative
+   * leaves the innermost loop, since only the last iteration skips the arm.
    */
   readonly arms: readonly number[]
   /** Form of each loop, in order. */
@@ -32,11 +34,12 @@ interface Scanned {
   readonly loops: LoopForm[]
   readonly isLeaf: boolean
 
-  hasLoop: boolean
+  readonly hasQuietLoop: boolean
   catches: boolean
   /** Own functions, 0-based. */
   readonly callees: number[]
-  callsIndirectly: boolean
+  /** Of indirect calls. */
+  readonly calledTypes: number[]
 }
 
 export function scanBodies(parts: ModuleParts): BodyTraits[] {
@@ -46,21 +49,30 @@ export function scanBodies(parts: ModuleParts): BodyTraits[] {
   const scanned = parts.bodies.map((body) =>
     scanBody(new ByteReader(parts.bytes, body.from, body.to), imported, referenced, budget),
   )
-  // An additional node stands for the targets of indirect calls.
-  const anyone = scanned.length
-  const edges = scanned.map(({ callees, callsIndirectly }) =>
-    callsIndirectly ? [...callees, anyone] : callees,
-  )
-  edges.push([...referenced].filter((index) => index >= imported).map((index) => index - imported))
-  const recursive = recursiveNodes(edges)
-  return scanned.map(({ hasLoop, catches, isLeaf, arms, loops }, index) => ({
-    hasLoop,
+  // Additional nodes stand for the targets of indirect calls, one for each shape of functions.
+  const shapes = new Map<string, number[]>(parts.types.map((type) => [shapeOf(type), []]))
+  for (const index of referenced)
+    if (index >= imported)
+      shapes.get(shapeOf(parts.types[parts.functions[index - imported]]))?.push(index - imported)
+  const nodes = new Map([...shapes.keys()].map((shape, place) => [shape, scanned.length + place]))
+  const edges = scanned.map(({ callees, calledTypes }) => [
+    ...callees,
+    ...calledTypes.flatMap((type) => nodes.get(shapeOf(parts.types[type])) ?? []),
+  ])
+  const recursive = recursiveNodes([...edges, ...shapes.values()])
+  return scanned.map(({ hasQuietLoop, catches, isLeaf, arms, loops }, index) => ({
+    hasQuietLoop,
     catches,
     isLeaf,
     arms,
     loops,
     isRecursive: recursive[index] === 1,
   }))
+}
+
+/** Equal for types of which one may be called as the other; references of different types may match. */
+function shapeOf({ parameters, results }: FunctionType): string {
+  return [parameters, results].map((list) => list.map((type) => (isReference(type) ? 'r' : type))).join(':')
 }
 
 function scanBody(
@@ -70,7 +82,8 @@ function scanBody(
   budget: TwiceBudget,
 ): Scanned {
   const callees = new Set<number>()
-  const found = { hasLoop: false, catches: false, isLeaf: true, callsIndirectly: false }
+  const found = { catches: false, isLeaf: true }
+  const calledTypes = new Set<number>()
   const instruction = new Instruction()
   const arms = new ArmCounter()
   const loops = new LoopForms(reader.bytes, budget)
@@ -80,9 +93,6 @@ function scanBody(
     arms.note(instruction)
     loops.note(instruction)
     switch (instruction.op) {
-      case OP.loop:
-        found.hasLoop = true
-        break
       case OP.try:
       case OP.tryTable:
         found.catches = true
@@ -97,14 +107,22 @@ function scanBody(
       case OP.callRef:
       case OP.returnCallRef:
         found.isLeaf = false
-        found.callsIndirectly = true
+        calledTypes.add(instruction.index)
         break
       case OP.refFunc:
         referenced.add(instruction.index)
         break
     }
   }
-  return { ...found, arms: arms.sizes, loops: loops.forms, callees: [...callees] }
+  const { forms, hasQuietLoop } = loops
+  return {
+    ...found,
+    hasQuietLoop,
+    arms: arms.sizes,
+    loops: forms,
+    callees: [...callees],
+    calledTypes: [...calledTypes],
+  }
 }
 
 interface OpenBlock {
@@ -112,12 +130,8 @@ interface OpenBlock {
   readonly op: number
   /** Index of the innermost open loop, possibly this block; -1 if none. */
   readonly loop: number
-  /** Index of the open arm; -1 if none. */
-  readonly arm: number
-  /** Start of the arm. */
-  readonly since: number
-  /** Branches to the end of the block: arm, and start of the code after them. */
-  readonly branches: { readonly arm: number; readonly since: number }[]
+  /** Arms that end with the block, in order, and where they start. */
+  readonly arms: { readonly arm: number; readonly since: number }[]
 }
 
 /** Sums the fuel of conditional code. */
@@ -126,43 +140,41 @@ class ArmCounter {
   #count = 0
   /** Arm of an `if` without `else` that has just ended; -1 if none. */
   #endedArm = -1
-  readonly #blocks: OpenBlock[] = [{ op: OP.block, loop: -1, arm: -1, since: 0, branches: [] }]
+  readonly #blocks: OpenBlock[] = [{ op: OP.block, loop: -1, arms: [] }]
 
   note(instruction: Instruction): void {
     const { op, index } = instruction
     this.#count += weightOf(instruction, false)
     const endedArm = this.#endedArm
     this.#endedArm = -1
-    if (op === OP.if) this.#open(op, this.sizes.push(0) - 1)
-    else if (isOpening(op)) this.#open(op, -1)
+    if (isOpening(op)) this.#open(op)
     else if (op === OP.else) {
-      const block = this.#blocks[this.#blocks.length - 1]
+      const block = this.#blocks.pop()
+      if (block === undefined) return
       this.#close(block)
-      const arm = this.sizes.push(0) - 1
-      this.#blocks[this.#blocks.length - 1] = { ...block, op, arm, since: this.#count }
+      this.#open(op)
     } else if (op === OP.brIf) {
-      const target = this.#blocks.length - 1 - index
+      const block = this.#blocks[this.#blocks.length - 1]
       const arm = this.sizes.push(0) - 1
-      if (target >= (this.#blocks.at(-1)?.loop ?? -1))
-        this.#blocks[target]?.branches.push({ arm, since: this.#count })
+      if (this.#blocks.length - 1 - index >= block.loop) block.arms.push({ arm, since: this.#count })
     } else if (op === OP.end || op === OP.delegate) {
       const block = this.#blocks.pop()
       if (block === undefined) return
       this.#close(block)
-      for (const { arm, since } of block.branches) this.sizes[arm] = this.#count - since
-      if (block.op === OP.if) this.#endedArm = block.arm
+      if (block.op === OP.if) this.#endedArm = block.arms[0].arm
       // Skipping an arm at the end of the loop body leaves the loop.
       else if (block.op === OP.loop && endedArm >= 0) this.sizes[endedArm] = 0
     }
   }
 
-  #open(op: number, arm: number): void {
+  #open(op: number): void {
     const place = this.#blocks.length
     const loop = op === OP.loop ? place : (this.#blocks.at(-1)?.loop ?? -1)
-    this.#blocks.push({ op, loop, arm, since: this.#count, branches: [] })
+    const arms = op === OP.if || op === OP.else ? [{ arm: this.sizes.push(0) - 1, since: this.#count }] : []
+    this.#blocks.push({ op, loop, arms })
   }
 
-  #close({ arm, since }: OpenBlock): void {
-    if (arm >= 0) this.sizes[arm] = this.#count - since
+  #close({ arms }: OpenBlock): void {
+    for (const { arm, since } of arms) this.sizes[arm] = this.#count - since
   }
 }

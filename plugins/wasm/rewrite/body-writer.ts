@@ -9,7 +9,6 @@ import {
   i32,
   indexed,
   local,
-  op,
   setGlobal,
   setLocal,
   shiftLeft,
@@ -17,7 +16,6 @@ import {
   signed,
   sub,
   teeLocal,
-  trapWhen,
 } from './code.ts'
 import { FuelMeter } from './fuel-meter.ts'
 import { weightOf } from './fuel-weights.ts'
@@ -32,7 +30,7 @@ import { typeBytes } from './value-types.ts'
 const FRAME_BYTES = 64
 const LOCAL_BYTES = 16
 
-type WrittenTraits = Pick<BodyTraits, 'hasLoop' | 'catches' | 'isRecursive' | 'isLeaf'>
+type WrittenTraits = Pick<BodyTraits, 'hasQuietLoop' | 'catches' | 'isRecursive' | 'isLeaf'>
 
 export class BodyWriter {
   /** The last instruction of the original body. */
@@ -46,7 +44,7 @@ export class BodyWriter {
   /** Additional local variables by purpose, in order of declaration. */
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
-  #traits: WrittenTraits = { hasLoop: false, catches: false, isRecursive: false, isLeaf: false }
+  #traits: WrittenTraits = { hasQuietLoop: false, catches: false, isRecursive: false, isLeaf: false }
   #frameBytes = 0
   #countsStack = false
 
@@ -69,7 +67,7 @@ export class BodyWriter {
     this.#frameBytes = traits.isRecursive ? FRAME_BYTES + LOCAL_BYTES * locals : 0
     this.#countsStack = traits.isRecursive || traits.catches
     this.marks.begin(locals)
-    this.meter.begin(traits.hasLoop && !traits.catches)
+    this.meter.begin(traits.hasQuietLoop && !traits.catches)
     this.#enter()
     if (this.#isWrapped) this.out.write([OP.block, ...this.#blockType(results)])
   }
@@ -109,13 +107,11 @@ export class BodyWriter {
   /** Writes fuel and stack accounting at the entry. */
   #enter(): void {
     const { stack } = this.#plan.global
-    this.meter.enter(this.#traits.isLeaf)
-    if (!this.#countsStack) return
-    const left = sub(global(stack), i32(this.#frameBytes))
-    this.out.write(
-      setGlobal(stack, this.#traits.catches ? teeLocal(this.#stackLocal, left) : left),
-      trapWhen(op(OP.i32LtS, global(stack), i32(0))),
-    )
+    if (this.#countsStack) {
+      const left = sub(global(stack), i32(this.#frameBytes))
+      this.out.write(setGlobal(stack, this.#traits.catches ? teeLocal(this.#stackLocal, left) : left))
+    }
+    this.meter.enter(this.#traits.isLeaf, this.#traits.isRecursive ? global(stack) : null)
   }
 
   /** Before a return: stores fuel and stack in their globals. */
@@ -265,13 +261,14 @@ export class BodyWriter {
   /** Marks the chunk; value and computed address are saved meanwhile. */
   #store(type: number): void {
     const { index, offset } = this.instruction
-    const from = offset - (offset % MARK_REACH)
     const known = this.marks.address
     if (known !== null) {
-      if (this.marks.isNew(index, from)) this.out.write(this.#mark(index, known, from))
+      const from = this.marks.mark(index)
+      if (from !== null) this.out.write(this.#mark(index, known, from))
     } else {
       const value = this.#local(`value ${type}`, type)
       const address = this.#local('address', VALUE.i32)
+      const from = offset - (offset % MARK_REACH)
       this.out.write(
         setLocal(value),
         this.#mark(index, teeLocal(address), from),
@@ -284,7 +281,7 @@ export class BodyWriter {
 
   #mark(memory: number, address: Code, offset: number): Code {
     const { exchange, memories } = this.#plan
-    const start = offset > 0 ? add(address, i32(offset)) : address
+    const start = offset !== 0 ? add(address, i32(offset)) : address
     return access(OP.i32Store8, exchange, memories[memory].chunks, shiftRight(start, CHUNK_SHIFT), i32(1))
   }
 

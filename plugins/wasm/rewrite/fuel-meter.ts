@@ -1,9 +1,20 @@
 /**
  * Writes the instructions that burn fuel. Straight-line code is a region whose cost is burnt at its entry. In bodies with
- * loops the fuel is in a local variable between calls, so that loops do not access the global.
+ * loops that call nothing the fuel is in a local variable between calls, so that those loops do not access the global.
  */
 import type { ByteWriter } from './byte-writer.ts'
-import { global, i64, indexed, local, op, setGlobal, setLocal, teeLocal, trapWhen } from './code.ts'
+import {
+  type Code,
+  global,
+  i64,
+  indexed,
+  local,
+  op,
+  setGlobal,
+  setLocal,
+  teeLocal,
+  trapWhen,
+} from './code.ts'
 import { EMPTY_BLOCK, OP, VALUE } from './opcodes.ts'
 
 /** Straight-line code. */
@@ -56,18 +67,21 @@ export class FuelMeter {
     return this.#isSpilled
   }
 
-  /** Writes the entry of the body. Leaf functions are not checked, since they end soon and their caller is checked. */
-  enter(isLeaf: boolean): void {
+  /**
+   * Writes the entry of the body. Leaf functions are not checked, since they end soon and their caller is checked.
+   * @param stack what is left of the stack, which is checked with the fuel; null if the body does not take any
+   */
+  enter(isLeaf: boolean, stack: Code | null): void {
     const region = this.#open()
     if (!this.isLocal) {
       this.#takeGlobal(region)
-      if (!isLeaf) this.#trapWhenEmpty()
+      if (!isLeaf) this.#trapWhenEmpty(stack)
       return
     }
     this.#out.write(global(this.#fuel))
     if (isLeaf) this.#keep(region)
     // Only the block for calls without fuel is open.
-    else this.#keepAndCheck(region, 0)
+    else this.#keepAndCheck(region, 0, stack)
   }
 
   /** Burns at the head of a loop. @param label block for calls without fuel */
@@ -170,9 +184,9 @@ export class FuelMeter {
     return region
   }
 
-  #keepAndCheck(region: Region, label: number): void {
+  #keepAndCheck(region: Region, label: number, stack: Code | null = null): void {
     this.#subtract(region)
-    this.#out.write(indexed(OP.brIf, label, op(OP.i64LtS, teeLocal(this.#localFuel), i64(0))))
+    this.#out.write(indexed(OP.brIf, label, isUsedUp(teeLocal(this.#localFuel), stack)))
   }
 
   #keep(region: Region): void {
@@ -193,7 +207,12 @@ export class FuelMeter {
     this.#out.byte(OP.i64Sub)
   }
 
-  #trapWhenEmpty(): void {
-    this.#out.write(trapWhen(op(OP.i64LtS, global(this.#fuel), i64(0))))
+  #trapWhenEmpty(stack: Code | null = null): void {
+    this.#out.write(trapWhen(isUsedUp(global(this.#fuel), stack)))
   }
+}
+
+/** One of them is negative. */
+function isUsedUp(fuel: Code, stack: Code | null): Code {
+  return op(OP.i64LtS, stack === null ? fuel : op(OP.i64Or, fuel, op(OP.i64ExtendI32S, stack)), i64(0))
 }

@@ -25,6 +25,7 @@ interface OpenLoop {
   /** Has no parameters and is not a target of `br_table`. */
   isPlain: boolean
   isRepeated: boolean
+  hasCall: boolean
   /** Size and nesting of duplicated loops in it. */
   bytes: number
   depth: number
@@ -33,6 +34,9 @@ interface OpenLoop {
 export class LoopForms {
   /** Form of each loop, in order. */
   readonly forms: LoopForm[] = []
+  /** A loop calls no other function, except one that does not return. */
+  hasQuietLoop = false
+  #hasCalled = false
   readonly #code: Uint8Array
   readonly #budget: TwiceBudget
   readonly #blocks: (OpenLoop | null)[] = []
@@ -44,15 +48,18 @@ export class LoopForms {
   }
 
   note({ op, index, start, end }: Instruction): void {
+    const loop = this.#loops.at(-1)
+    if (this.#hasCalled && loop !== undefined && op !== OP.unreachable) loop.hasCall = true
+    this.#hasCalled = op === OP.call || op === OP.callIndirect || op === OP.callRef
     switch (op) {
       case OP.loop: {
         // A type index may have parameters.
         const type = this.#code[start + 1]
         const isPlain = type >= 0x40 && type < 0x80
         const place = this.forms.push('entered') - 1
-        const loop = { place, since: end, isPlain, isRepeated: false, bytes: 0, depth: 0 }
-        this.#blocks.push(loop)
-        this.#loops.push(loop)
+        const opened = { place, since: end, isPlain, isRepeated: false, hasCall: false, bytes: 0, depth: 0 }
+        this.#blocks.push(opened)
+        this.#loops.push(opened)
         return
       }
       case OP.block:
@@ -73,14 +80,13 @@ export class LoopForms {
       case OP.brOnCast:
       case OP.brOnCastFail: {
         // Their targets are not adjusted: they may lead to any open loop.
-        const loop = this.#loops.at(-1)
         if (loop !== undefined) loop.isPlain = false
         return
       }
       case OP.end:
       case OP.delegate: {
-        const loop = this.#blocks.pop()
-        if (loop) this.#close(loop, start)
+        const closed = this.#blocks.pop()
+        if (closed) this.#close(closed, start)
       }
     }
   }
@@ -88,6 +94,8 @@ export class LoopForms {
   #close(loop: OpenLoop, end: number): void {
     this.#loops.pop()
     const around = this.#loops.at(-1)
+    if (!loop.hasCall) this.hasQuietLoop = true
+    else if (around !== undefined) around.hasCall = true
     if (!loop.isPlain) {
       // Applies to all loops around it.
       if (around !== undefined) around.isPlain = false

@@ -67,6 +67,8 @@ export const OP = {
   i32ShrU: 0x76,
   i64Add: 0x7c,
   i64Sub: 0x7d,
+  i64Or: 0x84,
+  i64ExtendI32S: 0xac,
   i64Mul: 0x7e,
   i64ShrU: 0x88,
   i32WrapI64: 0xa7,

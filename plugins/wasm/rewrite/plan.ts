@@ -4,8 +4,8 @@ import { VALUE } from './opcodes.ts'
 
 /** Size of the chunks in which memory is restored, as a shift of addresses. */
 export const CHUNK_SHIFT = 12
-/** A mark of a chunk also covers stores that begin within this distance beyond it, bytes. */
-export const MARK_REACH = 512
+/** A mark of a chunk also covers stores that begin within this distance of it, bytes. */
+export const MARK_REACH = 256
 export const PAGE_BYTES = 65_536
 const CHUNKS_OF_PAGE = PAGE_BYTES >> CHUNK_SHIFT
 /** Bytes of bulk operations per unit of fuel, as a shift. */

@@ -284,12 +284,16 @@ describe('a rewritten module', () => {
     }
     const store = (offset: number) => `(i32.store offset=${offset} (local.get 0) (i32.const 7))`
     const once = bytesOf(store(0))
-    expect(bytesOf([0, 8, 64, 500].map(store).join(''))).toBe(once)
+    expect(bytesOf([0, 8, 64, 250].map(store).join(''))).toBe(once)
+    const sum = (constant: number) =>
+      `(i32.store (i32.add (local.get 0) (i32.const ${constant})) (i32.const 7))`
+    expect(bytesOf([sum(240), store(8), sum(20), store(200)].join(''))).toBe(bytesOf(sum(240)))
     expect(bytesOf(`${store(0)} (if (local.get 0) (then ${store(4)}) (else ${store(8)})) ${store(12)}`)).toBe(
       once,
     )
     for (const code of [
-      `${store(0)} ${store(600)}`,
+      `${store(0)} ${store(300)}`,
+      `${store(0)} ${sum(-8)}`,
       `(if (local.get 0) (then ${store(4)}) (else ${store(8)}))`,
       `${store(0)} (local.set 0 (i32.const 5000)) ${store(0)}`,
       `${store(0)} (loop $l ${store(4)} (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))`,
@@ -363,6 +367,17 @@ describe('a limit', () => {
     const guest = open(assemble(`(module (tag $t) (memory 1) (func $f (export "f") ${code}))`))
     expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
     expect(guest.exchange.brokenLimit).toMatch(/fuel|stack/)
+  })
+
+  test('of stack ends a recursion through a table, of functions of several types', () => {
+    const text = `(module (type $s (sub (func (param (ref null func))))) (type $t (sub $s (func (param (ref null func)))))
+      (type $u (func (param i64) (result i32))) (table funcref (elem $g $h))
+      (func (export "f") (drop (call $h (i64.const 1))))
+      (func $g (type $t) (drop (call_indirect (type $u) (i64.const 1) (i32.const 1))))
+      (func $h (type $u) (call_indirect (type $s) (ref.null func) (i32.const 0)) (i32.const 2)))`
+    const guest = open(assemble(text, true))
+    expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
+    expect(guest.exchange.brokenLimit).toBe('stack')
   })
 
   const collected: Readonly<Record<string, string>> = {

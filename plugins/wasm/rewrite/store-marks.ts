@@ -1,6 +1,6 @@
 /**
  * Finds the local variable that a store uses as its address, and whether its chunk is marked already. Compilers address most
- * stores as a local variable, such as the stack frame or an object, plus a constant, so one mark serves several stores.
+ * stores as a local variable, such as the stack frame or an object, plus constants, so one mark serves several stores.
  */
 import { type Code, local, op } from './code.ts'
 import type { Instruction } from './instruction.ts'
@@ -8,8 +8,11 @@ import { type FunctionType, functionTypes, type ModuleParts } from './module-par
 import { EMPTY_BLOCK, isOpening, OP } from './opcodes.ts'
 import { MARK_REACH } from './plan.ts'
 
-/** Operand that is no unchanged local variable. */
+/** Operand that is no unchanged local variable, with or without an added constant. */
 const OTHER = -1
+const CONSTANT = -2
+/** Lower half of a number, by which it is known. */
+const LOW_BITS = 32
 /** Effect of an instruction on the operands that is not tabulated. */
 const UNKNOWN = 0xff
 const MOST_MEMORIES = 128
@@ -23,14 +26,14 @@ function effect(taken: number, results: 0 | 1, ...ranges: readonly (readonly [nu
   for (const [first, last] of ranges) EFFECTS.fill(taken * 2 + results, first, last + 1)
 }
 effect(0, 0, [OP.nop, OP.nop])
-effect(0, 1, [OP.globalGet, OP.globalGet], [OP.memorySize, OP.memorySize], [OP.i32Const, OP.f64Const])
+effect(0, 1, [OP.globalGet, OP.globalGet], [OP.memorySize, OP.memorySize], [OP.f32Const, OP.f64Const])
 effect(0, 1, [OP.refNull, OP.refNull], [OP.refFunc, OP.refFunc])
 effect(1, 0, [OP.drop, OP.drop], [OP.globalSet, OP.globalSet], [OP.brIf, OP.brIf])
 effect(1, 1, [OP.tableGet, OP.tableGet], [OP.firstLoad, 0x35], [OP.memoryGrow, OP.memoryGrow])
 effect(1, 1, [OP.i32Eqz, OP.i32Eqz], [0x50, 0x50], [0x67, 0x69], [0x79, 0x7b], [0x8b, 0x91], [0x99, 0x9f])
 effect(1, 1, [OP.i32WrapI64 + 1, OP.lastNumeric], [OP.refIsNull, OP.refIsNull])
 effect(2, 0, [OP.firstStore, OP.lastStore], [OP.tableSet, OP.tableSet])
-effect(2, 1, [0x46, 0x4f], [0x51, 0x66], [0x6a, 0x78], [0x7c, 0x8a], [0x92, 0x98], [0xa0, 0xa6])
+effect(2, 1, [0x46, 0x4f], [0x51, 0x66], [0x6c, 0x78], [0x7e, 0x8a], [0x92, 0x98], [0xa0, 0xa6])
 effect(3, 1, [OP.select, OP.selectTyped])
 
 interface OpenBlock {
@@ -64,7 +67,13 @@ export class StoreMarks {
   readonly #types: readonly FunctionType[]
   readonly #functions: readonly FunctionType[]
   #address = OTHER
+  /** Variables by operand, or `OTHER` or `CONSTANT`. */
   #operands = new Int32Array(256)
+  /** Constants that are added to the variables. */
+  #added = new Int32Array(256)
+  /** Constants of the last instruction, a store: in its operand and its own. */
+  #addend = 0
+  #offset = 0
   /** Number of operands. */
   #height = 0
   readonly #blocks: OpenBlock[] = []
@@ -92,14 +101,17 @@ export class StoreMarks {
   }
 
   /** Notes an instruction of the original body. */
-  note({ op: code, index, start }: Instruction): void {
+  note({ op: code, index, start, offset }: Instruction): void {
     const known = code > 0xff ? UNKNOWN : EFFECTS[code]
     this.#address = OTHER
     if (known !== UNKNOWN) {
-      if (code >= OP.firstStore && code <= OP.lastStore) this.#address = this.#second
+      if (code >= OP.firstStore && code <= OP.lastStore) this.#addressStore(offset)
       this.#take(known >> 1)
       if ((known & 1) === 1) this.#push(OTHER)
     } else if (code === OP.localGet) this.#push(index)
+    else if (code === OP.i32Const || code === OP.i64Const) this.#push(CONSTANT, this.#low(start + 1))
+    else if (code === OP.i32Add || code === OP.i64Add) this.#add(1)
+    else if (code === OP.i32Sub || code === OP.i64Sub) this.#add(-1)
     else if (code === OP.i32WrapI64) this.#wrap()
     else if (code === OP.localSet || code === OP.localTee) {
       this.#take(1)
@@ -120,35 +132,63 @@ export class StoreMarks {
   }
 
   /**
-   * Notes a mark of the chunk at the address plus `offset`, a multiple of `MARK_REACH`.
-   * @returns false if every path to this code has marked it before
+   * Notes a mark for the last instruction, a store.
+   * @returns what to add to the variable; null if every path to this code has marked a place within `MARK_REACH` of it
    */
-  isNew(memory: number, offset: number): boolean {
+  mark(memory: number): number | null {
     const address = this.#address
-    const key = ((offset / MARK_REACH) * MOST_MEMORIES + memory) * 2 * MOST_LOCALS + address
+    const reach = Math.floor((this.#offset + this.#addend) / MARK_REACH)
+    const key = (reach * MOST_MEMORIES + memory) * 2 * MOST_LOCALS + address
     const before = this.#marks.get(key)
     const isMarked =
       before !== undefined &&
       before.clock >= this.#assigned[address % WRAPPED] &&
       before.depth >= this.#block.loop &&
       this.#blocks[before.depth]?.serial === before.serial
-    if (isMarked) return false
+    if (isMarked) return null
     const depth = this.#blocks.length - 1
     this.#marks.set(key, { clock: this.#clock, depth, serial: this.#block.serial })
-    return true
+    // Not below the operand of the store: the sum might wrap around.
+    return Math.max(this.#addend, reach * MARK_REACH)
   }
 
-  /** The operand below the uppermost one. */
-  get #second(): number {
+  /** The address is the operand below the uppermost one. */
+  #addressStore(offset: number): void {
     const at = this.#height - 2
-    return at < this.#block.floor ? OTHER : this.#operands[at]
+    if (at < this.#block.floor || this.#operands[at] < 0) return
+    this.#address = this.#operands[at]
+    this.#addend = this.#added[at]
+    this.#offset = offset
+  }
+
+  /** Compilers write the constant last. @param sign 1 to add it, -1 to subtract it */
+  #add(sign: 1 | -1): void {
+    const at = this.#height - 2
+    const isKnown = at >= this.#block.floor && this.#operands[at] >= 0 && this.#operands[at + 1] === CONSTANT
+    const [variable, sum] = isKnown
+      ? [this.#operands[at], this.#added[at] + sign * this.#added[at + 1]]
+      : [OTHER, 0]
+    this.#take(2)
+    this.#push(variable, sum)
+  }
+
+  /** Reads the lower half of a constant. */
+  #low(start: number): number {
+    let [value, shift, at] = [0, 0, start]
+    for (;;) {
+      const byte = this.#bytes[at++]
+      if (shift < LOW_BITS) value |= (byte & 0x7f) << shift
+      shift += 7
+      if (byte >= 0x80) continue
+      return byte >= 0x40 && shift < LOW_BITS ? value | (-1 << shift) : value
+    }
   }
 
   /** Go keeps addresses in variables of type i64. */
   #wrap(): void {
     const top = this.#height - 1
     if (top < this.#block.floor) this.#push(OTHER)
-    else if (this.#operands[top] !== OTHER) this.#operands[top] += WRAPPED
+    else if (this.#operands[top] >= 0) this.#operands[top] += WRAPPED
   }
 
   #call({ parameters, results }: FunctionType, others: number): void {
@@ -156,12 +196,12 @@ export class StoreMarks {
     for (let left = results.length; left > 0; left--) this.#push(OTHER)
   }
 
-  #push(operand: number): void {
+  #push(operand: number, added = 0): void {
     if (this.#height === this.#operands.length) {
-      const larger = new Int32Array(2 * this.#height)
-      larger.set(this.#operands)
-      this.#operands = larger
+      this.#operands = twice(this.#operands)
+      this.#added = twice(this.#added)
     }
+    this.#added[this.#height] = added
     this.#operands[this.#height++] = operand
   }
 
@@ -204,4 +244,10 @@ export class StoreMarks {
     if (block.results === 1) this.#push(OTHER)
     else if (block.results < 0) this.#forget()
   }
+}
+
+function twice(list: Int32Array): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(2 * list.length)
+  larger.set(list)
+  return larger
 }

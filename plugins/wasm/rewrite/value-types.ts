@@ -61,6 +61,10 @@ export function heapBytes(type: number): Code {
   return type < HEAP_FACTOR ? [type] : signed(Math.floor(type / HEAP_FACTOR) - HEAP_BASE)
 }
 
+export function isReference(type: number): boolean {
+  return !VALUES.has(type)
+}
+
 /** References of the type are never null. */
 export function isNeverNull(type: number): boolean {
   return type % HEAP_FACTOR === NOT_NULL
