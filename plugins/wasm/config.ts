@@ -3,6 +3,7 @@ import { isAbsolute } from 'node:path'
 import { messageOf, type SettingProblem, type Static, Type } from '#kernel'
 import { networkProblems } from '#shared'
 import { covers, originOf, readOrigin } from './fetch/origin-pattern.ts'
+import { matchProblems } from './hooks/active-modules.ts'
 import { isRemote, originsOf } from './sources/module-reference.ts'
 import { ConfiguredModuleSchema } from './wire.ts'
 
@@ -301,6 +302,9 @@ export function* wasmProblems({ roots, modules, fetch, sources }: WasmConfig): G
   }
   for (const [index, { origin }] of sources.credentials.entries())
     yield* originProblems(['sources', 'credentials', String(index), 'origin'], origin)
+  for (const [index, module] of modules.entries())
+    for (const { member, text } of matchProblems(module))
+      yield { path: ['modules', String(index), 'match', member], text }
   const patterns = sources.origins.map(readOrigin).filter((pattern) => pattern !== null)
   for (const [index, { file_path, sha256 }] of modules.entries()) {
     if (!isRemote(file_path)) continue

@@ -103,7 +103,7 @@ test('matchers that a pick cannot evaluate are rejected at registration, and so 
     const { status, results } = await open({ do: '1' }, {}, { match })
     expect([status, JSON.stringify(results)]).toEqual([
       400,
-      expect.stringContaining('may only have the member models'),
+      expect.stringContaining('its match may have models'),
     ])
   }
   const { fleet, results } = await open({ do: '1' })

@@ -131,6 +131,29 @@ test('modules from URLs that could not be loaded are reported without a request'
   ])
 })
 
+test('conditions that an attach point of a module cannot evaluate are reported', async () => {
+  const { code, problems } = await check(`plugins:
+  auth: {}
+  wasm:
+    modules:
+      - name: guard
+        file_path: /modules/guard.wasm
+        module_type: Middleware
+        attach_points: [{ Middleware: OnToolCall }, { Middleware: OnRequest }]
+        match: { headers: { x-team: a }, models: [m] }
+      - name: picker
+        file_path: /modules/picker.wasm
+        module_type: Middleware
+        attach_points: [{ Middleware: OnPick }]
+        match: { models: [m], share: 0.5 }
+`)
+  expect(code).toBe(2)
+  expect(problems.filter((line) => line.includes('.match.'))).toEqual([
+    '9:18: plugins.wasm.modules.0.match.headers is not available for OnToolCall, an attach point of the module guard: its match may have models, tenants, share',
+    '14:31: plugins.wasm.modules.1.match.share is not available for OnPick, an attach point of the module picker: its match may have models',
+  ])
+})
+
 test.each([
   ['no plugin', 'export default 1', 'the default export of the module is not a plugin'],
   ['no schema', "export default { manifest: { name: 'mine' } }", 'is not a plugin'],

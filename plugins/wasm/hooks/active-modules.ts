@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { GuardedCall, RequestContext } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import type { LoadedModule, Matcher, ModuleSet } from '../threads/guest-task.ts'
+import type { ModuleDescriptor } from '../wire.ts'
 
 export interface Chain {
   /** In order of registration. */
@@ -84,6 +85,28 @@ export function selectForTool(
     if (!fitsAny(models, model)) return false
     return share === undefined || placeOf(requestId) < share !== (isInverse === true)
   })
+}
+
+/** Conditions that an attach point can evaluate; absent: all. With any other the module would silently not run. */
+const CONDITIONS: Partial<Record<AttachPoint, readonly string[]>> = {
+  OnPick: ['models'],
+  OnToolCall: ['models', 'tenants', 'share'],
+}
+
+/** Conditions of a module that one of its attach points cannot evaluate, with a text that says what fits. */
+export function* matchProblems({
+  name,
+  match = {},
+  attach_points,
+}: ModuleDescriptor): Generator<{ member: string; text: string }> {
+  for (const { Middleware: point } of attach_points) {
+    const fitting = CONDITIONS[point]
+    for (const member of Object.keys(match))
+      if (fitting?.includes(member) === false) {
+        const text = `is not available for ${point}, an attach point of the module ${name}: its match may have ${fitting.join(', ')}`
+        yield { member, text }
+      }
+  }
 }
 
 /** The first module that matches the model, the only condition of OnPick. */

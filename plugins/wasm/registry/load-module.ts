@@ -6,6 +6,7 @@ import { type AttachPoint, DESCRIBE_EXPORT, type ModuleNeeds } from '../../../wa
 import { type Settings, settingProblem } from '../../../wasm-sdk/settings.ts'
 import type { WasmConfig } from '../config.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
+import { matchProblems } from '../hooks/active-modules.ts'
 import { buildGuest, compileModule, startFuel } from '../instances/build-guest.ts'
 import { exportsFunction, INITIALIZE_EXPORT, moduleProblems } from '../instances/check-module.ts'
 import { type ModuleParts, readParts, readSections, SECTION } from '../rewrite/module-parts.ts'
@@ -98,7 +99,8 @@ export async function loadModule(
   if (unlisted !== null) throw new ModuleRejected(unlisted)
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
   if (attachPoints.length === 0) throw new ModuleRejected('attach_points must name at least one attach point')
-  checkMatch(descriptor, attachPoints)
+  for (const { member, text } of matchProblems(descriptor))
+    throw new ModuleRejected(`match.${member} ${text}`)
   const build = (instance: LoadedModule['instance'], units: number) =>
     compiled.find((one) => one.startFuel === units && isRestored(one) === isRestored({ instance })) ??
     buildGuest(bytes, instance, config, units)
@@ -194,18 +196,6 @@ function unitsOfStart(module: Ready, burntAtStart: number, { inline }: WasmConfi
 function checkSettings(settings: Settings | null, config: Readonly<Record<string, string>>): void {
   const problem = settings === null ? null : settingProblem(settings, config)
   if (problem !== null) throw new ModuleRejected(problem)
-}
-
-/** Rejects conditions that the attach point cannot evaluate: the module would silently not run. */
-function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoint[]): void {
-  if (points.includes('OnPick') && Object.keys(match).some((member) => member !== 'models'))
-    throw new ModuleRejected('match of a module at OnPick may only have the member models')
-  if (!points.includes('OnToolCall')) return
-  for (const member of ['routes', 'headers'] as const)
-    if (match[member] !== undefined)
-      throw new ModuleRejected(
-        `match.${member} is not available for OnToolCall: tool calls have no ${member}`,
-      )
 }
 
 /** For a module to start and describe itself, milliseconds. */
