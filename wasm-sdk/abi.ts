@@ -195,6 +195,8 @@ export interface GuestInput {
   readonly prompt?: {
     /** Length of the list. */
     readonly texts: number
+    /** The prompt is that of a question of a module or plugin, for which no further question is allowed. */
+    readonly is_question: boolean
   }
   /** Tool phase; the body of the frame is the arguments, a JSON object. `request` has only id and tenant. */
   readonly tool?: {

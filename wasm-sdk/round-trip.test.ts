@@ -115,9 +115,9 @@ describe.each([
   echo('replaces the texts of a prompt, or refuses it', async (open) => {
     const entries = (texts: readonly string[]) =>
       texts.map((text, index) => ({ role: index === 1 ? null : 'user', place: `größe.${index}`, text }))
-    const run = async (texts: readonly string[]) => {
+    const run = async (texts: readonly string[], isQuestion = false) => {
       const prompt = entries(texts)
-      const asked = input('prompt_text', { prompt: { texts: prompt.length } })
+      const asked = input('prompt_text', { prompt: { texts: prompt.length, is_question: isQuestion } })
       const { output, problem } = await open.call('OnPromptText', asked, Buffer.from(JSON.stringify(prompt)))
       expect(problem).toBeNull()
       return checkOutput(output, 'OnPromptText', { prompt })
@@ -125,6 +125,7 @@ describe.each([
     expect((await run([TEXT, TEXT, 'b'])).prompt).toEqual([`${TEXT} user größe.0`, TEXT, 'b user größe.2'])
     const refused = await run([TEXT, 'b', 'refuse'])
     expect([refused.action, refused.status, refused.body?.toString()]).toEqual(['reject', 451, 'no größe.2'])
+    expect((await run(['refuse'], true)).body?.toString()).toBe('question größe.0')
   })
 
   echo('chooses a worker by what it is told of each, and leaves it open', async (open) => {

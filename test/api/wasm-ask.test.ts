@@ -117,6 +117,17 @@ test('the prompt of a question passes through the modules once, without question
   expect(metrics.get('weir_wasm_fetches_total{module="asker",outcome="not_allowed"}')).toBe(1)
 })
 
+test('a module recognises the prompt of its question', async () => {
+  const fleet = await openAsking()
+  const when = '"is_question":false'
+  await fleet.attach('asker', 'OnPromptText', { ...asking(), after: 'continue', when })
+  const response = await fleet.chat({ model: 'test-model', messages: [{ role: 'user', content: 'hi' }] })
+  expect([response.status, sentTo(fleet.workers[1]).length]).toEqual([200, 1])
+  const metrics = await fleet.metrics()
+  expect(metrics.get('weir_wasm_fetches_total{module="asker",outcome="answered"}')).toBe(1)
+  expect(metrics.get('weir_wasm_fetches_total{module="asker",outcome="not_allowed"}')).toBeUndefined()
+})
+
 test('a response waits for a question too', async () => {
   const fleet = await openAsking()
   await fleet.attach('asker', 'OnResponse', asking())

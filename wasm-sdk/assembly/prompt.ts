@@ -45,6 +45,11 @@ export class Prompt extends Section {
     while (entries.next()) this.texts.push(new PromptText(entries.value))
   }
 
+  /** The prompt is that of a question of a module, which may not ask again. */
+  get isQuestion(): bool {
+    return this.section.find('is_question').bool()
+  }
+
   /** Writes the output of the call: the action, or the replaced texts if it passes. */
   send(action: Action): void {
     if (action.kind != ActionKind.Pass) return action.send()

@@ -50,7 +50,7 @@ func HandleText(handler func(*Request, *TextPiece) (*TextAction, error)) int32 {
 // the prompt, and the text is the message of the error.
 func HandlePromptText(handler func(*Request, *Prompt) (*Action, error)) int32 {
 	return handle(func(in *input) (sender, error) {
-		prompt, err := readPrompt(in.body)
+		prompt, err := readPrompt(in.body, in.isQuestion)
 		if err != nil {
 			return nil, err
 		}

@@ -147,7 +147,9 @@ type input struct {
 	text     TextPiece
 	tool     ToolCall
 	pick     Pick
-	body     []byte
+	// Of the prompt.
+	isQuestion bool
+	body       []byte
 }
 
 func readInput() (*input, error) {
@@ -171,6 +173,14 @@ func readInput() (*input, error) {
 			readEvent(reader, &in.event)
 		case "text":
 			readText(reader, &in.text)
+		case "prompt":
+			reader.object(func(name string) {
+				if name == "is_question" {
+					in.isQuestion = reader.boolean()
+				} else {
+					reader.skip()
+				}
+			})
 		case "tool":
 			readTool(reader, &in.tool)
 		case "pick":

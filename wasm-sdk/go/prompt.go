@@ -13,10 +13,14 @@ type PromptText struct {
 }
 
 // Prompt is the texts of a request to a model, each text of a role once.
-type Prompt struct{ Texts []PromptText }
+type Prompt struct {
+	Texts []PromptText
+	// IsQuestion: the prompt is that of a question of a module, which may not ask again.
+	IsQuestion bool
+}
 
-func readPrompt(body []byte) (*Prompt, error) {
-	prompt := &Prompt{}
+func readPrompt(body []byte, isQuestion bool) (*Prompt, error) {
+	prompt := &Prompt{IsQuestion: isQuestion}
 	reader := &headReader{text: body}
 	reader.array(func() {
 		var one PromptText

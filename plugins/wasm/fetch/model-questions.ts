@@ -57,6 +57,10 @@ export class ModelQuestions {
     this.#config = config
   }
 
+  isOpen(ctx: RequestContext): boolean {
+    return (this.#open.get(ctx) ?? 0) > 0
+  }
+
   /**
    * The token usage counts for the request of the module, and so for its tenant.
    *
@@ -72,13 +76,12 @@ export class ModelQuestions {
     const generations = this.#host.find(Generations)
     const isListed = ask.models.some((pattern) => fits(pattern, model))
     if (generations === undefined || ctx === null || !isListed) return failedFetch('not_allowed')
-    const open = this.#open.get(ctx) ?? 0
     // The prompt of a question passes through the modules too, which could ask without end.
-    if (isPrompt && open > 0) return failedFetch('not_allowed')
+    if (isPrompt && this.isOpen(ctx)) return failedFetch('not_allowed')
     if (body.length > fetch.maxRequestBytes) return failedFetch('too_large')
     const question = readQuestion(body)
     if (question === null) return failedFetch('invalid')
-    this.#open.set(ctx, open + 1)
+    this.#open.set(ctx, (this.#open.get(ctx) ?? 0) + 1)
     try {
       const limitMs = Math.min(timeoutMs ?? ask.timeoutMs, ask.timeoutMs)
       const answer = await collect(generations, ctx, toRequest(model, question, ask.maxTokens), limitMs)

@@ -1,6 +1,6 @@
 /** Fetches of modules on a data thread: sends them to control and cancels them with their request. */
 import { threadId } from 'node:worker_threads'
-import type { Host } from '#kernel'
+import type { Host, RequestContext } from '#kernel'
 import type { WasmConfig } from '../config.ts'
 import type { PhaseMessage, PhaseOrigin } from '../hooks/phase-message.ts'
 import type { ModuleMetrics } from '../statistics/module-metrics.ts'
@@ -56,6 +56,11 @@ export class ModuleFetches {
     const result = await this.#send({ key, module: uuid, allowedHosts, order, timeoutMs })
     this.#metrics.fetched(module, result.head.error ?? 'answered')
     return result
+  }
+
+  /** A question for the request is open: its prompt passes through the modules too. */
+  isAsking(ctx: RequestContext): boolean {
+    return this.#questions.isOpen(ctx)
   }
 
   /** Asks a model for the request of a phase. Never rejects. */

@@ -25,7 +25,11 @@ export function runOnPromptText(
   if (modules.length === 0) return undefined
   const body = Buffer.from(JSON.stringify(texts))
   if (body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
-  const message = messageOf(ctx, chain, { point: 'OnPromptText', prompt: { texts: texts.length }, body })
+  const message = messageOf(ctx, chain, {
+    point: 'OnPromptText',
+    prompt: { texts: texts.length, is_question: phases.isAsking(ctx) },
+    body,
+  })
   const end = phases.run(modules, message)
   return end instanceof Promise ? end.then(toTexts) : toTexts(end)
 }

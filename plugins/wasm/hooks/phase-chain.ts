@@ -1,5 +1,5 @@
 /** Runs the modules of one phase of one request in order, inline or in the pool, and combines their results. */
-
+import type { RequestContext } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
 import { isQuestion } from '../fetch/model-questions.ts'
@@ -51,6 +51,11 @@ export class PhaseChain {
     this.#inline = inline
     this.#batcher = batcher
     this.#statistics = statistics
+  }
+
+  /** A question of a module for the request is open. */
+  isAsking(ctx: RequestContext): boolean {
+    return this.#fetches.isAsking(ctx)
   }
 
   /**

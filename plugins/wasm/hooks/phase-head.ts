@@ -71,7 +71,7 @@ export function headOf({
   }
   if (error !== undefined) head += `,"error":${JSON.stringify(error)}`
   if (tool !== undefined) head += `,"tool":${JSON.stringify(tool)}`
-  if (prompt !== undefined) head += `,"prompt":{"texts":${prompt.texts}}`
+  if (prompt !== undefined) head += `,"prompt":${JSON.stringify(prompt)}`
   if (fetched !== null) head += `,"fetched":${JSON.stringify(fetched.head)},"state":${quoted(fetched.state)}`
   return `${head}}`
 }

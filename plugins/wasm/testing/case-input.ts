@@ -84,7 +84,7 @@ function textMembers({ request = {}, text }: CaseStep, needs: ModuleNeeds): Memb
 
 function promptMembers({ request = {}, prompt = [] }: CaseStep, needs: ModuleNeeds): Members {
   return {
-    prompt: { texts: prompt.length },
+    prompt: { texts: prompt.length, is_question: false },
     request: toRequest(request, needs),
     body: toBytes(promptEntries(prompt)),
   }

@@ -136,7 +136,7 @@ pub fn run_text(handler: impl Fn(&Request, &TextPiece) -> Result<TextAction>) ->
 #[doc(hidden)]
 pub fn run_prompt_text(handler: impl Fn(&Request, &mut Prompt) -> Result<Action>) -> i32 {
     run(|input| {
-        let mut prompt = Prompt::read(input.body())?;
+        let mut prompt = Prompt::read(&input)?;
         let action = handler(&request_of(&input), &mut prompt)?;
         prompt.send(action)
     })

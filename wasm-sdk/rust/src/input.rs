@@ -16,6 +16,7 @@ struct Head {
     error: Option<ErrorInfo>,
     event: Option<EventHead>,
     text: Option<TextHead>,
+    prompt: Option<PromptHead>,
     tool: Option<ToolHead>,
     pick: Option<crate::Pick>,
     fetched: Option<Fetched>,
@@ -58,6 +59,11 @@ pub(crate) struct TextHead {
     pub call_id: Option<String>,
     pub call_name: Option<String>,
     pub is_last: bool,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PromptHead {
+    pub is_question: bool,
 }
 
 #[derive(Deserialize)]
@@ -168,6 +174,10 @@ impl Input {
 
     pub fn text(&self) -> &TextHead {
         self.head().text.as_ref().expect(LACKS)
+    }
+
+    pub fn prompt(&self) -> &PromptHead {
+        self.head().prompt.as_ref().expect(LACKS)
     }
 
     pub fn tool(&self) -> &ToolHead {

@@ -1,5 +1,6 @@
 //! The texts of a request to a model, and what a handler puts in their place.
 
+use crate::input::Input;
 use crate::{Action, Result};
 use serde::Deserialize;
 
@@ -27,11 +28,13 @@ impl PromptText {
 /// In the order of the request; each text of a role once.
 pub struct Prompt {
     pub texts: Vec<PromptText>,
+    /// The prompt is that of a question of a module, which may not ask again.
+    pub is_question: bool,
 }
 
 impl Prompt {
-    pub(crate) fn read(body: &[u8]) -> Result<Self> {
-        Ok(Self { texts: serde_json::from_slice(body)? })
+    pub(crate) fn read(input: &Input) -> Result<Self> {
+        Ok(Self { texts: serde_json::from_slice(input.body())?, is_question: input.prompt().is_question })
     }
 
     pub(crate) fn send(&self, action: Action) -> Result<()> {
