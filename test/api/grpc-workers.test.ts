@@ -13,6 +13,7 @@ interface Worker {
   readonly dp_rank?: number
   readonly dp_size?: number
   readonly breaker?: string
+  readonly engine?: { readonly running: number }
 }
 const workersOf = async (get: (path: string) => Promise<Response>) =>
   ((await (await get('/workers')).json()) as { workers: Worker[] }).workers
@@ -140,5 +141,40 @@ test.each([0, 1])(
     expect(engines.map(({ calls }) => calls.length)).toEqual(place === 0 ? [1, 0] : [0, 1])
     expect(await failures('unsupported')).toBe(1)
     expect(engines[1 - place].kvRequests).toHaveLength(1)
+  },
+)
+
+test.each(['trtllm', 'sglang'] as const)(
+  '%s: a load in the KV events is the load of the worker',
+  async (runtime) => {
+    const load = {
+      runningRequests: 3,
+      waitingRequests: 2,
+      waitingUncachedTokens: 70,
+      tokenUsage: 0.25,
+      loadOnly: true,
+    }
+    const { get } = await openGrpcFleet({
+      kernel: { policy: 'cache_aware' },
+      // An engine that also answers polls says something else.
+      engines: [
+        {
+          runtime,
+          ...(runtime === 'sglang' && { loads: [{ numRunningReqs: 99 }] }),
+          kvEvents: async () => [
+            { sequenceNumber: 0n, load },
+            { sequenceNumber: 0n, load: { ...load, runningRequests: 4 } },
+          ],
+        },
+      ],
+      workers: { loadMonitorIntervalSecs: 1, engineMetrics: true },
+    })
+    const seen: unknown[] = []
+    await until(async () => {
+      const [{ engine }] = await workersOf(get)
+      if (engine?.running === 3) seen.push(engine)
+      return seen.length > 0
+    })
+    expect(seen[0]).toMatchObject({ running: 3, waiting: 2, kv_usage: 0.25 })
   },
 )

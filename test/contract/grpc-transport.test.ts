@@ -4,6 +4,7 @@ import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'n
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import type { GrpcConfig } from '../../plugins/workers/grpc/config.ts'
 import { GrpcControl } from '../../plugins/workers/grpc/control/grpc-control.ts'
+import { PushedLoads } from '../../plugins/workers/grpc/control/pushed-loads.ts'
 import { Channels } from '../../plugins/workers/grpc/wire/channels.ts'
 import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
 import { H2Connections } from '../../plugins/workers/grpc/wire/h2-connections.ts'
@@ -95,6 +96,7 @@ transportContract('grpc', () => {
     control: new GrpcControl({
       channels,
       tokenizers: { ensure: async () => {} },
+      pushed: new PushedLoads(),
       log: { warn() {} },
     }),
     request: { method: 'POST', path: Generate, headers: [], body: Buffer.alloc(0) },

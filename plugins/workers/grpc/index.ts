@@ -1,9 +1,18 @@
 /** gRPC workers, which exchange token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
-import { definePlugin, Embeddings, Generations, KvEvents, OutputParsers, Tokenizers } from '#kernel'
+import {
+  definePlugin,
+  Embeddings,
+  Generations,
+  type Host,
+  KvEvents,
+  OutputParsers,
+  Tokenizers,
+} from '#kernel'
 import { PairMetrics } from '#shared'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
 import { GrpcKvEvents } from './control/kv-events.ts'
+import { LoadSender, PushedLoads, PushLoad } from './control/pushed-loads.ts'
 import { GrpcTokenizerBundles } from './control/tokenizer-bundles.ts'
 import { Embedder } from './engine/embedder.ts'
 import { GrpcEngine, SamplingDefaults } from './engine/grpc-engine.ts'
@@ -30,8 +39,14 @@ export default definePlugin({
     const controlChannels = new Channels(config)
     host.transport(new GrpcTransport(new H2Connections(config), calls))
     tokenizers.bundlesFrom(new GrpcTokenizerBundles(controlChannels))
-    host.provide(KvEvents, new GrpcKvEvents(controlChannels))
-    host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, log: host.log }))
+    host.provide(KvEvents, new GrpcKvEvents(controlChannels, loadSender(host)))
+    const pushed = new PushedLoads()
+    host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, pushed, log: host.log }))
+    if (host.isControl)
+      host.onCommand(PushLoad, (load) => {
+        const worker = host.balance.byId(load.workerId)
+        if (worker !== undefined) pushed.add(worker, load)
+      })
     const prompts = new PromptBuilder(tokenizers, parsers, (model) => host.balance.workersOf(model))
     host.provide(Embeddings, new Embedder(prompts, { upstream: host.upstream, calls }))
     host.pairs(new GrpcPairs(calls, new PairMetrics(host.metrics)))
@@ -46,3 +61,11 @@ export default definePlugin({
     return { stop: () => controlChannels.close() }
   },
 })
+
+/** Every data thread reads the events of all engines: the first one passes their loads on. */
+function loadSender(host: Host): LoadSender | null {
+  if (!host.isData || host.threadIndex > 1) return null
+  return new LoadSender((load) => {
+    host.command(PushLoad, load).catch((err: unknown) => host.log.debug({ err }, 'engine load not passed on'))
+  })
+}

@@ -28,6 +28,7 @@ import type { Channels } from '../wire/channels.ts'
 import { GrpcFault, UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { toCards, toLabels } from './engine-labels.ts'
+import type { PushedLoads } from './pushed-loads.ts'
 
 const EMPTY = Buffer.alloc(0)
 const DETECT_TIMEOUT_MS = 2_000
@@ -40,6 +41,7 @@ const LOAD_SECTIONS = ['core', 'disagg', 'queues', 'memory']
 export interface ControlParts {
   readonly channels: Channels
   readonly tokenizers: Pick<TokenizerService, 'ensure'>
+  readonly pushed: Pick<PushedLoads, 'of'>
   readonly log: Pick<Logger, 'warn'>
 }
 
@@ -90,6 +92,9 @@ export class GrpcControl implements WorkerControl {
   }
 
   async loads(worker: WorkerEntry): Promise<EngineReport | null> {
+    // Ranks that are workers are polled together.
+    const pushed = worker.dataParallel === null ? this.#parts.pushed.of(worker) : null
+    if (pushed !== null) return pushed
     const runtime = findRuntime(worker.runtimeType)
     const path = runtime?.paths.GetLoads
     if (path === undefined || runtime?.readLoads === undefined || this.#withoutLoads.has(worker)) return null

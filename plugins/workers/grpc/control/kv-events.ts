@@ -20,6 +20,7 @@ import { findRuntime } from '../runtimes/runtime-table.ts'
 import type { Channels, RunningCall } from '../wire/channels.ts'
 import { UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
+import type { LoadSender } from './pushed-loads.ts'
 
 /** Cache kinds of layers that see the whole prompt, and unspecified kinds. */
 const WHOLE_PROMPT = new Set(['', 'unknown', 'full_attention', 'mla_attention', 'sink_full_attention'])
@@ -83,9 +84,12 @@ function toStored({ blocks, parentBlockHash }: KvBlocksStored): KvEvent {
 
 export class GrpcKvEvents implements KvEventFeed {
   readonly #channels: Channels
+  readonly #loads: Pick<LoadSender, 'add'> | null
 
-  constructor(channels: Channels) {
+  /** @param loads gets the loads in the events; null if another thread passes them on */
+  constructor(channels: Channels, loads: Pick<LoadSender, 'add'> | null) {
     this.#channels = channels
+    this.#loads = loads
   }
 
   covers(worker: WorkerEntry): boolean {
@@ -98,6 +102,7 @@ export class GrpcKvEvents implements KvEventFeed {
   subscribe(worker: WorkerEntry, fromSequence: number, listener: KvEventListener): KvEventSubscription {
     let isClosed = false
     const batches = new KvBatchReader()
+    const loads = this.#loads
     const end = (reason: 'closed' | 'failed' | 'unsupported') => {
       if (isClosed) return
       isClosed = true
@@ -112,7 +117,9 @@ export class GrpcKvEvents implements KvEventFeed {
       onMessage(message) {
         if (isClosed) return
         try {
-          const batch = batches.read(decodeKvEventBatch(message))
+          const read = decodeKvEventBatch(message)
+          if (read.load !== undefined) loads?.add(worker, read.dpRank ?? 0, read.load)
+          const batch = batches.read(read)
           if (batch !== null) listener.onBatch(batch)
         } catch {
           call.cancel('unreadable')
