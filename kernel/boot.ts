@@ -236,6 +236,11 @@ export class GatewayThread {
     return this.#readiness.missing()
   }
 
+  /** What does not keep the gateway from serving, and should be corrected. */
+  get warnings(): readonly string[] {
+    return this.#readiness.warnings()
+  }
+
   async ready(): Promise<void> {
     await this.#plugins.ready()
     if (this.#options.link.isControl) this.#beginStartupWait()

@@ -46,6 +46,8 @@ export interface ServeInfo {
   readonly plugins: readonly string[]
   /** Startup checks that have not passed although the API is open. */
   readonly missing: readonly string[]
+  /** What should be corrected. */
+  readonly warnings: readonly string[]
 }
 
 export interface ServeOptions {
@@ -205,6 +207,7 @@ class Control {
       bootMs: performance.now(),
       plugins: plugins.map((plugin) => plugin.manifest.name),
       missing: this.#thread.missing,
+      warnings: this.#thread.warnings,
     }
   }
 

@@ -128,6 +128,8 @@ export interface WorkerDescription {
   readonly provider?: string
   /** Number of data-parallel ranks that become workers; absent if the engine is one worker. */
   readonly rankCount?: number
+  /** What an operator should correct. */
+  readonly warnings?: readonly string[]
 }
 
 /** Load of one data-parallel rank; -1 for unknown values. */

@@ -249,6 +249,8 @@ export interface Host {
 
   /** Adds a readiness check: it returns why the gateway is not ready, or null. */
   readiness(check: () => string | null, options?: ReadinessOptions): void
+  /** Adds a check of control whose result is shown at the start; it does not affect readiness. */
+  startupWarning(check: () => string | null): void
   /** `draining`, or the first reason of a readiness check; null if ready. */
   readinessReason(): string | null
   /** Results of the startup checks that do not pass, also after their time is over. */

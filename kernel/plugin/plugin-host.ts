@@ -121,6 +121,7 @@ export function openHost(manifest: PluginManifest, parts: HostParts): Host {
     listen: (options) => parts.listen(plugin, options),
 
     readiness: (check, { isStartup = false } = {}) => readiness.add(check, isStartup),
+    startupWarning: (check) => readiness.addWarning(check),
     readinessReason: () => (parts.isDraining() ? 'draining' : readiness.reason()),
     missingAtStartup: () => readiness.missing(),
 

@@ -12,6 +12,7 @@ export type ReadinessCheck = () => string | null
 export class ReadinessChecks {
   readonly #permanent: ReadinessCheck[] = []
   readonly #startup: ReadinessCheck[] = []
+  readonly #warnings: ReadinessCheck[] = []
   readonly #isWaitOver: () => boolean
   #hasStarted = false
 
@@ -25,6 +26,11 @@ export class ReadinessChecks {
     else this.#permanent.push(check)
   }
 
+  /** Adds a check that is shown and does not count. */
+  addWarning(check: ReadinessCheck): void {
+    this.#warnings.push(check)
+  }
+
   /** The first reason; null if ready. Startup checks no longer count once all have passed or their time is over. */
   reason(): string | null {
     return firstOf(this.#permanent) ?? this.#startupReason()
@@ -32,7 +38,11 @@ export class ReadinessChecks {
 
   /** What the startup checks still miss, also after their time is over. */
   missing(): readonly string[] {
-    return this.#startup.map((check) => check()).filter((reason) => reason !== null)
+    return reasonsOf(this.#startup)
+  }
+
+  warnings(): readonly string[] {
+    return reasonsOf(this.#warnings)
   }
 
   /** Whether a startup check has not passed and its time is not over. */
@@ -46,6 +56,10 @@ export class ReadinessChecks {
     this.#hasStarted = reason === null
     return reason
   }
+}
+
+function reasonsOf(checks: readonly ReadinessCheck[]): readonly string[] {
+  return checks.map((check) => check()).filter((reason) => reason !== null)
 }
 
 function firstOf(checks: readonly ReadinessCheck[]): string | null {

@@ -10,7 +10,7 @@ function load(config: object): Promise<LoadedConfig> {
 }
 
 const URL_ = 'http://127.0.0.1:30000'
-const info = { url: URL_, listeners: [], bootMs: 12.4, plugins: ['auth', 'sim'], missing: [] }
+const info = { url: URL_, listeners: [], bootMs: 12.4, plugins: ['auth', 'sim'], missing: [], warnings: [] }
 
 describe('readyBlock', () => {
   test('shows the addresses and the enabled plugins', async () => {
@@ -21,6 +21,19 @@ describe('readyBlock', () => {
       '  metrics  off',
       '  plugins  auth, sim',
       '',
+    ])
+  })
+
+  test('shows warnings, with which the gateway is ready', async () => {
+    const config = await load({ plugins: { auth: {}, sim: {} } })
+    const warnings = ['http://w:1: worker rejects its api_key; correct it (POST /v1/messages answered 401)']
+    expect(
+      readyBlock(config, { ...info, warnings }, '1.2.3')
+        .split('\n')
+        .slice(0, 2),
+    ).toEqual([
+      expect.stringContaining('Weir 1.2.3 is ready'),
+      '  warning  http://w:1: worker rejects its api_key; correct it (POST /v1/messages answered 401)',
     ])
   })
 

@@ -12,6 +12,7 @@ export function readyBlock(config: LoadedConfig, info: ServeInfo, version: strin
   const lines = [
     `Weir ${version} ${state} after ${Math.round(info.bootMs)} ms, serving ${serving}`,
     ...info.missing.map((check) => `  missing  ${check}`),
+    ...info.warnings.map((warning) => `  warning  ${warning}`),
     `  API      ${info.url ?? 'off'}`,
     `  metrics  ${metricsUrl === undefined ? 'off' : `${metricsUrl}/metrics`}`,
     ...(config.plugins.console === undefined || info.url === null

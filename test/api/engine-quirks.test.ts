@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { SimConfig } from '../../plugins/sim/config.ts'
 import type { Engine } from '../../plugins/sim/engine.ts'
+import { serveInProcess } from '../../plugins/testing/serve-in-process.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openSimulatedEngine } from '../support/simulated-engine.ts'
 
@@ -149,6 +150,30 @@ describe('llama.cpp', () => {
     expect(engine.stats.total).toBeGreaterThan(3)
     expect(engine.stats.total).toBeLessThanOrEqual(9)
   })
+})
+
+test('a rejected api_key is shown at the start and with the worker, which is ready', async () => {
+  const { url } = await openSimulatedEngine({ runtime: 'llamacpp', models: ['m'], apiKey: 'right' })
+  const open = async (api_key: string) => {
+    const workers = { workers: [{ url, api_key }] }
+    const config = {
+      kernel: { threads: 0, host: '127.0.0.1', port: 0, auth: 'off', log: { level: 'silent' } },
+      plugins: { auth: false, chat: {}, health: {}, 'http-workers': {}, workers },
+    }
+    const gateway = await serveInProcess({ own: [], env: {}, text: () => JSON.stringify(config) })
+    onTestFinished(() => gateway.stop())
+    const { warnings, url: base } = gateway.info
+    const shown = (await (await fetch(`${base}/workers`)).json()) as {
+      workers: { status: string; warnings?: string[] }[]
+    }
+    return { warnings, workers: shown.workers.map(({ status, warnings }) => [status, warnings]) }
+  }
+  const warning = 'worker rejects its api_key; correct it (GET /props answered 401)'
+  expect(await open('wrong')).toEqual({
+    warnings: [`${url}: ${warning}`],
+    workers: [['ready', [warning]]],
+  })
+  expect(await open('right')).toEqual({ warnings: [], workers: [['ready', undefined]] })
 })
 
 describe('MLX', () => {

@@ -274,8 +274,9 @@ describe('models', () => {
     const unknown = expect.stringContaining('set its runtime_type')
     const expectWarnings = async (registration: object, routes: Routes, expected: unknown[]) => {
       warnings.length = 0
-      await run(registration, fakeWorker({ ...UP, ...routes }))
+      const described = await run(registration, fakeWorker({ ...UP, ...routes }))
       expect(warnings).toEqual(expected)
+      expect(described.warnings ?? []).toEqual(expected)
     }
     await expectWarnings({}, { '/v1/models': 401, '/server_info': 403 }, [wildcard])
     await expectWarnings({ apiKey: 'k' }, { '/v1/models': 401 }, [rejected, wildcard])

@@ -25,22 +25,27 @@ async function describeEngine(
   tools: DescribeTools,
 ): Promise<WorkerDescription> {
   const { health, log } = tools
+  const warnings: string[] = []
+  const warn = (warning: string, reason: string | null) => {
+    warnings.push(reason === null ? warning : `${warning} (${reason})`)
+    log.warn({ worker: target.url, ...(reason !== null && { reason }) }, warning)
+  }
   if (health !== null) await waitUntilHealthy(call, target, health, tools)
   // Without health checks the worker is ready at once, so failed queries are not retried.
   const queries = new WorkerQueries(call, target, tools, health === null ? null : () => 1_000)
   const isNamed = target.runtimeType !== 'unspecified'
   const engine = isNamed ? engineOf(target.runtimeType) : await recognizeEngine(queries)
   if (engine.name === 'unspecified' && queries.refusal === null)
-    log.warn({ worker: target.url }, 'engine not recognized; set its runtime_type if it is a supported one')
+    warn('engine not recognized; set its runtime_type if it is a supported one', null)
   const { labels, models } = await discover(queries, engine, target.labels, target.models)
   const apis = await discoverApis(queries, engine)
   const reason = queries.refusal
-  if (reason !== null && target.apiKey !== null)
-    log.warn({ worker: target.url, reason }, 'worker rejects its api_key; correct it')
+  // Without a key of its own the worker may get those of clients.
+  if (reason !== null && target.apiKey !== null) warn('worker rejects its api_key; correct it', reason)
   if (models.length === 0 && target.models === null)
-    log.warn(
-      { worker: target.url, reason },
+    warn(
       'worker lists no models and serves any only while no worker lists one; set its models or its api_key',
+      reason,
     )
   const rankCount = tools.expandsRanks ? await countRanks(engine, queries, target.url) : 1
   return {
@@ -50,6 +55,7 @@ async function describeEngine(
     apis,
     isExternal: false,
     ...(rankCount > 1 && { rankCount }),
+    ...(warnings.length > 0 && { warnings }),
   }
 }
 

@@ -61,7 +61,8 @@ export default definePlugin({
         routes: ({ access }) => access === 'api',
       })
     if (!host.isControl) return
-    const { manager, configured, shared, service } = openManager(host, config)
+    const { manager, configured, shared, service, warning } = openManager(host, config)
+    host.startupWarning(warning)
     const changes = shared ?? manager
     const controls = workerControls(host.upstream)
     host.provide(WorkerRegistry, service)

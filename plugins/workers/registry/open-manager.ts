@@ -92,7 +92,23 @@ export function openManager(host: Host, config: WorkersConfig) {
   const manager = new WorkerManager(parts, registrations, removals)
   const configured = new ConfiguredWorkers(parts, registrations, manager)
   const shared = mesh !== undefined && isShared ? new SharedWorkers(mesh, manager, log) : null
-  return { manager, configured, shared, service: registryService(manager, parts) }
+  return {
+    manager,
+    configured,
+    shared,
+    service: registryService(manager, parts),
+    warning: () => warningOf(registry),
+  }
+}
+
+/** The first warning about a worker; null without one. */
+function warningOf(registry: Registry): string | null {
+  const warned = registry.workers().flatMap(({ spec, findings }) => {
+    const [warning] = findings.warnings ?? []
+    return warning === undefined ? [] : [`${spec.url}: ${warning}`]
+  })
+  if (warned.length < 2) return warned[0] ?? null
+  return `${warned[0]}; and ${warned.length - 1} more workers, see: weir workers list`
 }
 
 function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry): LoadMonitor {

@@ -27,7 +27,7 @@ export function toRecord(
   live: Live,
   { job, problem = null, engine = null }: Known = {},
 ): WorkerRecord {
-  const { entry, spec } = worker
+  const { entry, spec, findings } = worker
   const status = live.status(entry.slot)
   return {
     ...describedMembers(entry, spec, worker.health),
@@ -37,6 +37,7 @@ export function toRecord(
     is_healthy: status === 'ready',
     status,
     ...(problem !== null && { status_reason: problem }),
+    ...(findings.warnings !== undefined && { warnings: [...findings.warnings] }),
     load: live.inFlight(entry.slot),
     ...(engine !== null && { engine }),
     breaker: live.breakerState(entry.slot),

@@ -275,6 +275,12 @@ export const WorkerRecordSchema = Type.Object(
     status_reason: Type.Optional(
       Type.String({ description: 'Why the last health probe failed; absent if it did not.' }),
     ),
+    warnings: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'What an operator should correct, such as a rejected `api_key`; absent if there is nothing.',
+      }),
+    ),
     load: Type.Integer({ description: 'Requests of this gateway that are in flight.' }),
     engine: Type.Optional(EngineViewSchema),
     breaker: Type.Optional(

@@ -25,6 +25,8 @@ export interface Findings {
   readonly labels: Readonly<Record<string, string>>
   /** Number of data-parallel ranks that become a worker each; absent if the engine is one worker. */
   readonly rankCount?: number
+  /** What an operator should correct. */
+  readonly warnings?: readonly string[]
 }
 
 /** Immutable: a change creates a new object with the next revision. */

@@ -82,7 +82,7 @@ function renderWorkers(workers: readonly WorkerRecord[]): string {
     worker.load,
     ...trafficCells(worker),
   ])
-  return `${renderTable(headings, rows)}${workers.map(problemOf).join('')}${workers.map(lastErrorOf).join('')}`
+  return `${renderTable(headings, rows)}${workers.map(problemsOf).join('')}${workers.map(lastErrorOf).join('')}`
 }
 
 function trafficCells({ breaker, traffic }: WorkerRecord): (string | number)[] {
@@ -113,11 +113,11 @@ function lastErrorOf({ url, traffic }: WorkerRecord): string {
   return ageSec > MAX_ERROR_AGE_SEC ? '' : `\n${url}, ${ageSec} s ago: ${printable(traffic.last_error)}`
 }
 
-/** Why a worker is not ready yet, as a line of its own: reasons are too long for a column. */
-function problemOf({ url, status, job_status }: WorkerRecord): string {
-  const reason = job_status?.message
-  if (status !== 'pending' || typeof reason !== 'string' || reason === '') return ''
-  return `\n${printable(reason.startsWith(url) ? reason : `${url}: ${reason}`)}`
+/** Why a worker is not ready yet, or what to correct, as lines of their own: reasons are too long for a column. */
+function problemsOf({ url, status, job_status, warnings = [] }: WorkerRecord): string {
+  const reason = status === 'pending' ? job_status?.message : null
+  const lines = typeof reason === 'string' && reason !== '' ? [reason, ...warnings] : warnings
+  return lines.map((line) => `\n${printable(line.startsWith(url) ? line : `${url}: ${line}`)}`).join('')
 }
 
 async function addWorker(command: Command, url: string, options: AddOptions): Promise<void> {

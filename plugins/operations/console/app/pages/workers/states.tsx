@@ -15,12 +15,13 @@ export function Status({ worker }: { worker: Worker }) {
   return <Badge tone={tone as Tone}>{text}</Badge>
 }
 
-/** Why the worker is not ready, or not preferred; null if it is as it should be. */
-export function reasonOf({ status, status_reason, job_status, traffic }: Worker): string | null {
+/** Why the worker is not ready, not preferred, or to be corrected; null if it is as it should be. */
+export function reasonOf({ status, status_reason, warnings, job_status, traffic }: Worker): string | null {
   if (status_reason !== undefined) return status_reason
   if (job_status?.message != null) return job_status.message
   if (traffic?.is_stalled === true) return 'its streams have stalled'
-  return status === 'not_ready' ? (traffic?.last_error ?? null) : null
+  const error = status === 'not_ready' ? traffic?.last_error : null
+  return error ?? warnings?.[0] ?? null
 }
 
 export function Breaker({ state }: { state: Worker['breaker'] }) {

@@ -32,6 +32,7 @@ export interface Worker {
   readonly job_status?: { readonly status: string; readonly message: string | null }
   /** Why the last health probe failed. */
   readonly status_reason?: string
+  readonly warnings?: readonly string[]
   /** Latest report of the engine. */
   readonly engine?: {
     readonly running: number | null
