@@ -17,6 +17,8 @@ export interface RelayOptions {
   readonly method?: string
   /** The only worker to use: no policy, no hook and no retry. Default: the balance picks by `model`. */
   readonly worker?: WorkerEntry
+  /** Filters the workers of the model. Default: all. */
+  readonly accepts?: (worker: WorkerEntry) => boolean
   /** Replace the client's headers of the same names: [name, value, …], names lower-case. */
   readonly headers?: readonly string[]
   /**

@@ -31,7 +31,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   readonly stream: boolean
   readonly worker: WorkerEntry | null
   readonly tokenIds = null
-  readonly accepts = null
+  readonly accepts: Call['accepts']
   readonly promptBytes = null
   readonly #options: RelayOptions
   readonly #parts: CallParts
@@ -60,6 +60,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.model = options.model === undefined ? ctx.peek().model : options.model
     this.stream = options.stream === undefined ? ctx.peek().stream : options.stream
     this.worker = options.worker ?? null
+    this.accepts = options.accepts ?? null
     this.#options = options
     this.#parts = parts
     this.#call = call ?? new CallRun(this, this, parts)

@@ -153,10 +153,16 @@ function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving
 
   const serve = (exchange: Exchange) => {
     const { ctx } = exchange
+    const rejected = engine.personality.rejects?.get(path)
+    // Whatever the body is.
+    if (rejected !== undefined) {
+      exchange.run(engine.faultFor(ctx, true, null), () => exchange.refuse(rejected))
+      return
+    }
     const given = ctx.body(validator)
     const fault = engine.faultFor(ctx, true, given.sim_fault)
     exchange.run(fault, () => {
-      const refusal = rejection(engine, path, given)
+      const refusal = rejection(engine, given)
       if (refusal !== null) {
         exchange.refuse(refusal)
         return
@@ -181,9 +187,9 @@ function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving
 const DEAD: Refusal = { status: 500, message: 'the engine has died' }
 
 /** Why the engine rejects a request; null if it serves it. */
-function rejection({ personality, isDead, config }: Engine, path: string, request: object): Refusal | null {
+function rejection({ personality, isDead, config }: Engine, request: object): Refusal | null {
   if (isDead) return personality.dead ?? DEAD
-  return personality.rejects?.get(path) ?? refusalOf(personality, request, config.models)
+  return refusalOf(personality, request, config.models)
 }
 
 /** Routes about the engine: those of all, and those that its kind has or rejects. */

@@ -4,6 +4,7 @@ import type { SimConfig } from '../../plugins/sim/config.ts'
 import type { Engine } from '../../plugins/sim/engine.ts'
 import { serveInProcess } from '../../plugins/testing/serve-in-process.ts'
 import { startGateway } from '../support/gateway.ts'
+import { jsonAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
 import { openSimulatedEngine } from '../support/simulated-engine.ts'
 
 const CHAT = '/v1/chat/completions'
@@ -149,6 +150,50 @@ describe('llama.cpp', () => {
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
     expect(engine.stats.total).toBeGreaterThan(3)
     expect(engine.stats.total).toBeLessThanOrEqual(9)
+  })
+})
+
+describe('routes that an engine lacks', () => {
+  test('are not among its formats: embeddings are rejected, the native format is translated', async () => {
+    const { url, post } = await open('llamacpp')
+    const shown = (await (await fetch(`${url}/workers`)).json()) as { workers: { apis: string[] }[] }
+    expect(shown.workers[0].apis).toEqual(['chat', 'completions'])
+    const refused = await post('/v1/embeddings', { input: 'hi' })
+    expect([refused.status, refused.headers.get('x-weir-error-code')]).toEqual([
+      501,
+      'embeddings_unsupported',
+    ])
+    const generated = await post('/generate', { text: 'hi', sampling_params: { max_new_tokens: 3 } })
+    expect([generated.status, await generated.json()]).toMatchObject([200, [{ text: expect.any(String) }]])
+  })
+
+  test('of two engines of one model the one that has the route gets its requests', async () => {
+    const [chat, all] = await Promise.all([
+      startScriptedWorker({ shape: 'vllm', models: ['m'], lacks: ['/v1/embeddings', '/v1/rerank'] }),
+      startScriptedWorker({ shape: 'vllm', models: ['m'] }),
+    ])
+    const list = { object: 'list', data: [], usage: { prompt_tokens: 1, total_tokens: 1 } }
+    all.script('POST /v1/embeddings', jsonAnswer(list)).script('POST /v1/rerank', jsonAnswer({ results: [] }))
+    const workers = { urls: [chat.url, all.url] }
+    const gateway = await startGateway({ plugins: { auth: {}, health: {}, chat: {}, policies: {}, workers } })
+    onTestFinished(async () => {
+      await gateway.stop()
+      await Promise.all([chat.close(), all.close()])
+    })
+    const isReady = async () => expect((await fetch(`${gateway.url}/readiness`)).status).toBe(200)
+    await vi.waitFor(isReady, 30_000)
+    await vi.waitFor(async () => {
+      const { workers } = (await (await fetch(`${gateway.url}/workers`)).json()) as { workers: object[] }
+      expect(workers).toMatchObject([{ status: 'ready' }, { status: 'ready' }])
+    }, 30_000)
+    for (let nth = 0; nth < 4; nth++) {
+      const input = { input: 'hi', query: 'a', documents: ['b'] }
+      for (const path of ['/v1/embeddings', '/v1/rerank']) {
+        const body = JSON.stringify({ model: 'm', ...input })
+        expect((await fetch(gateway.url + path, { method: 'POST', body })).status).toBe(200)
+      }
+    }
+    expect(chat.requestsTo('POST /v1/embeddings')).toEqual([])
   })
 })
 

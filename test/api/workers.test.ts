@@ -186,6 +186,7 @@ describe('POST /workers', () => {
       ],
       worker_type: 'regular',
       connection_mode: 'http',
+      apis: ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank'],
       runtime_type: 'vllm',
       labels: expect.objectContaining({ zone: 'a', version: '0.11.0' }),
       traffic: expect.objectContaining({ requests: 0, last_error: null }),

@@ -38,6 +38,8 @@ export interface ScriptedWorkerOptions {
   readonly describes?: readonly string[]
   /** Default `['test-model']`. */
   readonly models?: readonly string[]
+  /** Of the routes that a registration tries, those that it lacks. Default: none. */
+  readonly lacks?: readonly string[]
   /** Default 0: any free port. */
   readonly port?: number
 }
@@ -48,14 +50,16 @@ export class ScriptedWorker {
   /** All requests in order of arrival, probes included. */
   readonly requests: RecordedRequest[] = []
   readonly #server: Server
+  readonly #lacks: readonly string[]
   readonly #sockets = new Set<Socket>()
   readonly #scripts: Map<string, Script>
   readonly #queued = new Map<string, Script[]>()
   readonly #watchers = new Set<() => void>()
 
   /** Use `startScriptedWorker`. */
-  constructor(server: Server, scripts: Map<string, Script>) {
+  constructor(server: Server, scripts: Map<string, Script>, lacks: readonly string[]) {
     this.#server = server
+    this.#lacks = lacks
     this.#scripts = scripts
     this.port = (server.address() as AddressInfo).port
     this.url = `http://127.0.0.1:${this.port}`
@@ -115,6 +119,11 @@ export class ScriptedWorker {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const recorded = await record(request, response).catch(() => null)
     if (recorded === null) return
+    if (isTrial(recorded)) {
+      const status = this.#lacks.includes(recorded.path) ? 404 : 400
+      await giveAnswer(jsonAnswer({ detail: 'invalid' }, { status }), response)
+      return
+    }
     this.requests.push(recorded)
     for (const watcher of this.#watchers) watcher()
     const route = routeOf(recorded)
@@ -147,7 +156,7 @@ export async function startScriptedWorker(options: ScriptedWorkerOptions = {}): 
     const paths = Object.fromEntries(describes.map((path) => [path, { post: {} }]))
     answers.set('GET /openapi.json', jsonAnswer({ openapi: '3.1.0', paths }))
   }
-  return new ScriptedWorker(server, new Map<string, Script>(answers))
+  return new ScriptedWorker(server, new Map<string, Script>(answers), options.lacks ?? [])
 }
 
 function routeOf(request: RecordedRequest): string {
@@ -181,4 +190,11 @@ async function record(request: IncomingMessage, response: ServerResponse): Promi
     closed.resolve()
   })
   return recorded
+}
+
+/** Routes that a registration tries with an invalid request. Scripts are for requests that a test sends, often set later. */
+const TRIED = new Set(['POST /generate', 'POST /v1/embeddings', 'POST /v1/classify', 'POST /v1/rerank'])
+
+function isTrial(request: RecordedRequest): boolean {
+  return TRIED.has(routeOf(request)) && request.body.toString() === '{}'
 }

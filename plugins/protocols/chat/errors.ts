@@ -37,7 +37,7 @@ export const chatErrors = defineErrors('chat', {
   embeddings_unsupported: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: () => 'no enabled plugin supports embeddings with the workers of this model',
+    text: () => 'no worker of this model serves this route, or only with a plugin that is not enabled',
   },
   classification_empty: {
     kind: 'internal',

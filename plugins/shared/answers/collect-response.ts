@@ -51,7 +51,7 @@ class CollectedRequest implements Call {
   readonly stream: boolean
   readonly worker: WorkerEntry | null
   readonly tokenIds = null
-  readonly accepts = null
+  readonly accepts: Call['accepts']
   readonly promptBytes = null
   readonly #upstream: CollectingUpstream
   readonly #options: RelayOptions
@@ -63,6 +63,7 @@ class CollectedRequest implements Call {
     this.model = options.model === undefined ? ctx.peek().model : options.model
     this.stream = options.stream === undefined ? ctx.peek().stream : options.stream
     this.worker = options.worker ?? null
+    this.accepts = options.accepts ?? null
     this.#upstream = upstream
     this.#options = options
     this.#body = ctx.bodyBytes

@@ -95,7 +95,7 @@ describe('engines', () => {
     })
     expect(await run({}, worker)).toEqual({
       runtimeType: 'sglang',
-      apis: ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank'],
+      apis: ['chat', 'completions'],
       isExternal: false,
       labels: {
         served_model_name: 'demo-7b',
@@ -210,7 +210,7 @@ describe('llama.cpp', () => {
 describe('APIs', () => {
   const apisOf = async (registration: Partial<WorkerRegistration>, paths: unknown) =>
     (await run(registration, fakeWorker({ ...UP, '/openapi.json': { paths } }))).apis
-  const usual = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
+  const usual = ['chat', 'completions']
 
   test('an engine with messages and responses among its paths gets them as native APIs', async () => {
     expect(await apisOf({}, { '/v1/messages': { post: {} }, '/v1/responses': { post: {} } })).toEqual([
@@ -241,6 +241,22 @@ describe('APIs', () => {
     const owned = { '/v1/models': list({ id: 'm', owned_by: 'llamacpp' }) }
     const llama = fakeWorker({ ...UP, ...owned, 'POST /v1/messages': 400, 'POST /v1/responses': 400 })
     expect((await run({}, llama)).apis).toEqual([...usual, 'messages'])
+  })
+
+  test('embeddings and the like are assumed unless their routes are missing; descriptions are no proof', async () => {
+    const routes = {
+      'POST /generate': 404,
+      'POST /v1/embeddings': 400,
+      'POST /v1/classify': 501,
+      'POST /v1/rerank': new UpstreamFailure('reset', 'no answer', false),
+    }
+    const expected = [...usual, 'embeddings', 'rerank']
+    expect((await run({}, fakeWorker({ ...UP, ...routes }))).apis).toEqual(expected)
+    const paths = { '/v1/classify': { post: {} } }
+    const described = fakeWorker({ ...UP, ...routes, '/openapi.json': { paths } })
+    expect((await run({}, described)).apis).toEqual([...usual, 'embeddings', 'classify', 'rerank'])
+    const closed = fakeWorker({ ...UP, 'POST /v1/embeddings': 401 })
+    expect((await run({ apiKey: 'k' }, closed)).apis).toContain('embeddings')
   })
 
   test('cloud services are detected by host', async () => {

@@ -158,11 +158,19 @@ export function nextProbeDelayMs(elapsedMs: number, maxMs: number): number {
   return Math.min(maxMs, Math.max(FIRST_PROBE_DELAY_MS, elapsedMs * PROBE_DELAY_SHARE))
 }
 
-/** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */
-const ENGINE_APIS: readonly string[] = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
+type ApiOfPath = readonly (readonly [path: string, api: string])[]
 
-/** APIs of only some engines. */
-const API_OF_PATH: readonly (readonly [path: string, api: string])[] = [
+/** Formats assumed for every OpenAI-compatible engine. */
+const COMMON_APIS: readonly string[] = ['chat', 'completions']
+/** Assumed too, unless a trial shows that the engine lacks the route. */
+const LIKELY_APIS: ApiOfPath = [
+  ['/generate', 'generate'],
+  ['/v1/embeddings', 'embeddings'],
+  ['/v1/classify', 'classify'],
+  ['/v1/rerank', 'rerank'],
+]
+/** Of only some engines. */
+const RARE_APIS: ApiOfPath = [
   ['/v1/messages', 'messages'],
   ['/v1/responses', 'responses'],
 ]
@@ -172,18 +180,24 @@ const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
   ['anthropic', ['messages']],
   ['openai', ['chat', 'completions', 'embeddings', 'responses']],
 ])
-const SERVICE_APIS = ENGINE_APIS.filter((api) => api !== 'generate')
+const SERVICE_APIS = [...COMMON_APIS, 'embeddings', 'classify', 'rerank']
 
-/** By the paths of the OpenAPI description, or by a trial of each if there is none. */
+/**
+ * By the paths of the OpenAPI description, or by a trial of each if there is none. A description may leave out a likely route, so
+ * that only a trial removes it.
+ */
 async function discoverApis(
   queries: WorkerQueries,
   { avoidedApis = [] }: Engine,
 ): Promise<readonly string[]> {
   const paths = (await queries.find('/openapi.json'))?.paths
-  const apis = [...ENGINE_APIS]
-  const native = API_OF_PATH.filter(([, api]) => !avoidedApis.includes(api))
-  for (const [path, api] of native)
-    if (isObject(paths) ? takesPost(paths, path) : (await queries.hasRoute(path)) === true) apis.push(api)
+  const isDescribed = (path: string) => isObject(paths) && takesPost(paths, path)
+  const apis = [...COMMON_APIS]
+  for (const [path, api] of LIKELY_APIS)
+    if (isDescribed(path) || (await queries.hasRoute(path)) !== false) apis.push(api)
+  const rare = RARE_APIS.filter(([, api]) => !avoidedApis.includes(api))
+  for (const [path, api] of rare)
+    if (isObject(paths) ? isDescribed(path) : (await queries.hasRoute(path)) === true) apis.push(api)
   return apis
 }
 

@@ -33,6 +33,7 @@ export function toRecord(
     ...describedMembers(entry, spec, worker.health),
     ...(entry.provider !== null && { provider: entry.provider }),
     ...spec.carried,
+    ...(entry.apis.length > 0 && { apis: [...entry.apis] }),
     ...toRankWire(entry.dataParallel),
     is_healthy: status === 'ready',
     status,

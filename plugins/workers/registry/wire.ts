@@ -259,7 +259,12 @@ export const WorkerRecordSchema = Type.Object(
       drain_settle_secs: Type.Number(),
     }),
     provider: Type.Optional(Type.String({ description: 'Cloud service of an external worker.' })),
-    apis: Type.Optional(Type.Array(Type.String())),
+    apis: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'API formats that the worker takes, configured or found; others are translated or rejected.',
+      }),
+    ),
     bootstrap_port: Type.Optional(Type.Integer()),
     bootstrap_host: Type.Optional(Type.String()),
     http_pool: Type.Optional(HttpPoolSchema),

@@ -10,6 +10,7 @@ import {
   type RouteDefinition,
   type TSchema,
   Type,
+  type WorkerEntry,
 } from '#kernel'
 import type { ChatConfig } from '../config.ts'
 import { chatErrors } from '../errors.ts'
@@ -150,6 +151,23 @@ function mayRelayChat(
   return host.balance.workersOf(host.balance.canonicalModel(model)).some(({ apis }) => apis.includes('chat'))
 }
 
+/**
+ * Filters the workers of a model that take an API; undefined if some of the workers take token ids instead, which all serve it.
+ *
+ * @throws embeddings_unsupported (501) if no worker of the model takes it
+ */
+function takersOf(
+  balance: Host['balance'],
+  model: string,
+  api: string,
+): ((worker: WorkerEntry) => boolean) | undefined {
+  const workers = balance.workersOf(balance.canonicalModel(model))
+  if (workers.length === 0 || workers.some(({ apis }) => apis.length === 0)) return
+  const takes = ({ apis }: WorkerEntry) => apis.includes(api)
+  if (workers.some(takes)) return takes
+  throw chatErrors.embeddings_unsupported()
+}
+
 /** @throws embeddings_unsupported (501) */
 function embeddingsOf(host: Host): EmbeddingService {
   const found = host.find(Embeddings)
@@ -176,12 +194,14 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
       check ??= makeCheck(row)
       check(ctx)
     }
-    if (named !== null) return row.serve(parts, ctx, named)
+    const accepts = named === null || streams ? undefined : takersOf(host.balance, named, endpoint)
+    if (named !== null && accepts === undefined) return row.serve(parts, ctx, named)
     host.upstream.relay(ctx, {
       model: model === '' ? null : model,
       stream: streams && stream,
       path,
       format,
+      accepts,
       ...(streams && { opensAfterMs: config.streamOpensAfterMs }),
     })
   }

@@ -8,6 +8,7 @@ import {
   type RequestContext,
   type RouteDefinition,
   type Static,
+  type WorkerEntry,
   type WorkerResponse,
 } from '#kernel'
 import { collectResponse } from '#shared'
@@ -61,13 +62,24 @@ async function answer(
 ): Promise<void> {
   if (typeof query === 'string' && query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
   const model = named || null
-  const response = await collectResponse(upstream, ctx, { model, stream: false, path: WORKER_PATH })
+  const workers = model === null ? balance.workers : balance.workersOf(balance.canonicalModel(model))
+  const response = await collectResponse(upstream, ctx, {
+    model,
+    stream: false,
+    path: WORKER_PATH,
+    // If none takes it, the client gets the words of the engine.
+    ...(workers.some(takesRerank) && { accepts: takesRerank }),
+  })
   if (response.status < 200 || response.status > 299) {
     ctx.send(response.status, null, response.body, upstream.clientHeaders(response.headers))
     return
   }
   const canonical = model === null ? null : balance.canonicalModel(model)
   ctx.json(200, buildRerankResponse(response, { ...shape, model: canonical, documents }, Date.now()))
+}
+
+function takesRerank({ apis }: WorkerEntry): boolean {
+  return apis.includes('rerank')
 }
 
 /**
