@@ -6,8 +6,7 @@ import { CompiledTable } from './compiled-table.ts'
 
 /** The slots of a model's tiers, best tier first; null if no worker serves it. */
 function slotsOf(workers: readonly WorkerEntry[], model: string): number[][] | null {
-  const table = new CompiledTable({ workers })
-  const route = table.routeOf(table.canonicalModel(model))
+  const route = new CompiledTable({ workers }).planOf(model).whole
   return route === null ? null : route.tiers.map((tier) => [...tier.slots])
 }
 

@@ -71,8 +71,6 @@ export interface ModelRoute {
   readonly first: WorkerEntry | null
   /** Best first: those that list the model by priority, then wildcard workers by priority. */
   readonly tiers: readonly Tier[]
-  /** API formats that all of its workers accept. */
-  readonly apis: ReadonlySet<string>
   /** Number of workers that list the model, or of wildcard workers if none lists it. */
   readonly holderCount: number
 }
@@ -84,6 +82,16 @@ export function isListed(route: ModelRoute): boolean {
 
 type LegRoutes = ReadonlyMap<string, ModelRoute>
 
+/** What the table knows of the name of a model, found by one lookup. */
+export interface ModelPlan extends Readonly<Record<PickLeg, ModelRoute | null>> {
+  /** Canonical id; empty for names that no worker lists. */
+  readonly model: string
+  /** API formats that every worker accepts that may get a request; null if no worker may get one. */
+  readonly apis: ReadonlySet<string> | null
+  /** Whole workers and legs of pairs. */
+  readonly workers: readonly WorkerEntry[]
+}
+
 /** One published table, ready for picking. Immutable. */
 export class CompiledTable {
   /** All registered workers in order of registration. */
@@ -94,13 +102,15 @@ export class CompiledTable {
   /** True if there are prefill and decode workers. */
   readonly hasPairs: boolean
   readonly #routes: Readonly<Record<PickLeg, LegRoutes>>
-  readonly #aliases: ReadonlyMap<string, string>
+  /** By model id and alias. */
+  readonly #plans: ReadonlyMap<string, ModelPlan>
+  /** Of names that no worker lists. */
+  readonly #unlisted: ModelPlan
 
   constructor(table: WorkerTable) {
     this.workers = table.workers
     this.byId = new Map(table.workers.map((worker) => [worker.id, worker]))
     this.bySlot = new Map(table.workers.map((worker) => [worker.slot, worker]))
-    this.#aliases = mapAliases(table.workers, groupByModel(table.workers))
     this.#routes = {
       whole: makeRoutes(table.workers, 'whole'),
       prefill: makeRoutes(table.workers, 'prefill'),
@@ -108,33 +118,34 @@ export class CompiledTable {
     }
     this.hasPairs = this.#routes.prefill.size > 0 && this.#routes.decode.size > 0
     this.largestTier = Math.max(...Object.values(this.#routes).map(largestTier))
+    const names = mapNames(table.workers)
+    this.#plans = new Map([...names].map(([name, model]) => [name, this.#toPlan(model)]))
+    this.#unlisted = this.#toPlan(WILDCARD_KEY)
   }
 
-  /** The model id of an alias, else the argument. Case-sensitive. */
-  canonicalModel(model: string): string {
-    return this.#aliases.get(model) ?? model
+  #toPlan(model: string): ModelPlan {
+    const routeOf = (leg: PickLeg) =>
+      this.#routes[leg].get(model) ?? this.#routes[leg].get(WILDCARD_KEY) ?? null
+    const routes = { whole: routeOf('whole'), prefill: routeOf('prefill'), decode: routeOf('decode') }
+    const workersOf = (legs: readonly PickLeg[]) =>
+      legs.flatMap((leg) => routes[leg]?.tiers.flatMap(({ workers }) => workers) ?? [])
+    const served = workersOf(this.hasPairs ? LEGS : ['whole'])
+    return {
+      ...routes,
+      model,
+      apis: served.length === 0 ? null : sharedApis(served),
+      workers: workersOf(LEGS),
+    }
   }
 
-  /** Route of a canonical model, or of one leg of it; null if no worker serves it. */
-  routeOf(model: string, leg: PickLeg = 'whole'): ModelRoute | null {
-    const routes = this.#routes[leg]
-    const route = routes.get(model === '' ? UNKNOWN_MODEL : model)
-    return route ?? routes.get(WILDCARD_KEY) ?? null
+  /** @param name id or alias of a model, case-sensitive; empty for any model */
+  planOf(name: string): ModelPlan {
+    return this.#plans.get(name === '' ? UNKNOWN_MODEL : name) ?? this.#unlisted
   }
 
-  /** True if every worker that may get a request for the model accepts this API format, or no worker may get one. */
-  takesApi(model: string, api: string): boolean {
-    if (!takes(this.routeOf(model, 'whole'), api)) return false
-    return (
-      !this.hasPairs ||
-      (takes(this.routeOf(model, 'prefill'), api) && takes(this.routeOf(model, 'decode'), api))
-    )
-  }
-
-  /** Whole workers and legs of pairs that serve a canonical model. */
-  workersOf(model: string): readonly WorkerEntry[] {
-    const routes = LEGS.flatMap((leg) => this.routeOf(model, leg) ?? [])
-    return routes.flatMap(({ tiers }) => tiers.flatMap(({ workers }) => workers))
+  /** The model id of an alias, else the argument. */
+  canonicalModel(name: string): string {
+    return this.#plans.get(name)?.model ?? name
   }
 
   /** Route of a policy instance; undefined after its last worker left. */
@@ -161,21 +172,12 @@ function groupByModel(workers: readonly WorkerEntry[]): Map<string, WorkerEntry[
   return holders
 }
 
-/** Alias → model id. A model id is never an alias; an alias of two models belongs to the first registered. */
-function mapAliases(
-  workers: readonly WorkerEntry[],
-  holders: ReadonlyMap<string, unknown>,
-): Map<string, string> {
-  const aliases = new Map<string, string>()
-  for (const worker of workers) {
-    for (const card of worker.models) {
-      for (const alias of card.aliases ?? []) {
-        if (alias === '' || alias === UNKNOWN_MODEL || holders.has(alias) || aliases.has(alias)) continue
-        aliases.set(alias, card.id)
-      }
-    }
-  }
-  return aliases
+/** Name → model id. A model id is never an alias; an alias of two models belongs to the first registered. */
+function mapNames(workers: readonly WorkerEntry[]): ReadonlyMap<string, string> {
+  const names = new Map([...groupByModel(workers).keys(), UNKNOWN_MODEL].map((model) => [model, model]))
+  for (const { id, aliases = [] } of workers.flatMap(({ models }) => models))
+    for (const alias of aliases) if (alias !== '' && !names.has(alias)) names.set(alias, id)
+  return names
 }
 
 /** Routes of one leg: workers that list the model first, wildcard workers after them. */
@@ -190,7 +192,7 @@ function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
   )
   const wildcardTiers = toTiers(wildcards)
   const add = (key: string, first: WorkerEntry | null, tiers: readonly Tier[], holderCount: number) =>
-    routes.set(key, { key, leg, first, tiers, apis: sharedApis(tiers), holderCount })
+    routes.set(key, { key, leg, first, tiers, holderCount })
   for (const [key, holders] of groupByModel(workers)) {
     add(key, holders[0], [...toTiers(holders), ...wildcardTiers], holders.length)
   }
@@ -200,12 +202,7 @@ function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
   return routes
 }
 
-function takes(route: ModelRoute | null, api: string): boolean {
-  return route === null || route.apis.has(api)
-}
-
-function sharedApis(tiers: readonly Tier[]): ReadonlySet<string> {
-  const [first, ...others] = tiers.flatMap(({ workers }) => workers)
+function sharedApis([first, ...others]: readonly WorkerEntry[]): ReadonlySet<string> {
   return new Set(first.apis.filter((api) => others.every(({ apis }) => apis.includes(api))))
 }
 

@@ -86,10 +86,9 @@ export class Picker {
    * worker_overload_protection_shed (503)
    */
   pick(ctx: RelayContext, model: string, options: PickOptions = NO_OPTIONS): Attempt {
-    const canonical = this.#table.canonicalModel(model)
     const { onPick } = ctx.hooks
-    const hooked = onPick === null ? null : this.#pickByHook(onPick, ctx, canonical, options.leg ?? 'whole')
-    return hooked ?? this.#pickByPolicy(ctx, canonical, options)
+    const hooked = onPick === null ? null : this.#pickByHook(onPick, ctx, model, options.leg ?? 'whole')
+    return hooked ?? this.#pickByPolicy(ctx, model, options)
   }
 
   /**
@@ -98,13 +97,9 @@ export class Picker {
    * has one.
    */
   usesPair(model: string): boolean {
-    const table = this.#table
-    if (!table.hasPairs) return false
-    const canonical = table.canonicalModel(model)
-    const prefill = table.routeOf(canonical, 'prefill')
-    const decode = table.routeOf(canonical, 'decode')
+    if (!this.#table.hasPairs) return false
+    const { whole, prefill, decode } = this.#table.planOf(model)
     if (prefill === null || decode === null) return false
-    const whole = table.routeOf(canonical, 'whole')
     if (whole === null) return true
     const { breakers, random } = this.#parts
     const takesPair = drawn(whole, prefill, decode, random)
@@ -114,8 +109,8 @@ export class Picker {
   }
 
   /** Ignores onPick hooks, which may choose any worker. */
-  hasUntried(model: string, { leg, excluded = NOT_TRIED, accepts = null }: PickOptions): boolean {
-    const route = this.#table.routeOf(this.#table.canonicalModel(model), leg)
+  hasUntried(model: string, { leg = 'whole', excluded = NOT_TRIED, accepts = null }: PickOptions): boolean {
+    const route = this.#table.planOf(model)[leg]
     return route !== null && this.#candidates.hasUntried(route.tiers, excluded, accepts)
   }
 
@@ -138,8 +133,9 @@ export class Picker {
   }
 
   #pickByPolicy(ctx: RelayContext, model: string, options: PickOptions): Attempt {
-    const route = this.#table.routeOf(model, options.leg)
-    if (route === null) throw this.#noRoute(model, options.leg ?? 'whole')
+    const { leg = 'whole' } = options
+    const route = this.#table.planOf(model)[leg]
+    if (route === null) throw this.#noRoute(model, leg)
     const candidates = this.#candidates
     const parts = this.#parts
     const policy = parts.policies.of(route)
@@ -205,8 +201,9 @@ export class Picker {
   #noRoute(model: string, leg: PickLeg): GatewayError {
     const pending = this.#parts.pending?.current ?? NO_PENDING_WORKERS
     const options = pending.count > 0 ? PENDING_RETRY : {}
-    const hasPrefill = this.#table.routeOf(model, 'prefill') !== null
-    const hasDecode = this.#table.routeOf(model, 'decode') !== null
+    const plan = this.#table.planOf(model)
+    const hasPrefill = plan.prefill !== null
+    const hasDecode = plan.decode !== null
     if (leg !== 'whole' || hasPrefill || hasDecode) {
       const missing = leg !== 'whole' || hasPrefill === hasDecode ? leg : hasPrefill ? 'decode' : 'prefill'
       return balanceErrors.server_selection_failed.with(options, missing, model)

@@ -432,13 +432,13 @@ describe('onPick', () => {
       workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }] }),
       workerEntry({ slot: 1, models: ['other'] }),
     )
-    expect(balance.pick(hooked, 'a').worker.slot).toBe(0)
+    expect(balance.pick(hooked, 'm').worker.slot).toBe(0)
     answer = 1
-    expect(balance.pick(hooked, 'a').worker.slot).toBe(1)
+    expect(balance.pick(hooked, 'm').worker.slot).toBe(1)
     expect(balance.inFlight(1)).toBe(1)
     balance.setStatus(1, 'draining')
-    expect(balance.pick(hooked, 'a').worker.slot).toBe(0)
-    for (answer of [17, -1, 0.5, Number.NaN]) expect(balance.pick(hooked, 'a').worker.slot).toBe(0)
+    expect(balance.pick(hooked, 'm').worker.slot).toBe(0)
+    for (answer of [17, -1, 0.5, Number.NaN]) expect(balance.pick(hooked, 'm').worker.slot).toBe(0)
     expect(new Set(asked)).toEqual(new Set(['m']))
   })
 })
@@ -457,7 +457,7 @@ describe('the selected event', () => {
       workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }], labels: { policy: 'round_robin' } }),
       workerEntry({ slot: 1, models: ['other'] }),
     )
-    balance.pick(hooked, 'a')
+    balance.pick(hooked, 'm')
     balance.pick(hooked, 'other')
     balance.pick(hooked, 'unknown')
     answer = 1

@@ -150,18 +150,23 @@ export class ThreadBalance implements WorkerBalance {
 
   takesApi(model: string, api: string): boolean {
     const targets = this.targets === null ? null : this.targets.targetsOf(model)
-    if (targets === null) return this.#table.takesApi(model, api)
-    return targets.every((target) => this.#table.takesApi(this.#table.canonicalModel(target.model), api))
+    if (targets !== null) return targets.every((target) => this.#takes(target.model, api))
+    return this.#takes(model, api)
+  }
+
+  #takes(model: string, api: string): boolean {
+    const { apis } = this.#table.planOf(model)
+    return apis === null || apis.has(api)
   }
 
   workersOf(model: string): readonly WorkerEntry[] {
     const targets = this.targets === null ? null : this.targets.targetsOf(model)
-    if (targets === null) return this.#table.workersOf(model)
+    if (targets === null) return this.#table.planOf(model).workers
     return [...new Set(targets.flatMap((target) => this.#workersOfTarget(target)))]
   }
 
   #workersOfTarget({ model, accepts }: ModelTarget): readonly WorkerEntry[] {
-    const workers = this.#table.workersOf(this.#table.canonicalModel(model))
+    const { workers } = this.#table.planOf(model)
     return accepts === null ? workers : workers.filter(accepts)
   }
 
@@ -249,7 +254,8 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   policyOf(model: string): string {
-    const route = this.#table.routeOf(model) ?? this.#table.routeOf(model, 'prefill')
+    const plan = this.#table.planOf(model)
+    const route = plan.whole ?? plan.prefill
     return route === null ? '' : this.#policies.nameFor(route)
   }
 

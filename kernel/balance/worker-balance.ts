@@ -106,11 +106,11 @@ export interface WorkerBalance {
   /**
    * Every worker that serves the model: whole ones and legs of pairs, ready or not.
    *
-   * @param model canonical id, or a virtual model, for the workers of all its targets
+   * @param model id, alias or virtual model, for the workers of all its targets
    */
   workersOf(model: string): readonly WorkerEntry[]
 
-  /** True if every worker that may get a request for the model accepts this API format, or no worker may get one. @param model canonical id, or a virtual model */
+  /** True if every worker that may get a request for the model accepts this API format, or no worker may get one. @param model id, alias or virtual model */
   takesApi(model: string, api: string): boolean
 
   /** All registered workers in order of registration. */

@@ -39,7 +39,7 @@ export class CallTarget {
   static modelOf({ model, worker }: Call, { balance, targets }: CallParts): string {
     const all = targets === null || model === null || worker === null ? null : targets.targetsOf(model)
     const ofWorker = all?.find((target) => {
-      const workers = balance.workersOf(balance.canonicalModel(target.model))
+      const workers = balance.workersOf(target.model)
       return workers.some(({ slot }) => slot === worker?.slot)
     })
     return balance.canonicalModel(ofWorker?.model ?? model ?? UNKNOWN_MODEL)

@@ -10,14 +10,14 @@ import type {
 
 export class Engines {
   readonly #adapters: EngineAdapter[] = []
-  readonly #balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel'>
+  readonly #balance: Pick<WorkerBalance, 'workers' | 'workersOf'>
   /** Entries are immutable, so a result stays valid; null for none. */
   #byWorker = new WeakMap<WorkerEntry, EngineAdapter | null>()
   /** By canonical model; cleared when the worker table changes. */
   readonly #preparing = new Map<string, readonly EngineAdapter[]>()
   #workers: readonly WorkerEntry[] | null = null
 
-  constructor(balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel'>) {
+  constructor(balance: Pick<WorkerBalance, 'workers' | 'workersOf'>) {
     this.#balance = balance
   }
 
@@ -48,7 +48,7 @@ export class Engines {
 
   /** Workers of the model; all if it is null. @param model as the client names it */
   candidates(model: string | null): readonly WorkerEntry[] {
-    return model === null ? this.#balance.workers : this.workersOf(this.#balance.canonicalModel(model))
+    return model === null ? this.#balance.workers : this.workersOf(model)
   }
 
   /** Adapters of the model's workers that prepare the prompt before a worker is picked. */

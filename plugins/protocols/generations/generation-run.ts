@@ -321,8 +321,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   #withoutEngine(): GatewayError | null {
     const { model } = this.request
     if (this.attempt !== null || model === null) return null
-    const { engines, upstream } = this.#parts
-    const workers = engines.workersOf(upstream.canonicalModel(model))
+    const workers = this.#parts.engines.workersOf(model)
     if (workers.length === 0 || workers.some((worker) => this.#takes(worker))) return null
     return generationErrors.engine_missing(model, [...new Set(workers.flatMap(({ apis }) => apis))])
   }

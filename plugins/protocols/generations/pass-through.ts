@@ -15,7 +15,7 @@ const ANY_MODEL = 'unknown'
 const MAX_SURE_MODELS = 1_024
 
 export class PassThroughDecision {
-  readonly #balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel' | 'takesApi'>
+  readonly #balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'takesApi'>
   /** Whether the route exists, by the id of each worker that has responded. */
   readonly #hasRoute = new Map<string, boolean>()
   /** Models whose workers all have the route. */
@@ -26,7 +26,7 @@ export class PassThroughDecision {
   #quirky: ReadonlyMap<WorkerEntry, EngineQuirks> = new Map()
 
   constructor(
-    balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel' | 'takesApi'>,
+    balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'takesApi'>,
     quirksOf: (worker: WorkerEntry) => EngineQuirks,
   ) {
     this.#balance = balance
@@ -36,15 +36,14 @@ export class PassThroughDecision {
   modelToGenerate(model: string | null, api: string, ctx: RequestContext | null): string | null {
     this.#followTable()
     if (model === null) return this.#modelThatDoesNotTake(api)
-    const canonical = this.#balance.canonicalModel(model)
-    if (!this.#balance.takesApi(canonical, api)) return model
+    if (!this.#balance.takesApi(model, api)) return model
     if (
       ctx !== null &&
       this.#quirky.size > 0 &&
-      this.#balance.workersOf(canonical).some((worker) => this.isMistaken(worker, api, ctx))
+      this.#balance.workersOf(model).some((worker) => this.isMistaken(worker, api, ctx))
     )
       return model
-    return api !== UNSURE_API || this.#isSure(canonical) ? null : model
+    return api !== UNSURE_API || this.#isSure(model) ? null : model
   }
 
   /** A model of any worker; a name that only workers without a list of models take if there is none. */
@@ -53,14 +52,14 @@ export class PassThroughDecision {
   }
 
   isNative(model: string, api: string): boolean {
-    return this.#balance.takesApi(this.#balance.canonicalModel(model), api)
+    return this.#balance.takesApi(model, api)
   }
 
   /** True if no worker of the model shows it the tools of a chat. */
   dropsTools(model: string | null): boolean {
     this.#followTable()
     if (this.#quirky.size === 0 || model === null) return false
-    const workers = this.#balance.workersOf(this.#balance.canonicalModel(model))
+    const workers = this.#balance.workersOf(model)
     return workers.length > 0 && workers.every((one) => this.#quirky.get(one)?.ignoresTools === true)
   }
 

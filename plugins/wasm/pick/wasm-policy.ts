@@ -130,7 +130,7 @@ export class ModuleTargetChooser implements TargetChooser {
   #inFlight({ model, accepts }: ModelTarget): number {
     const balance = this.#balance
     let sum = 0
-    for (const worker of balance.workersOf(balance.canonicalModel(model)))
+    for (const worker of balance.workersOf(model))
       if (accepts === null || accepts(worker))
         sum += balance.inFlight(worker.slot) + balance.inFlightElsewhere(worker.slot)
     return sum

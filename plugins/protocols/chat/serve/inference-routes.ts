@@ -148,7 +148,7 @@ function mayRelayChat(
   model: string,
 ): boolean {
   if (config.chat !== 'relay' || generations.mustGenerate(ctx)) return false
-  return host.balance.workersOf(host.balance.canonicalModel(model)).some(({ apis }) => apis.includes('chat'))
+  return host.balance.workersOf(model).some(({ apis }) => apis.includes('chat'))
 }
 
 /**

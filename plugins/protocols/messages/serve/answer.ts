@@ -97,7 +97,7 @@ export function answerWithTools(
 /** Engines that get tokens report the count themselves; all others report it at the end at best. */
 function countOf(parts: AnswerParts, request: GenerationRequest): Promise<number> | null {
   const { balance } = parts.host
-  const workers = balance.workersOf(balance.canonicalModel(request.model ?? ''))
+  const workers = balance.workersOf(request.model ?? '')
   return workers.some(({ apis }) => apis.length > 0) ? countPromptTokens(parts, request) : null
 }
 

@@ -31,7 +31,7 @@ export async function countTokens(parts: CreateParts, ctx: RequestContext): Prom
 }
 
 function readySpeaker({ host }: CreateParts, model: string): WorkerEntry | undefined {
-  const workers = host.balance.workersOf(host.balance.canonicalModel(model))
+  const workers = host.balance.workersOf(model)
   return workers.find(({ slot, apis }) => apis.includes(API) && host.balance.status(slot) === 'ready')
 }
 

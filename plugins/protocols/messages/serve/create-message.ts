@@ -125,7 +125,7 @@ function toTurnRequest(
   request: MessagesRequest,
 ): GenerationRequest {
   const generations = host.use(Generations)
-  const workers = host.balance.workersOf(host.balance.canonicalModel(request.model))
+  const workers = host.balance.workersOf(request.model)
   const speakers = workers.filter((worker) => generations.takes(worker, API, ctx))
   if (speakers.length === 0 || !speakers.every(({ isExternal }) => isExternal))
     return toGenerationRequest(request, config)
@@ -137,9 +137,7 @@ function toTurnRequest(
 /** True if a worker of the model speaks the format. */
 function hasSpeaker({ host }: CreateParts, ctx: RequestContext, model: string): boolean {
   const generations = host.use(Generations)
-  return host.balance
-    .workersOf(host.balance.canonicalModel(model))
-    .some((worker) => generations.takes(worker, API, ctx))
+  return host.balance.workersOf(model).some((worker) => generations.takes(worker, API, ctx))
 }
 
 /**

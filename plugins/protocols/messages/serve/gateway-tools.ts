@@ -25,7 +25,7 @@ export function runsToolsFor(host: Host, model: string): boolean {
   const generations = host.use(Generations)
   const needsGateway = (worker: WorkerEntry) =>
     (!worker.isExternal || worker.labels[LABEL] === 'gateway') && generations.canGenerate(worker)
-  return host.balance.workersOf(host.balance.canonicalModel(model)).some(needsGateway)
+  return host.balance.workersOf(model).some(needsGateway)
 }
 
 type Filter = Pick<McpToolRequest, 'allowedTools' | 'deniedTools'>

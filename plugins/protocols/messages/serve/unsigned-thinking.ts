@@ -21,7 +21,7 @@ type Range = readonly [start: number, end: number]
 export function withoutUnsignedThinking(ctx: RequestContext, host: Host, model: string): void {
   const body = ctx.bodyBytes
   if (!looksUnsigned(body)) return
-  const workers = host.balance.workersOf(host.balance.canonicalModel(model))
+  const workers = host.balance.workersOf(model)
   if (!workers.some(({ isExternal }) => isExternal)) return
   const changed = cutUnsigned(body)
   if (changed !== null) ctx.setBody(changed)

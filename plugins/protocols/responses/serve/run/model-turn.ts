@@ -75,7 +75,7 @@ export function unsealerOf({ seal }: Parts, tenant: string): Unsealer {
 }
 
 export function workersOf({ host: { balance } }: Parts, { model }: CreateRequest): readonly WorkerEntry[] {
-  return balance.workersOf(balance.canonicalModel(model))
+  return balance.workersOf(model)
 }
 
 /**
