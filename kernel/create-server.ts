@@ -17,10 +17,8 @@ import { connectionsPerThread } from './http/connection-limit.ts'
 import { serverLimits } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
 import { HttpServer } from './http/server.ts'
-import type { ServerParts } from './http/server-parts.ts'
 import { toTlsFiles } from './http/tls-files.ts'
-import { writeAccessLine } from './observe/access-log.ts'
-import { createAccessLogger } from './observe/log.ts'
+import { accessLog } from './observe/access-log.ts'
 import type { ThreadMetrics } from './observe/metrics.ts'
 import type { Declarations } from './plugin/declarations.ts'
 import { compileHooks } from './plugin/hooks.ts'
@@ -97,32 +95,13 @@ export function createServer(options: CreateServerOptions): HttpServer {
     },
     tls: kernel.tls === undefined ? null : toTlsFiles(kernel.tls),
     log,
-    access: accessLog(options),
+    access: accessLog(kernel.log, options.threadIndex, metrics),
   })
   traffic?.serving({
     openRequestTimesMs: () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs),
     openSockets: sockets.length === 0 ? null : () => server.openSockets,
   })
   return server
-}
-
-/** Writes the access log; null if it is off. */
-function accessLog({ kernel: { log }, threadIndex, metrics }: CreateServerOptions): ServerParts['access'] {
-  if (!log.access || log.level === 'silent') return null
-  const dropped = metrics
-    .counter({
-      name: 'weir_access_log_dropped_lines_total',
-      help: 'Access log lines dropped because standard output was not read fast enough.',
-    })
-    .labels()
-  const logger = createAccessLogger({
-    level: log.level,
-    thread: threadIndex,
-    onDrop: () => dropped.inc(),
-  })
-  return (ctx, durationMs) => {
-    if (log.probes || ctx.route.isProbe !== true) writeAccessLine(logger, ctx, durationMs)
-  }
 }
 
 /** Applies a hook that was switched on or off on this thread. */

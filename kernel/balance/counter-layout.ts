@@ -43,7 +43,7 @@ export const SharedColumn = {
   slowness: 18,
   /** Rejected requests since the last served one, see `worker-statistics.ts`. */
   refusals: 19,
-  /** Answers that named another model than before, see `named-models.ts`. */
+  /** Answers that named another model than before, see `worker-warnings.ts`. */
   misnamed: 20,
 } as const
 const SHARED_COLUMNS = 21

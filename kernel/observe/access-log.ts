@@ -1,10 +1,42 @@
 /** @hot Writes one access log line per request. */
 
 import type { Logger } from '../contracts/log.ts'
+import type { Metrics } from '../contracts/metric.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
+import { type AccessLoggerOptions, createAccessLogger } from './log.ts'
 
 /** Longest logged model name, characters; clients choose it. */
 const MAX_MODEL = 128
+
+/** As `kernel.log`. */
+interface LogSettings {
+  readonly level: AccessLoggerOptions['level']
+  readonly access: boolean
+  readonly probes: boolean
+}
+
+/** Writes the access log; null if it is off. */
+export function accessLog(
+  log: LogSettings,
+  thread: number,
+  metrics: Metrics,
+): ((ctx: RelayContext, durationMs: number) => void) | null {
+  if (!log.access || log.level === 'silent') return null
+  const dropped = metrics
+    .counter({
+      name: 'weir_access_log_dropped_lines_total',
+      help: 'Access log lines dropped because standard output was not read fast enough.',
+    })
+    .labels()
+  const logger = createAccessLogger({
+    level: log.level,
+    thread,
+    onDrop: () => dropped.inc(),
+  })
+  return (ctx, durationMs) => {
+    if (log.probes || ctx.route.isProbe !== true) writeAccessLine(logger, ctx, durationMs)
+  }
+}
 
 /**
  * Writes the line of a finished request: level error for 5xx and for streams that broke after a 200, warn for 4xx and for

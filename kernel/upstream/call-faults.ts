@@ -6,7 +6,7 @@ import type { UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { AttemptNotes } from './attempts.ts'
 import type { CallParts } from './call-parts.ts'
-import { isRejection, type Misconfiguration } from './misconfigured-workers.ts'
+import { isRejection, type Misconfiguration } from './worker-warnings.ts'
 
 const NOT_FOUND = 404
 
@@ -50,7 +50,7 @@ export class CallFaults {
   }
 
   misconfigured(worker: WorkerEntry, what: Misconfiguration, status: number): void {
-    this.#parts.misconfigured.found(worker, what, status, this.#model)
+    this.#parts.warnings.found(worker, what, status, this.#model)
   }
 
   /** The worker answered 404 for a model that it lists. */

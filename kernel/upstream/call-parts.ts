@@ -4,21 +4,19 @@ import type { Logger } from '../contracts/log.ts'
 import type { ModelTargets } from '../contracts/model-targets.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { UsageEstimator } from '../contracts/upstream.ts'
-import type { MisconfiguredWorkers } from './misconfigured-workers.ts'
-import type { NamedModels } from './named-models.ts'
 import type { ClientHeaders } from './response-headers.ts'
 import type { RetryRules } from './retry.ts'
 import type { StalledStreams } from './stalled-streams.ts'
 import type { Transports } from './transports.ts'
 import type { WorkerLimits } from './worker-limits.ts'
 import type { OutgoingHeaders } from './worker-request.ts'
+import type { WorkerWarnings } from './worker-warnings.ts'
 
 export interface CallParts {
   readonly balance: WorkerBalance
   readonly outgoing: OutgoingHeaders
   readonly clientHeaders: ClientHeaders
-  readonly misconfigured: MisconfiguredWorkers
-  readonly named: NamedModels
+  readonly warnings: WorkerWarnings
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules

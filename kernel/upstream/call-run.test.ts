@@ -8,8 +8,6 @@ import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
-import { MisconfiguredWorkers } from './misconfigured-workers.ts'
-import { NamedModels } from './named-models.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
@@ -18,6 +16,7 @@ import { Transports } from './transports.ts'
 import { toUpstreamError } from './upstream-errors.ts'
 import { WorkerLimits } from './worker-limits.ts'
 import { OutgoingHeaders } from './worker-request.ts'
+import { WorkerWarnings } from './worker-warnings.ts'
 
 const RETRY = {
   maxAttempts: 5,
@@ -120,8 +119,7 @@ class Stage {
       },
       outgoing: new OutgoingHeaders([], transports),
       clientHeaders: new ClientHeaders([]),
-      misconfigured: new MisconfiguredWorkers(log),
-      named: new NamedModels({ misnamed() {} }, log),
+      warnings: new WorkerWarnings({ misnamed() {} }, log),
       transports,
       limits: new WorkerLimits(LIMITS),
       streams: new StalledStreams({ stallMs: 0, progressed() {}, stalled() {} }),

@@ -269,7 +269,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
       worker === null ||
       worker.isExternal ||
       this.model === UNKNOWN_MODEL ||
-      this.parts.named.compare(worker, this.model, chunk)
+      this.parts.warnings.compareModel(worker, this.model, chunk)
     this.#namingParts = isNamed ? 0 : this.#namingParts - 1
   }
 
@@ -393,9 +393,9 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
   }
 
   #working(attempt: Attempt): void {
-    const { misconfigured } = this.parts
-    misconfigured.working(attempt.worker)
-    if (attempt instanceof PairAttempt) misconfigured.working(attempt.prefill.worker)
+    const { warnings } = this.parts
+    warnings.working(attempt.worker)
+    if (attempt instanceof PairAttempt) warnings.working(attempt.prefill.worker)
   }
 
   used(usage: TokenUsage): void {

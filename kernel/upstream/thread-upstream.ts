@@ -17,8 +17,6 @@ import { GatewayError } from '../errors/gateway-error.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { ask } from './collected-call.ts'
-import { MisconfiguredWorkers } from './misconfigured-workers.ts'
-import { NamedModels } from './named-models.ts'
 import { editBody } from './prompt-texts.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
@@ -28,6 +26,7 @@ import { Transports } from './transports.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 import { WorkerLimits } from './worker-limits.ts'
 import { OutgoingHeaders } from './worker-request.ts'
+import { WorkerWarnings } from './worker-warnings.ts'
 
 export class ThreadUpstream implements Upstream {
   readonly balance: WorkerBalance
@@ -42,8 +41,7 @@ export class ThreadUpstream implements Upstream {
       balance,
       outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
       clientHeaders: new ClientHeaders(config.forwardResponseHeaders),
-      misconfigured: new MisconfiguredWorkers(log),
-      named: new NamedModels(balance, log),
+      warnings: new WorkerWarnings(balance, log),
       transports,
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
@@ -86,7 +84,7 @@ export class ThreadUpstream implements Upstream {
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
     for (const transport of this.transports.all()) transport.onWorkersChanged(workers)
-    this.#parts.named.onWorkersChanged(workers)
+    this.#parts.warnings.onWorkersChanged(workers)
   }
 
   close(): void {

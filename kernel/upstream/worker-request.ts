@@ -8,8 +8,8 @@ import type { BodyEdit } from '../contracts/response-format.ts'
 import type { HeaderList, UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { headerOf } from '../wire/headers.ts'
-import { mayHoldCredential } from './misconfigured-workers.ts'
 import type { Transports } from './transports.ts'
+import { mayHoldCredential } from './worker-warnings.ts'
 
 /** Replaces the model of a body; every other byte stays the same. */
 export function withModel(body: Buffer, peek: RoutingPeek, model: string): Buffer {

@@ -19,7 +19,6 @@ import {
   type WorkerType,
 } from '#kernel'
 import { modelLabelLimit, OTHER } from '#shared'
-import { BreakerMetrics } from './breaker-metrics.ts'
 import { HttpMetrics } from './http-metrics.ts'
 import {
   type RoutedMetrics,
@@ -27,9 +26,9 @@ import {
   RouterMetrics,
   routerErrorType,
   routerKinds,
+  UsageMetrics,
 } from './router-metrics.ts'
-import { UsageMetrics } from './usage-metrics.ts'
-import { WorkerMetrics } from './worker-metrics.ts'
+import { BreakerMetrics, WorkerMetrics } from './worker-metrics.ts'
 
 /** Error codes of requests without an available worker; other codes are failures of hooks or policies. */
 const NO_WORKERS_CODES: ReadonlySet<string> = new Set([

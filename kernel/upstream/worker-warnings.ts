@@ -1,13 +1,42 @@
 /**
- * Compares the model that a worker's answer names with the one that it was asked for: an engine that was restarted with another
- * model may answer for it under the old name. A difference alone is no fault, since services answer with dated names; a new
- * one is a reason to look at the engine. @hot
+ * Logs workers whose answers show a fault that only a correction of their settings can end, and those that answer for another
+ * model than they were asked for: an engine that was restarted with another model may answer for it under the old name. A
+ * difference of names alone is no fault, since services answer with dated names; a new one is a reason to look at the engine.
+ * @hot
  */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { QUOTE, skipString } from '../wire/json-bytes.ts'
 import { valueAt } from '../wire/token-usage.ts'
+
+/** Shortest time between two log lines about a worker that fails only some requests, milliseconds. */
+const MIN_FAILING_MS = 60_000
+
+const UNAUTHORIZED = 401
+const FORBIDDEN = 403
+
+/** True for statuses that reject a credential. gRPC statuses count by their HTTP status. */
+export function isRejection(status: number): boolean {
+  return status === UNAUTHORIZED || status === FORBIDDEN
+}
+
+const CREDENTIAL_NAME = /authorization|cookie|api-?key|token|secret/
+
+/** @param header name of a request header, lower-case */
+export function mayHoldCredential(header: string): boolean {
+  return CREDENTIAL_NAME.test(header)
+}
+
+/** Values are the log messages. */
+const MESSAGES = {
+  credentials: "worker rejects the gateway's credentials",
+  stream: 'worker answers a stream request without a stream',
+  page: 'worker answers requests with an HTML page',
+  model: 'worker does not serve a model that it lists',
+} as const
+
+export type Misconfiguration = keyof typeof MESSAGES
 
 const MODEL = Buffer.from('"model"')
 /** Engines write the name near the beginning or, in whole answers, near the end. */
@@ -26,15 +55,33 @@ interface Differences {
   reportedAtMs: number
 }
 
-export class NamedModels {
+export class WorkerWarnings {
   readonly #balance: Pick<WorkerBalance, 'misnamed'>
   readonly #log: Logger
+  /** Time of the first response with a fault. A changed worker is a new entry and starts again. */
+  readonly #sinceMs = new WeakMap<WorkerEntry, number>()
   /** By worker id: a worker that is described again is a new entry. */
   readonly #differences = new Map<string, Differences>()
 
   constructor(balance: Pick<WorkerBalance, 'misnamed'>, log: Logger) {
     this.#balance = balance
     this.#log = log
+  }
+
+  found(worker: WorkerEntry, fault: Misconfiguration, status: number, model: string): void {
+    if (this.#sinceMs.has(worker)) return
+    this.#sinceMs.set(worker, performance.now())
+    const fields = { worker: worker.url, status, model, has_api_key: worker.apiKey !== null }
+    if (fault === 'credentials') this.#log.error(fields, MESSAGES[fault])
+    else this.#log.warn(fields, MESSAGES[fault])
+  }
+
+  /** Called for each request that the worker answered as expected. */
+  working(worker: WorkerEntry): void {
+    const sinceMs = this.#sinceMs.get(worker)
+    if (sinceMs === undefined || performance.now() - sinceMs < MIN_FAILING_MS) return
+    this.#sinceMs.delete(worker)
+    this.#log.info({ worker: worker.url }, 'worker answers as configured again')
   }
 
   onWorkersChanged(workers: readonly WorkerEntry[]): void {
@@ -47,15 +94,15 @@ export class NamedModels {
    * @param bytes part of a successful answer, in JSON or events
    * @returns true if the part has the name, whole or in part
    */
-  compare(worker: WorkerEntry, asked: string, bytes: Buffer): boolean {
+  compareModel(worker: WorkerEntry, asked: string, bytes: Buffer): boolean {
     const start = nameIn(bytes)
     if (start < 0) return false
-    if (!isText(bytes, start, asked)) this.#compareName(worker, asked, textAt(bytes, start))
+    if (!isText(bytes, start, asked)) this.#compareNames(worker, asked, textAt(bytes, start))
     else if (this.#differences.size > 0) this.#differences.get(worker.id)?.named.delete(asked)
     return true
   }
 
-  #compareName(worker: WorkerEntry, asked: string, named: string | null): void {
+  #compareNames(worker: WorkerEntry, asked: string, named: string | null): void {
     if (named === null) return
     if (named === asked || knows(worker, named)) this.#differences.get(worker.id)?.named.delete(asked)
     else this.#differs(worker, asked, named)

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { ValueFamily } from '../../../kernel/contracts/metric.ts'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
-import { BreakerMetrics } from './breaker-metrics.ts'
+import { BreakerMetrics } from './worker-metrics.ts'
 
 const a = { slot: 0, id: 'a', url: 'http://a' }
 const b = { slot: 3, id: 'b', url: 'http://b' }
