@@ -2,6 +2,7 @@
  * Writes a comment line to event streams that are silent. All streams of a thread share one timer, so that an open stream
  * costs two links and a number. @hot
  */
+import { Interval } from '../observe/interval.ts'
 
 /** An event stream in the list. */
 export interface HeartbeatTarget {
@@ -22,7 +23,7 @@ export class Heartbeats {
   nowMs = performance.now()
   readonly #silenceMs: number
   #first: HeartbeatTarget | null = null
-  #timer: NodeJS.Timeout | null = null
+  readonly #interval = new Interval(TICK_MS, () => this.#tick())
 
   /** @param silenceMs 0 disables heartbeats */
   constructor(silenceMs: number) {
@@ -31,11 +32,7 @@ export class Heartbeats {
 
   add(target: HeartbeatTarget): void {
     if (this.#silenceMs === 0) return
-    if (this.#timer === null) {
-      this.nowMs = performance.now()
-      this.#timer = setInterval(() => this.#tick(), TICK_MS)
-      this.#timer.unref()
-    }
+    if (this.#interval.start()) this.nowMs = performance.now()
     target.lastWriteMs = this.nowMs
     target.heartbeatPrevious = null
     target.heartbeatNext = this.#first
@@ -53,8 +50,7 @@ export class Heartbeats {
   }
 
   close(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#interval.stop()
   }
 
   /** Streams that come singly share the timer too: it stops at the first tick without any. */

@@ -3,6 +3,7 @@
  * streams without a byte.
  */
 import type { StallReports } from '../balance/worker-balance.ts'
+import { Interval } from '../observe/interval.ts'
 
 /** Period of the check, and resolution of the time of a byte, milliseconds. */
 const CHECK_MS = 1_000
@@ -30,7 +31,7 @@ export class StalledStreams {
    */
   readonly #open: WatchedStream[] = []
   readonly #reports: StallReports
-  #timer: NodeJS.Timeout | null = null
+  readonly #interval = new Interval(CHECK_MS, () => this.#check())
 
   constructor(reports: StallReports) {
     this.#reports = reports
@@ -38,9 +39,7 @@ export class StalledStreams {
 
   add(stream: WatchedStream): void {
     stream.place = this.#open.push(stream) - 1
-    if (this.#timer !== null) return
-    this.nowMs = performance.now()
-    this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
+    if (this.#interval.start()) this.nowMs = performance.now()
   }
 
   remove(stream: WatchedStream): void {
@@ -54,8 +53,7 @@ export class StalledStreams {
   }
 
   close(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#interval.stop()
   }
 
   #check(): void {

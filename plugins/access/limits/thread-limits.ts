@@ -1,5 +1,5 @@
 /** Builds the limits of one thread over the memory that all threads share. */
-import { type Host, ModelTargets } from '#kernel'
+import { type Host, Interval, ModelTargets } from '#kernel'
 import { toTenant } from '#shared'
 import { Admission, type LimitedModels } from './admission.ts'
 import {
@@ -53,7 +53,7 @@ export class ThreadLimits {
   #rates: readonly RateLimit[] = []
   #allowance: Allowance | null = null
   #capacity: number
-  #timer: NodeJS.Timeout | null = null
+  readonly #samples = new Interval(SAMPLE_MS, () => this.#applyCapacity())
 
   /** Call in `register`, because it allocates shared memory. */
   constructor(host: Host, config: LimitsConfig) {
@@ -118,8 +118,7 @@ export class ThreadLimits {
   stop(): void {
     this.#permitQueue.close()
     this.#schedulerQueue.close()
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#samples.stop()
   }
 
   /** Whether any limit is set. */
@@ -229,17 +228,14 @@ export class ThreadLimits {
     return schedulerRules(this.#settings.scheduler, this.#capacity)
   }
 
-  /** The timer runs only while the scheduler is enabled. */
+  /** Samples are taken only while the scheduler is enabled. */
   #followCapacity(): void {
     const { enabled } = this.#settings.scheduler
     if (!this.#host.isData) return
     if (enabled) {
       this.#applyCapacity()
-      this.#timer ??= setInterval(() => this.#applyCapacity(), SAMPLE_MS).unref()
-    } else if (this.#timer !== null) {
-      clearInterval(this.#timer)
-      this.#timer = null
-    }
+      this.#samples.start()
+    } else this.#samples.stop()
   }
 
   #applyCapacity(): void {

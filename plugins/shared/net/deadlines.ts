@@ -5,7 +5,7 @@
  * Timeouts fire up to two ticks late, never early. The clock stops while the event loop is blocked, so that a busy gateway
  * does not blame its workers for bytes that it had no time to read.
  */
-import type { UpstreamFailureKind } from '#kernel'
+import { Interval, type UpstreamFailureKind } from '#kernel'
 
 /** Interval of checks, milliseconds. */
 const TICK_MS = 100
@@ -43,8 +43,7 @@ export class Deadlines {
   private first: TimedExchange | null = null
   /** Next exchange to check during a tick. */
   private cursor: TimedExchange | null = null
-  private timer: NodeJS.Timeout | null = null
-  private readonly onTick = () => this.tick()
+  private readonly interval = new Interval(TICK_MS, () => this.tick())
 
   /** Adds an exchange. @param requestMs limit of the whole exchange, 0 for none */
   watch(exchange: TimedExchange, requestMs: number): void {
@@ -52,7 +51,7 @@ export class Deadlines {
     exchange.nextOpen = this.first
     if (this.first !== null) this.first.previousOpen = exchange
     this.first = exchange
-    if (this.timer === null) this.startTimer()
+    if (this.interval.start()) this.lastTickMs = performance.now()
   }
 
   unwatch(exchange: TimedExchange): void {
@@ -78,16 +77,9 @@ export class Deadlines {
     return this.first
   }
 
-  private startTimer(): void {
-    this.lastTickMs = performance.now()
-    this.timer = setInterval(this.onTick, TICK_MS)
-    this.timer.unref()
-  }
-
   private tick(): void {
     if (this.first === null) {
-      if (this.timer !== null) clearInterval(this.timer)
-      this.timer = null
+      this.interval.stop()
       return
     }
     const nowMs = performance.now()

@@ -2,14 +2,15 @@
  * WebSockets whose messages are requests: each message runs like a request of its own, within limits, and its response is
  * sent as messages. Pass the result to `host.socket`.
  */
-import type {
-  MessageSocketDefinition,
-  RequestContext,
-  Socket,
-  SocketConnection,
-  SocketHandler,
-  SocketLimits,
-  SocketRouteDefinition,
+import {
+  Interval,
+  type MessageSocketDefinition,
+  type RequestContext,
+  type Socket,
+  type SocketConnection,
+  type SocketHandler,
+  type SocketLimits,
+  type SocketRouteDefinition,
 } from '#kernel'
 import { MessageResponse } from './message-response.ts'
 
@@ -158,27 +159,23 @@ class MessageSocket implements SocketHandler, Socket {
 class IdleSockets {
   readonly #idleMs: number
   readonly #sockets = new Set<MessageSocket>()
-  #timer: NodeJS.Timeout | null = null
+  readonly #interval: Interval
 
   /** @param idleMs 0 disables the timeout */
   constructor(idleMs: number) {
     this.#idleMs = idleMs
+    this.#interval = new Interval(Math.min(MAX_IDLE_CHECK_MS, idleMs / 4), () => this.#closeIdle())
   }
 
   add(socket: MessageSocket): void {
     if (this.#idleMs === 0) return
     this.#sockets.add(socket)
-    this.#timer ??= setInterval(
-      () => this.#closeIdle(),
-      Math.min(MAX_IDLE_CHECK_MS, this.#idleMs / 4),
-    ).unref()
+    this.#interval.start()
   }
 
   remove(socket: MessageSocket): void {
     this.#sockets.delete(socket)
-    if (this.#sockets.size > 0 || this.#timer === null) return
-    clearInterval(this.#timer)
-    this.#timer = null
+    if (this.#sockets.size === 0) this.#interval.stop()
   }
 
   #closeIdle(): void {

@@ -2,6 +2,7 @@
 import {
   type Exchange,
   type HttpPeer,
+  Interval,
   type OutgoingHttp,
   type PeerSettings,
   type Transport,
@@ -53,17 +54,15 @@ export class HttpTransport implements Transport {
   readonly #pools = new Map<string, ConnectionPool>()
   readonly #poolOwner: PoolOwner = {
     openConnectionCount: 0,
-    onConnectionIdle: () => {
-      this.#sweepTimer ??= setInterval(() => this.#sweep(), this.#sweepMs).unref()
-    },
+    onConnectionIdle: () => void this.#sweeps.start(),
   }
-  readonly #sweepMs: number
-  #sweepTimer: NodeJS.Timeout | null = null
+  readonly #sweeps: Interval
   #isClosed = false
 
   constructor(options: HttpTransportOptions) {
     this.#options = options
-    this.#sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, options.keepAliveMs / 8))
+    const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, options.keepAliveMs / 8))
+    this.#sweeps = new Interval(sweepMs, () => this.#sweep())
   }
 
   /** Failures are reported to the handler, asynchronously. */
@@ -131,8 +130,7 @@ export class HttpTransport implements Transport {
     this.#targets.clear()
     for (let open = this.#deadlines.anyWatched; open !== null; open = this.#deadlines.anyWatched)
       (open as HttpExchange).fail('reset', 'the gateway closed its connections')
-    if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
-    this.#sweepTimer = null
+    this.#sweeps.stop()
   }
 
   #openTarget(worker: Destination): Target | null {
@@ -170,9 +168,7 @@ export class HttpTransport implements Transport {
       pool.closeExpired(nowMs)
       idleCount += pool.idleCount
     }
-    if (idleCount > 0 || this.#sweepTimer === null) return
-    clearInterval(this.#sweepTimer)
-    this.#sweepTimer = null
+    if (idleCount === 0) this.#sweeps.stop()
   }
 }
 

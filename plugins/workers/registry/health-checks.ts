@@ -1,6 +1,7 @@
 /** Probes registered workers at their intervals, changes their status, and reports workers that have failed. */
 import {
   type CounterHandle,
+  Interval,
   type Logger,
   MAX_TIMER_MS,
   type MetricFamily,
@@ -62,7 +63,7 @@ export class HealthChecks {
   readonly #parts: HealthChecksParts
   readonly #watches = new Map<string, Watch>()
   readonly #limiter = new Limiter(MAX_CONCURRENT_PROBES)
-  #requestTimer: NodeJS.Timeout | null = null
+  readonly #requestChecks = new Interval(REQUEST_CHECK_MS, () => this.#probeFailing())
 
   constructor(parts: HealthChecksParts) {
     this.#parts = parts
@@ -87,7 +88,7 @@ export class HealthChecks {
       timer: null,
     }
     this.#watches.set(worker.id, watch)
-    this.#requestTimer ??= setInterval(() => this.#probeFailing(), REQUEST_CHECK_MS).unref()
+    this.#requestChecks.start()
     this.#enqueue(watch)
   }
 
@@ -105,8 +106,7 @@ export class HealthChecks {
   }
 
   stop(): void {
-    if (this.#requestTimer !== null) clearInterval(this.#requestTimer)
-    this.#requestTimer = null
+    this.#requestChecks.stop()
     for (const id of [...this.#watches.keys()]) this.unwatch(id)
   }
 

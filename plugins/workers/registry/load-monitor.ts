@@ -1,12 +1,13 @@
 /** Polls ready engines for their load and publishes the reports to all threads. */
-import type {
-  EngineLoad,
-  EngineLoads,
-  Logger,
-  RankLoad,
-  WorkerBalance,
-  WorkerControl,
-  WorkerEntry,
+import {
+  type EngineLoad,
+  type EngineLoads,
+  Interval,
+  type Logger,
+  type RankLoad,
+  type WorkerBalance,
+  type WorkerControl,
+  type WorkerEntry,
 } from '#kernel'
 import { Limiter } from '#shared'
 import type { OverloadLimits } from './config.ts'
@@ -67,11 +68,14 @@ export class LoadMonitor {
   readonly #engines = new Map<string, EngineState>()
   /** Last reports, by worker id. */
   readonly #reports = new Map<string, Reported>()
-  #timer: NodeJS.Timeout | null = null
+  readonly #polls: Interval
   #hasChanges = false
 
   constructor(parts: LoadMonitorParts) {
     this.#parts = parts
+    this.#polls = new Interval(POLL_MS, () => {
+      this.#poll().catch((error: unknown) => parts.log.error({ err: error }, 'load poll failed'))
+    })
     this.#publisher = new Publisher(() => {
       this.#hasChanges = false
       return parts.publish(this.#loads())
@@ -79,15 +83,12 @@ export class LoadMonitor {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => {
-      this.#poll().catch((error: unknown) => this.#parts.log.error({ err: error }, 'load poll failed'))
-    }, POLL_MS).unref()
+    this.#polls.start()
   }
 
   /** Idempotent. */
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    this.#polls.stop()
   }
 
   /** The last report of a worker's engine; null if engines are not polled, or it reports nothing. */

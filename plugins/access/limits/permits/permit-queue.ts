@@ -1,4 +1,5 @@
 /** Requests of one thread that wait for a permit: first in, first out over all threads, each with a deadline. */
+import { Interval } from '#kernel'
 import { MAX_COUNT, type SharedPermits } from './shared-permits.ts'
 
 /** Interval at which deadlines are checked while the queue is not empty, in milliseconds. */
@@ -34,7 +35,7 @@ export class PermitQueue {
   /** In order of arrival. */
   readonly #waiters = new Set<WaitingRequest>()
   #limits: ConcurrencyLimits
-  #timer: NodeJS.Timeout | null = null
+  readonly #interval = new Interval(CHECK_INTERVAL_MS, () => this.#tick())
   #isArmed = false
 
   constructor(permits: SharedPermits, limits: ConcurrencyLimits, nowMs: () => number) {
@@ -104,13 +105,11 @@ export class PermitQueue {
     this.#waiters.delete(waiter)
     const { value } = this.#waiters.values().next()
     this.#permits.publishHead(value?.ticket ?? 0)
-    if (this.#waiters.size > 0 || this.#timer === null) return
-    clearInterval(this.#timer)
-    this.#timer = null
+    if (this.#waiters.size === 0) this.#interval.stop()
   }
 
   #watch(): void {
-    this.#timer ??= setInterval(() => this.#tick(), CHECK_INTERVAL_MS).unref()
+    this.#interval.start()
     this.#listen()
   }
 

@@ -1,5 +1,6 @@
 /** Drives the scheduler of one thread: the timer while requests wait, and wake-ups by other threads. */
 
+import { Interval } from '#kernel'
 import type { RequestResult, Scheduler } from './scheduler.ts'
 import type { SchedulerEntry } from './scheduler-entry.ts'
 import type { SchedulerRules } from './scheduler-rules.ts'
@@ -12,7 +13,7 @@ export class SchedulerQueue {
   readonly #scheduler: Scheduler
   readonly #slots: SharedSlots
   readonly #nowMs: () => number
-  #timer: NodeJS.Timeout | null = null
+  readonly #interval = new Interval(CHECK_INTERVAL_MS, () => this.#tick())
   #isListening = false
   #isOpen = false
 
@@ -25,7 +26,7 @@ export class SchedulerQueue {
 
   enter(entry: SchedulerEntry): RequestResult {
     const result = this.#scheduler.request(entry, this.#nowMs())
-    if (result === 'waiting') this.#timer ??= setInterval(() => this.#tick(), CHECK_INTERVAL_MS).unref()
+    if (result === 'waiting') this.#interval.start()
     return result
   }
 
@@ -55,11 +56,8 @@ export class SchedulerQueue {
     this.#stopIdleTimer()
   }
 
-  /** Stops the timer if no request waits. */
   #stopIdleTimer(): void {
-    if (this.#timer === null || this.#scheduler.hasWaiters) return
-    clearInterval(this.#timer)
-    this.#timer = null
+    if (!this.#scheduler.hasWaiters) this.#interval.stop()
   }
 
   #listen(): void {

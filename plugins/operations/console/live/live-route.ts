@@ -4,6 +4,7 @@ import {
   defineCommand,
   defineTopic,
   type Host,
+  Interval,
   type RequestContext,
   type RouteDefinition,
   type StreamWriter,
@@ -36,7 +37,7 @@ export class LiveStreams {
   readonly #host: Host
   readonly #sessions: ConsoleSessions
   readonly #streams = new Set<LiveStream>()
-  #timer: NodeJS.Timeout | undefined
+  readonly #checks = new Interval(CHECK_MS, () => this.#checkAll())
 
   constructor(host: Host, sessions: ConsoleSessions) {
     this.#host = host
@@ -89,7 +90,7 @@ export class LiveStreams {
     const stream = { ctx, writer, unsubscribe }
     this.#streams.add(stream)
     ctx.onAbort(() => this.#forget(stream))
-    this.#timer ??= setInterval(() => this.#checkAll(), CHECK_MS)
+    this.#checks.start()
   }
 
   /** Ends the streams whose session or key has ended, and all when the gateway drains. */
@@ -114,13 +115,11 @@ export class LiveStreams {
   #forget(stream: LiveStream): void {
     stream.unsubscribe()
     this.#streams.delete(stream)
-    if (this.#streams.size > 0) return
-    clearInterval(this.#timer)
-    this.#timer = undefined
+    if (this.#streams.size === 0) this.#checks.stop()
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    this.#checks.stop()
   }
 }
 

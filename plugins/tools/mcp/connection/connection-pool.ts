@@ -2,6 +2,7 @@
  * Pool of connections to tool servers. A connection belongs to one tenant, server and set of credentials, and is leased
  * until the turn ends. Idle connections are closed; failed servers are retried with growing delays.
  */
+import { Interval } from '#kernel'
 import type { ServerConnection } from './server-connection.ts'
 import { type ServerFacts, ServerFactsByKey } from './server-facts.ts'
 import { connectionKey, type ServerTarget } from './server-target.ts'
@@ -46,12 +47,13 @@ export class ConnectionPool {
   readonly #entries = new Map<string, Entry>()
   readonly #failures = new Map<string, Failure>()
   readonly #facts = new ServerFactsByKey()
-  #sweeper: NodeJS.Timeout | null = null
+  readonly #sweeps: Interval
   #isClosed = false
 
   constructor(limits: PoolLimits, open: OpenConnection) {
     this.#limits = limits
     this.#open = open
+    this.#sweeps = new Interval(Math.max(50, limits.idleMs / 4), () => this.sweep(Date.now()))
   }
 
   get size(): number {
@@ -79,8 +81,7 @@ export class ConnectionPool {
   /** Closes all connections, also leased ones. */
   async close(): Promise<void> {
     this.#isClosed = true
-    if (this.#sweeper !== null) clearInterval(this.#sweeper)
-    this.#sweeper = null
+    this.#sweeps.stop()
     const all = [...this.#entries.values()]
     this.#entries.clear()
     // Connections that are still opening are closed once open; the stop does not wait for unresponsive servers.
@@ -133,7 +134,7 @@ export class ConnectionPool {
         this.#noteFailure(key, toToolServerError(error))
       },
     )
-    this.#sweeper ??= setInterval(() => this.sweep(Date.now()), Math.max(50, this.#limits.idleMs / 4)).unref()
+    this.#sweeps.start()
     return entry
   }
 
