@@ -20,7 +20,13 @@ export type ContentPart =
   | { readonly type: 'video_url'; readonly video_url: { readonly url: string } }
   | {
       readonly type: 'file'
-      readonly file: { readonly file_id?: string; readonly file_data?: string; readonly filename?: string }
+      /** Exactly one of the first three. */
+      readonly file: {
+        readonly file_id?: string
+        readonly file_url?: string
+        readonly file_data?: string
+        readonly filename?: string
+      }
     }
   | CarriedPart
 

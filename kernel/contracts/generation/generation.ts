@@ -327,6 +327,8 @@ export interface EngineAdapter {
   accepts(worker: WorkerEntry): boolean
   /** Requests with other prompts are not sent to its workers. Default: all kinds. */
   readonly promptKinds?: readonly Prompt['kind'][]
+  /** Its workers load files by URL. Default false: the gateway loads them, or does not send the request to such workers. */
+  readonly takesFileUrls?: boolean
   /**
    * The headers of `requestFor` hold the worker's credentials, such as `x-goog-api-key`: the gateway adds no `authorization`.
    * Default false.

@@ -1,6 +1,13 @@
 /** Errors of generations, and a worker's error response as one: status, message and retry-after. */
-import { defineErrors, type GatewayError, type HeaderList, headerOf, readRefusal } from '#kernel'
-import { answerErrors } from '#shared'
+import {
+  defineErrors,
+  type GatewayError,
+  type HeaderList,
+  headerOf,
+  type RequestContext,
+  readRefusal,
+} from '#kernel'
+import { answerErrors, clientError, pathOfText } from '#shared'
 
 export const generationErrors = defineErrors('generations', {
   engine_missing: {
@@ -8,6 +15,16 @@ export const generationErrors = defineErrors('generations', {
     source: 'gateway',
     text: (model: string, apis: readonly string[]) =>
       `no enabled plugin can send this request to the workers of model ${model}, which take the formats: ${apis.join(', ') || 'none'}; if they have a route for chats or completions, add it to 'apis' of the worker`,
+  },
+  file_not_loaded: clientError(
+    (url: string, path: string | null, problem: string) =>
+      `the file ${url}${path === null ? '' : ` of '${path}'`} cannot be loaded: ${problem}`,
+  ),
+  too_many_files: {
+    kind: 'rate_limited',
+    source: 'client',
+    text: (limit: number) =>
+      `more than ${limit} files of this tenant are being loaded (plugins.generations.fileUrls.maxConcurrentPerTenant)`,
   },
   generation_cut_off: {
     kind: 'bad_gateway',
@@ -43,4 +60,13 @@ export function toRefusal(status: number, headers: HeaderList, body: Buffer): Ga
     },
     message,
   )
+}
+
+const MAX_URL_SHOWN = 200
+
+/** Names the part of the client's request, and its URL without the query, which may contain a signature. */
+export function fileNotLoaded(ctx: RequestContext, url: string, problem: string): GatewayError {
+  const path = pathOfText(ctx.bodyJson(), url)
+  const shown = url.split(/[?#]/, 1)[0].slice(0, MAX_URL_SHOWN)
+  return generationErrors.file_not_loaded.with(path === null ? {} : { param: path }, shown, path, problem)
 }

@@ -25,17 +25,22 @@ import {
 } from '#kernel'
 import { BodyExcerpt } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
-import { generationErrors, toRefusal } from './errors.ts'
+import { fileNotLoaded, generationErrors, toRefusal } from './errors.ts'
+import type { FileLoader } from './file-loader.ts'
 import { askHooks, type OpenedGeneration } from './generation-hooks.ts'
 import { GenerationOutput, type OutputParts, type OutputSource } from './generation-output.ts'
 import type { PassThroughDecision } from './pass-through.ts'
 import { editPrompt } from './prompt-edits.ts'
 import { withTargetParameters } from './target-parameters.ts'
 import { type ToolImages, withToolImages } from './tool-images.ts'
+import { firstFileUrl, withLoadedFiles } from './url-files.ts'
 import { WorkerAttempt } from './worker-attempt.ts'
 
 /** Bytes of an error body that are read for its message. */
 const MAX_REFUSAL_BYTES = 65_536
+
+const NOT_ALLOWED =
+  'no worker of the model loads files by URL, and plugins.generations.fileUrls.isAllowed does not let the gateway load them'
 
 const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
 
@@ -44,6 +49,7 @@ export interface GenerationParts extends OutputParts {
   readonly quirksOf: (worker: WorkerEntry) => EngineQuirks
   readonly passThrough: PassThroughDecision
   readonly toolImages: ToolImages
+  readonly files: FileLoader
 }
 
 export class GenerationRun implements Generation, Call, CallHandler, OutputSource {
@@ -63,6 +69,8 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   attempt: WorkerAttempt | null = null
   /** Receives the response in place of the adapter's reader if the bytes pass through; null otherwise. */
   #relay: JoinedRelay | null = null
+  /** Of a file that only some workers can load. */
+  #fileUrl: string | null = null
   reader: EngineReader | null = null
   #refusal: BodyExcerpt | null = null
   #refusalHeaders: HeaderList = []
@@ -95,7 +103,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       ctx.generationCount++
       const { onGeneration } = ctx.hooks
       const opened = onGeneration === null ? null : askHooks(this, onGeneration)
-      if (opened === null) this.#edit()
+      if (opened === null) this.#load()
       else if (!(opened instanceof Promise)) this.#goOn(opened)
       else opened.then((one) => this.#goOn(one)).catch((error: unknown) => this.#output.failed(error))
     } catch (error) {
@@ -108,12 +116,38 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     this.#output.maps = maps
     this.#setRequest(request)
     if (answer) setImmediate(() => this.#output.replay(answer))
-    else this.#edit()
+    else this.#load()
   }
 
   #setRequest(request: GenerationRequest): void {
     this.request = request
     this.#current = request
+  }
+
+  /** Loads files by URL, unless every worker gets the client's own request or the operator does not allow it. */
+  #load(): void {
+    this.#fileUrl = firstFileUrl(this.request)
+    if (this.#fileUrl === null || !this.#mustLoad()) {
+      this.#edit()
+      return
+    }
+    withLoadedFiles(this.request, this.#parts.files, this.ctx)
+      .then((request) => {
+        if (this.#output.isOver) return
+        this.#fileUrl = null
+        this.#setRequest(request)
+        this.#edit()
+      })
+      .catch((error: unknown) => this.#output.failed(error))
+  }
+
+  #mustLoad(): boolean {
+    const { engines, files, upstream } = this.#parts
+    const { model, native } = this.request
+    if (!files.isAllowed(this.ctx)) return false
+    const takesOwn = (worker: WorkerEntry) =>
+      this.#passes(worker) || (native !== undefined && this.#engineOf(worker)?.name === native.engine)
+    return upstream.isVirtual(model) || !engines.candidates(model).every(takesOwn)
   }
 
   /** Lets hooks edit the texts of the prompt, in each form that a worker may get. */
@@ -197,6 +231,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   #engineOf(worker: WorkerEntry): EngineAdapter | null {
     const { native, prompt } = this.request
     const adapter = this.#parts.engines.of(worker, native?.engine)
+    if (this.#fileUrl !== null && adapter?.takesFileUrls !== true) return null
     return adapter?.promptKinds?.includes(prompt.kind) === false ? null : adapter
   }
 
@@ -321,7 +356,14 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   #withoutEngine(): GatewayError | null {
     const { model } = this.request
     if (this.attempt !== null || model === null) return null
-    const workers = this.#parts.engines.workersOf(model)
+    const { engines, upstream } = this.#parts
+    const workers = engines.workersOf(model)
+    if (
+      this.#fileUrl !== null &&
+      (workers.length > 0 || upstream.isVirtual(model)) &&
+      !workers.some((worker) => this.#takes(worker))
+    )
+      return fileNotLoaded(this.ctx, this.#fileUrl, NOT_ALLOWED)
     if (workers.length === 0 || workers.some((worker) => this.#takes(worker))) return null
     return generationErrors.engine_missing(model, [...new Set(workers.flatMap(({ apis }) => apis))])
   }

@@ -21,24 +21,20 @@ import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'
 import { hasTools, PassThroughDecision } from './pass-through.ts'
-import type { StreamCounter } from './stream-counter.ts'
-import type { ToolImages } from './tool-images.ts'
 
 export class ThreadGenerations implements Generations {
   readonly #parts: GenerationParts
 
-  /** @param counter null without tokenizers */
   constructor(
     upstream: Upstream,
     balance: WorkerBalance,
-    toolImages: ToolImages,
-    counter: StreamCounter | null,
+    settings: Pick<GenerationParts, 'toolImages' | 'files' | 'counter'>,
   ) {
     const controls = workerControls(upstream)
     const quirksOf = (worker: WorkerEntry) =>
       controls.controlOf(worker.connectionMode)?.quirks?.(worker) ?? {}
     const passThrough = new PassThroughDecision(balance, quirksOf)
-    this.#parts = { upstream, quirksOf, passThrough, engines: new Engines(balance), toolImages, counter }
+    this.#parts = { upstream, quirksOf, passThrough, engines: new Engines(balance), ...settings }
   }
 
   addEngine(adapter: EngineAdapter): void {

@@ -36,7 +36,10 @@ export const ItemPart = openUnionBy(
   Type.Object({
     type: Type.Literal('input_file'),
     file_data: nullable(Text),
-    file_url: nullable(Text, 'Only workers that speak the format load files.'),
+    file_url: nullable(
+      Text,
+      'An http or https URL. Workers that cannot load it get its content, if plugins.generations.fileUrls allows it.',
+    ),
     filename: nullable(Text),
     file_id: nullable(Text, 'Only workers that speak the format know files by an id.'),
   }),

@@ -1,5 +1,6 @@
 /** The mcp section of the configuration file: tool servers, built-in tools, access rules and limits. */
 import { integer, type Static, Type } from '#kernel'
+import { reachSettings } from '#shared'
 
 const ONE_HOUR_MS = 3_600_000
 const ms = (value: number, description: string) =>
@@ -176,15 +177,7 @@ const builtInConfig = Type.Object(
 const clientServersConfig = Type.Object(
   {
     isAllowed: Type.Boolean({ default: true, description: 'Whether requests may name servers by URL.' }),
-    hosts: names('Allowed hosts; `*.example.com` allows all subdomains; empty allows all.'),
-    deniedHosts: names('Denied hosts.'),
-    allowsPrivate: Type.Boolean({
-      default: false,
-      description:
-        'Allow loopback, link-local and private addresses, except metadata services of clouds. For closed networks and tests.',
-    }),
-    requiresHttps: Type.Boolean({ default: false, description: 'Reject URLs without TLS.' }),
-    tenants: names('Tenants that may name servers; empty allows all.'),
+    ...reachSettings,
   },
   { ...closed, default: {} },
 )

@@ -1,12 +1,13 @@
 /** A chat completions body as the internal request. */
-import type {
-  ChatMessage,
-  ChatTool,
-  ChatToolCall,
-  ContentPart,
-  GenerationRequest,
-  OutputConstraint,
-  ToolChoice,
+import {
+  type ChatMessage,
+  type ChatTool,
+  type ChatToolCall,
+  type ContentPart,
+  type GenerationRequest,
+  isObject,
+  type OutputConstraint,
+  type ToolChoice,
 } from '#kernel'
 import { answerErrors, customArguments, customFunction, extraContentOf, imageNote } from '#shared'
 import type { ChatRequest } from '../wire/chat.ts'
@@ -129,8 +130,13 @@ const KNOWN_PARTS: ReadonlySet<string> = new Set([
   'file',
 ])
 
+function hasFileUrl(part: object): boolean {
+  return 'file' in part && isObject(part.file) && part.file.file_url !== undefined
+}
+
 function toPart(part: { readonly type: string }, role: string): ContentPart {
-  if (!KNOWN_PARTS.has(part.type)) return { type: `x-${part.type}`, value: part }
+  // The format has no files by URL: workers that add them get the part as it is.
+  if (!KNOWN_PARTS.has(part.type) || hasFileUrl(part)) return { type: `x-${part.type}`, value: part }
   if (part.type === 'refusal')
     return { type: 'text', text: (part as { readonly type: string; readonly refusal: string }).refusal }
   const known = part as ContentPart

@@ -131,11 +131,11 @@ function toContentBlock(part: ContentPart): WireBlockOf<'text' | 'image' | 'docu
     case 'image_url':
       return { type: 'image', source: toSource(part.image_url.url) }
     case 'file': {
-      const { file_data: data, filename } = part.file
-      if (data === undefined) throw unsupported('a file by its id')
+      const { file_data: data, file_url: url, filename } = part.file
+      if (data === undefined && url === undefined) throw unsupported('a file by its id')
       return {
         type: 'document',
-        source: toFileSource(data),
+        source: data === undefined ? { type: 'url', url: String(url) } : toFileSource(data),
         ...(filename !== undefined && { title: filename }),
       }
     }

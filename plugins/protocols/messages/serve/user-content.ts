@@ -114,10 +114,20 @@ function toDocumentParts(block: WireBlockOf<'document'>, path: string, { pdf }: 
   const { source, title } = block
   if (source.type === 'text') return [{ type: 'text', text: framed(block, source.data) }]
   if (source.type === 'content') return toContentParts(block, source.content, `${path}.source.content`)
-  if (source.type !== 'base64' || source.media_type !== 'application/pdf' || pdf === 'refuse')
-    throw invalidField(`${path}.source.type`, 'this kind of document cannot be translated for this model')
+  const isPdf = source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
+  if (!isPdf || pdf === 'refuse')
+    throw invalidField(
+      `${path}.source.type`,
+      isPdf
+        ? 'PDF documents cannot be translated for this model (plugins.messages.pdf)'
+        : 'this kind of document cannot be translated for this model',
+    )
   const filename = typeof title === 'string' && title !== '' ? title : 'document.pdf'
-  return [{ type: 'file', file: { file_data: `data:application/pdf;base64,${source.data}`, filename } }]
+  const file =
+    source.type === 'url'
+      ? { file_url: source.url }
+      : { file_data: `data:application/pdf;base64,${source.data}` }
+  return [{ type: 'file', file: { ...file, filename } }]
 }
 
 type DocumentSource = WireBlockOf<'document'>['source']

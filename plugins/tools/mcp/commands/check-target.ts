@@ -1,8 +1,9 @@
 /** Reads which server `weir mcp check` connects to, and with which credentials. */
+
+import { ANYWHERE, readAllowedUrl, type UnreachableByRule } from '#shared'
 import { CliError } from '../../../cli/output.ts'
 import type { McpConfig, ServerConfig } from '../config.ts'
 import type { ServerTarget } from '../connection/server-target.ts'
-import { ANYWHERE, readServerUrl, type UnreachableByRule } from '../net/reach-rules.ts'
 import { readTarget } from '../tools/configured-servers.ts'
 
 export interface TargetOptions {
@@ -44,7 +45,7 @@ export async function readCheckTarget(place: string, options: TargetOptions): Pr
 
 function refusalOf(place: string, { clientServers }: McpConfig): string | null {
   try {
-    readServerUrl(place, clientServers)
+    readAllowedUrl(place, clientServers)
     return null
   } catch (error) {
     return (error as UnreachableByRule).message

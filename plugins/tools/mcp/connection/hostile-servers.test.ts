@@ -1,11 +1,11 @@
 /** Servers that hang, flood, send invalid data, crash or redirect: each call ends within its limit and releases everything. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingHttp } from '#kernel'
+import { ANYWHERE, type ReachRules } from '#shared'
 import { flood, type RawServer, sendResult, startRawServer } from '../../../../test/support/mcp/raw-server.ts'
 import { testConfig, testLog } from '../../../../test/support/mcp/run-turn.ts'
 import { startToolServer } from '../../../../test/support/mcp/tool-server.ts'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
-import { ANYWHERE, type ReachRules } from '../net/reach-rules.ts'
 import { ServerConnection } from './server-connection.ts'
 import type { ConnectionLimits, ServerTarget } from './server-target.ts'
 import type { ToolServerError } from './tool-server-error.ts'

@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises'
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { type HeaderList, type OutgoingHttp, settlesWithin } from '#kernel'
+import { checkHost, lookupFor } from '#shared'
 import { type FetchOptions, GuardedFetch } from '../net/guarded-fetch.ts'
 import { PostClient } from '../net/post-client.ts'
-import { checkHost, lookupFor } from '../net/reach-rules.ts'
 import { ObservedTransport } from './observed-transport.ts'
 import {
   handshake,

@@ -1,9 +1,9 @@
 /** Calls that bypass the protocol library, and calls that the library takes over. */
 import { afterEach, expect, test } from 'vitest'
+import { ANYWHERE } from '#shared'
 import { type RawServer, sendResult, startRawServer } from '../../../../test/support/mcp/raw-server.ts'
 import { testConfig, testLog } from '../../../../test/support/mcp/run-turn.ts'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
-import { ANYWHERE } from '../net/reach-rules.ts'
 import { ServerConnection } from './server-connection.ts'
 
 const ends: (() => Promise<void>)[] = []

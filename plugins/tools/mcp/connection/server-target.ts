@@ -1,7 +1,7 @@
 /** Address, credentials and limits of a tool server. */
 import { createHash } from 'node:crypto'
+import type { ReachRules } from '#shared'
 import type { McpConfig, ServerConfig } from '../config.ts'
-import type { ReachRules } from '../net/reach-rules.ts'
 
 export interface HttpTarget {
   readonly kind: 'http'

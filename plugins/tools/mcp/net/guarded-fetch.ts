@@ -11,7 +11,7 @@ import {
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checkHost, lookupFor, type ReachRules } from './reach-rules.ts'
+import { checkHost, lookupFor, type ReachRules } from '#shared'
 import {
   ByteLimitExceeded,
   ResponseStream,

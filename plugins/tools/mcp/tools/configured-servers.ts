@@ -1,9 +1,9 @@
 /** Configured servers and the built-in tools that use them: validated once, then looked up by label and tenant. */
 import type { BuiltInType } from '#kernel'
+import { ANYWHERE, hostOf } from '#shared'
 import type { BuiltInConfig, McpConfig, ServerConfig } from '../config.ts'
 import { connectionKey, type ServerTarget } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
-import { ANYWHERE, hostOf } from '../net/reach-rules.ts'
 
 /** A server, before the settings of a request. */
 export interface KnownServer {

@@ -1,9 +1,9 @@
 /** Plans the servers that a request declares, with all checks that need no connection. */
 import type { BuiltInToolRequest, GatewayTool, McpToolRequest, ToolTurn } from '#kernel'
+import { readAllowedUrl, rulesFor } from '#shared'
 import type { BuiltInConfig, McpConfig } from '../config.ts'
 import { connectionKey } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
-import { type ReachRules, readServerUrl } from '../net/reach-rules.ts'
 import type { ConfiguredServers, KnownServer } from './configured-servers.ts'
 import { toQuestionAnswer } from './question-answers.ts'
 
@@ -89,10 +89,10 @@ function planServer(
       throw mcpErrors.unknown_mcp_server.with({ param }, label, null, servers.labelsFor(tenant))
     return { ...known, label, request, builtIn: null }
   }
-  const rules = rulesFor(tenant, config)
+  const rules = rulesFor(config.clientServers, tenant)
   let url: URL
   try {
-    url = readServerUrl(serverUrl, rules)
+    url = readAllowedUrl(serverUrl, rules)
   } catch (error) {
     throw mcpErrors.invalid_server_url.with({ param: `${param}.server_url` }, label, (error as Error).message)
   }
@@ -122,11 +122,6 @@ function planBuiltIn(
   const known = config === null ? null : servers.find(config.server, tenant)
   if (config === null || known === null) return null
   return { ...known, label: config.server, isHidden: true, request: null, builtIn: { config, request } }
-}
-
-function rulesFor(tenant: string, { clientServers }: McpConfig): ReachRules {
-  const { tenants, ...rules } = clientServers
-  return { ...rules, isAllowed: rules.isAllowed && (tenants.length === 0 || tenants.includes(tenant)) }
 }
 
 const NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/

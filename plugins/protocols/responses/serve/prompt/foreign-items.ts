@@ -30,15 +30,15 @@ export function isTranslatedType(type: string): boolean {
   return TRANSLATED.has(type)
 }
 
-/** By type of a part: the member without which it cannot be translated. */
-const PART_CONTENT: ReadonlyMap<unknown, string> = new Map([
-  ['input_text', 'text'],
-  ['output_text', 'text'],
-  ['refusal', 'refusal'],
-  ['input_image', 'image_url'],
-  ['input_file', 'file_data'],
-  ['input_audio', 'input_audio'],
-  ['input_video', 'video_url'],
+/** By type of a part: the members of which it needs one to be translated. */
+const PART_CONTENT: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['input_text', ['text']],
+  ['output_text', ['text']],
+  ['refusal', ['refusal']],
+  ['input_image', ['image_url']],
+  ['input_file', ['file_data', 'file_url']],
+  ['input_audio', ['input_audio']],
+  ['input_video', ['video_url']],
 ])
 
 /** @param path of the item @returns what is wrong with it for workers of other formats; null for nothing */
@@ -54,7 +54,7 @@ export function foreignItemError(item: HistoryItem, path: string): GatewayError 
 /** Whether the part has what its translation needs. */
 export function isTranslated(part: JsonObject): boolean {
   const content = PART_CONTENT.get(part.type)
-  return content !== undefined && part[content] != null
+  return content?.some((name) => part[name] != null) === true
 }
 
 function foreignPartError(parts: unknown, path: string): GatewayError | null {
@@ -66,11 +66,9 @@ function foreignPartError(parts: unknown, path: string): GatewayError | null {
     const at = `${path}[${index}]`
     if (content === undefined)
       return responsesErrors.unsupported_content_part.with({ param: `${at}.type` }, String(part.type))
-    if (part.file_id !== undefined)
-      return responsesErrors.unsupported_file_id.with({ param: `${at}.file_id` })
-    if (part.file_url !== undefined)
-      return responsesErrors.unsupported_content_part.with({ param: `${at}.file_url` }, String(part.type))
-    return responsesErrors.missing_required_parameter.with({ param: `${at}.${content}` }, `${at}.${content}`)
+    if (part.file_id != null) return responsesErrors.unsupported_file_id.with({ param: `${at}.file_id` })
+    const param = `${at}.${content[0]}`
+    return responsesErrors.missing_required_parameter.with({ param }, param)
   }
   return null
 }

@@ -231,8 +231,13 @@ function toChatPart(part: Part): ContentPart {
       return { type: 'image_url', image_url: { url: String(part.image_url), detail } }
     }
     case 'input_file': {
-      const data = String(part.file_data)
       const filename = typeof part.filename === 'string' ? part.filename : undefined
+      if (part.file_data == null)
+        return {
+          type: 'file',
+          file: { file_url: String(part.file_url), ...(filename !== undefined && { filename }) },
+        }
+      const data = String(part.file_data)
       const text = textOfFile(data, filename)
       if (text !== null) return { type: 'text', text }
       return { type: 'file', file: { file_data: data, ...(filename !== undefined && { filename }) } }

@@ -13,7 +13,7 @@ const part = new TranslatedKinds(
     output_text: { type: true, text: true, annotations: true, logprobs: true },
     refusal: { type: true, refusal: true },
     input_image: { type: true, image_url: true, detail: true },
-    input_file: { type: true, file_data: true, filename: true },
+    input_file: { type: true, file_data: true, file_url: true, filename: true },
     input_audio: { type: true, input_audio: true },
     input_video: { type: true, video_url: true },
   },

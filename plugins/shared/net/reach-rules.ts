@@ -1,15 +1,44 @@
-/** Checks where tool servers may be: configured servers anywhere, servers named by clients only where the rules allow. */
+/** Where requests for URLs of clients may go: hosts and addresses that the operator allows. */
 import { isIP, type LookupFunction } from 'node:net'
-import { isMetadataHost, isPrivateAddress, pinnedLookup, type Resolver } from '#shared'
-import type { McpConfig } from '../config.ts'
+import { Type } from '#kernel'
+import { isMetadataHost, isPrivateAddress, pinnedLookup, type Resolver } from './private-addresses.ts'
 
-/** Rules for servers whose URL comes from a client. */
-export type ReachRules = Omit<McpConfig['clientServers'], 'tenants'> & {
+const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
+
+/** Settings of such a section beside `isAllowed`. */
+export const reachSettings = {
+  hosts: names('Allowed hosts; `*.example.com` allows all subdomains; empty allows all.'),
+  deniedHosts: names('Denied hosts.'),
+  allowsPrivate: Type.Boolean({
+    default: false,
+    description:
+      'Allow loopback, link-local and private addresses, except metadata services of clouds. For closed networks and tests.',
+  }),
+  requiresHttps: Type.Boolean({ default: false, description: 'Reject URLs without TLS.' }),
+  tenants: names('Tenants that may name URLs; empty allows all.'),
+}
+
+/** Rules for URLs that come from a client. */
+export interface ReachRules {
+  readonly isAllowed: boolean
+  readonly hosts: readonly string[]
+  readonly deniedHosts: readonly string[]
+  readonly allowsPrivate: boolean
+  readonly requiresHttps: boolean
   /** Hosts that may have private addresses although `allowsPrivate` is false. */
   readonly privateHosts?: readonly string[]
 }
 
-/** Rules for servers that the operator chose. */
+/** The rules of a section for one tenant. */
+export function rulesFor<Rules extends ReachRules & { readonly tenants: readonly string[] }>(
+  section: Rules,
+  tenant: string,
+): ReachRules {
+  const { tenants } = section
+  return { ...section, isAllowed: section.isAllowed && (tenants.length === 0 || tenants.includes(tenant)) }
+}
+
+/** Rules for URLs that the operator chose. */
 export const ANYWHERE: ReachRules = {
   isAllowed: true,
   hosts: [],
@@ -18,7 +47,7 @@ export const ANYWHERE: ReachRules = {
   requiresHttps: false,
 }
 
-/** The rules forbid the server; the message contains the reason and no address. */
+/** The rules forbid the URL; the message contains the reason and no address. */
 export class UnreachableByRule extends Error {
   constructor(reason: string) {
     super(reason)
@@ -28,9 +57,9 @@ export class UnreachableByRule extends Error {
 
 const MAX_URL_LENGTH = 2048
 
-/** Parses a server URL. @throws UnreachableByRule if the URL is invalid or forbidden by the rules */
-export function readServerUrl(text: string, rules: ReachRules): URL {
-  if (!rules.isAllowed) throw new UnreachableByRule('servers by URL are disabled')
+/** Parses a URL. @throws UnreachableByRule if the URL is invalid or forbidden by the rules */
+export function readAllowedUrl(text: string, rules: ReachRules): URL {
+  if (!rules.isAllowed) throw new UnreachableByRule('URLs of clients are disabled')
   const url = text.length <= MAX_URL_LENGTH && URL.canParse(text) ? new URL(text) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
     throw new UnreachableByRule('it is not an http or https URL')

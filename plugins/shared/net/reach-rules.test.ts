@@ -1,6 +1,6 @@
 /** Server URLs that clients may and may not use. */
 import { expect, test } from 'vitest'
-import { ANYWHERE, lookupFor, type ReachRules, readServerUrl, UnreachableByRule } from './reach-rules.ts'
+import { ANYWHERE, lookupFor, type ReachRules, readAllowedUrl, UnreachableByRule } from './reach-rules.ts'
 
 const open: ReachRules = { ...ANYWHERE, allowsPrivate: false }
 
@@ -19,22 +19,22 @@ test.each([
   'http://metadata.google.internal/computeMetadata/v1/',
   `https://example.com/${'x'.repeat(3000)}`,
 ])('%s is rejected', (text) => {
-  expect(() => readServerUrl(text, open)).toThrow(UnreachableByRule)
+  expect(() => readAllowedUrl(text, open)).toThrow(UnreachableByRule)
 })
 
 test('public hosts are allowed by default, lists restrict them', () => {
-  expect(readServerUrl('https://mcp.example.com/mcp#x', open).href).toBe('https://mcp.example.com/mcp')
+  expect(readAllowedUrl('https://mcp.example.com/mcp#x', open).href).toBe('https://mcp.example.com/mcp')
   const narrow = { ...open, hosts: ['*.example.com', 'other.org'], deniedHosts: ['bad.example.com'] }
-  expect(readServerUrl('https://MCP.example.com./mcp', narrow).pathname).toBe('/mcp')
-  expect(readServerUrl('https://other.org/', narrow).hostname).toBe('other.org')
+  expect(readAllowedUrl('https://MCP.example.com./mcp', narrow).pathname).toBe('/mcp')
+  expect(readAllowedUrl('https://other.org/', narrow).hostname).toBe('other.org')
   for (const refused of ['https://example.com/', 'https://bad.example.com/', 'https://notexample.com/'])
-    expect(() => readServerUrl(refused, narrow), refused).toThrow(UnreachableByRule)
+    expect(() => readAllowedUrl(refused, narrow), refused).toThrow(UnreachableByRule)
 })
 
 test('settings allow private addresses, require https, or disable client servers', () => {
-  expect(readServerUrl('http://127.0.0.1:9/mcp', ANYWHERE).port).toBe('9')
-  expect(() => readServerUrl('http://example.com/', { ...open, requiresHttps: true })).toThrow('https')
-  expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('disabled')
+  expect(readAllowedUrl('http://127.0.0.1:9/mcp', ANYWHERE).port).toBe('9')
+  expect(() => readAllowedUrl('http://example.com/', { ...open, requiresHttps: true })).toThrow('https')
+  expect(() => readAllowedUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('disabled')
 })
 
 test.each([
@@ -44,7 +44,7 @@ test.each([
   '[::ffff:a9fe:a9fe]',
   'metadata.google.internal.',
 ])('the metadata service %s is rejected under every rule', (host) =>
-  expect(() => readServerUrl(`http://${host}/`, ANYWHERE)).toThrow('metadata service'),
+  expect(() => readAllowedUrl(`http://${host}/`, ANYWHERE)).toThrow('metadata service'),
 )
 
 const PUBLIC = { address: '8.8.8.8', family: 4 }
