@@ -1,19 +1,23 @@
 /** The Codex command line, unmodified and headless, over every kind of worker. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Codex, codexModels, hasCodex } from '../support/agent-commands.ts'
 import { CODEX_MODEL, LANES, type Lane, type LaneName, MODEL, ScriptedModel } from '../support/agent-lanes.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 
 const ECHO = 'mcp__everything__echo'
 const lanes = Object.keys(LANES) as LaneName[]
-let lane: Lane | null = null
 
-afterEach(async () => {
-  await stopCommands()
-  await lane?.close()
-})
+/** A lane that is closed after the test, with what the test has started. */
+async function openLane(name: LaneName, model: ScriptedModel): Promise<Lane> {
+  const lane = await LANES[name](model)
+  onTestFinished(async () => {
+    await stopCommands()
+    await lane.close()
+  })
+  return lane
+}
 
 function startGateway(
   { plugins, worker }: Pick<Lane, 'plugins' | 'worker'>,
@@ -36,8 +40,7 @@ test.skipIf(!hasCodex).each(lanes)(
   { timeout: 400_000 },
   async (name) => {
     const model = new ScriptedModel('THE SUMMARY')
-    const opened = await LANES[name](model)
-    lane = opened
+    const opened = await openLane(name, model)
     const codex = new Codex()
     const storage = makeFolder()
 
@@ -76,8 +79,7 @@ test.skipIf(!hasCodex).each(lanes)(
   { timeout: 400_000 },
   async (name) => {
     const model = new ScriptedModel('THE SUMMARY')
-    const opened = await LANES[name](model)
-    lane = opened
+    const opened = await openLane(name, model)
     const codex = new Codex()
     const gateway = await startGateway(opened)
     const patch = '*** Begin Patch\n*** Add File: patched.txt\n+by "the" model\n*** End Patch'
@@ -95,47 +97,52 @@ test.skipIf(!hasCodex).each(lanes)(
 )
 
 const models = hasCodex ? codexModels() : []
-const CHAT_LANE = 'chat with a strict template'
-/** All models over one kind of workers, and the newest over all of them. */
-const pairs = models.flatMap((model, index) =>
-  (index === 0 ? lanes : [CHAT_LANE as LaneName]).map((name) => ({ ...model, lane: name })),
-)
-
-test.skipIf(!hasCodex).each(pairs)(
-  'the model $name over $lane: a tool, a file edit, a resume',
-  { timeout: 400_000 },
-  async ({ name, writesCode, lane: laneName }) => {
-    const model = new ScriptedModel('THE SUMMARY')
-    const opened = await LANES[laneName](model)
-    lane = opened
-    const worker = { ...opened.worker, models: [{ id: MODEL, aliases: [name] }] }
-    const codex = new Codex()
-    const gateway = await startGateway({ ...opened, worker })
-
-    const patch = '*** Begin Patch\n*** Add File: patched.txt\n+by the model\n*** End Patch'
-    const byCode = (code: string) => ({ call: { name: 'functions__exec', input: { input: code } } })
-    if (writesCode)
-      model.plays(
+const patch = '*** Begin Patch\n*** Add File: patched.txt\n+by the model\n*** End Patch'
+const byCode = (code: string) => ({ call: { name: 'functions__exec', input: { input: code } } })
+/** By `writesCode` of a model: what it generates until its answer. */
+const turnsOf = (writesCode: boolean) =>
+  writesCode
+    ? [
         byCode(`text(await tools.${ECHO}({ message: 'from-the-tool' }))`),
         byCode(`text(await tools.apply_patch(${JSON.stringify(patch)}))`),
-        { text: 'FIRST-ANSWER' },
-      )
-    else
-      model.plays(
+      ]
+    : [
         { call: { name: 'tool_search', input: { query: 'echo a message' } } },
         { call: { name: ECHO, input: { message: 'from-the-tool' } } },
         { call: { name: 'apply_patch', input: { input: patch } } },
-        { text: 'FIRST-ANSWER' },
-      )
-    const first = await codex.run(gateway.url, name, 'FIRST-PROMPT')
-    expect(first.text, JSON.stringify(model.requests.at(-1))).toBe('FIRST-ANSWER')
-    expect(model.requests.at(-1)?.text).toContain('Echo: from-the-tool')
-    expect(readFileSync(join(codex.folder, 'patched.txt'), 'utf8')).toBe('by the model\n')
+      ]
 
-    model.plays({ text: 'SECOND-ANSWER' })
-    const second = await codex.run(gateway.url, name, 'SECOND-PROMPT', first.session)
-    expect(second.text).toBe('SECOND-ANSWER')
-    for (const said of ['FIRST-PROMPT', 'from-the-tool', 'FIRST-ANSWER', 'SECOND-PROMPT'])
-      expect(model.requests.at(-1)?.text).toContain(said)
-  },
-)
+describe.skipIf(!hasCodex).each(lanes)('over %s', (laneName) => {
+  const model = new ScriptedModel('THE SUMMARY')
+  let opened: Lane
+  let gateway: BuiltGateway
+
+  beforeAll(async () => {
+    opened = await LANES[laneName](model)
+    const card = { id: MODEL, aliases: models.map(({ name }) => name) }
+    gateway = await startGateway({ ...opened, worker: { ...opened.worker, models: [card] } })
+  }, 120_000)
+  afterAll(async () => {
+    await stopCommands()
+    await opened.close()
+  })
+
+  test.each(models)(
+    'the model $name: a tool, a file edit, a resume',
+    { timeout: 400_000 },
+    async ({ name, writesCode }) => {
+      const codex = new Codex()
+      model.plays(...turnsOf(writesCode), { text: 'FIRST-ANSWER' })
+      const first = await codex.run(gateway.url, name, 'FIRST-PROMPT')
+      expect(first.text, JSON.stringify(model.requests.at(-1))).toBe('FIRST-ANSWER')
+      expect(model.requests.at(-1)?.text).toContain('Echo: from-the-tool')
+      expect(readFileSync(join(codex.folder, 'patched.txt'), 'utf8')).toBe('by the model\n')
+
+      model.plays({ text: 'SECOND-ANSWER' })
+      const second = await codex.run(gateway.url, name, 'SECOND-PROMPT', first.session)
+      expect(second.text).toBe('SECOND-ANSWER')
+      for (const said of ['FIRST-PROMPT', 'from-the-tool', 'FIRST-ANSWER', 'SECOND-PROMPT'])
+        expect(model.requests.at(-1)?.text).toContain(said)
+    },
+  )
+})
