@@ -355,3 +355,23 @@ test.each([
   if (status === 400) expect((await errorOf(reply)).param).toBe('input[0].content[0].file_id')
   else expect(sent(fleet, api)[0].input[0].content[0]).toMatchObject({ type, file_id: 'file-1' })
 })
+
+test.each(['chat', 'messages'] as const)(
+  '%s workers: a file in a turn of the model is named',
+  async (api) => {
+    const fleet = await open([api], ALLOWED)
+    const content = [{ type: 'input_file', file_data: PDF_URL }]
+    const input = [{ role: 'assistant', content }]
+    const reply = await fleet.post('/v1/responses', { model: 'test-model', store: false, input })
+    expect(await errorOf(reply)).toMatchObject({ status: 400, param: 'input[0].content[0].type' })
+  },
+)
+
+test('Messages workers: an image in a system message is named', async () => {
+  const fleet = await open(['messages'], ALLOWED)
+  const content = [{ type: 'input_image', image_url: `${base}/a.png` }]
+  const input = [{ role: 'system', content }, ...fileItem(`${base}/a.txt`)]
+  const reply = await fleet.post('/v1/responses', { model: 'test-model', store: false, input })
+  expect(await errorOf(reply)).toMatchObject({ status: 400, param: 'input' })
+  expect(sent(fleet, 'messages')).toEqual([])
+})

@@ -38,7 +38,9 @@ const TYPE_OF_STATUS = new Map([
 
 /** Errors of the gateway's credentials at a worker are never shown as errors of the client's. */
 function toClientError(error: GatewayError): ClientError {
-  const { message, param } = error
+  const { message } = error
+  // Engine adapters name members as the chat format does.
+  const param = error.param === 'messages' ? 'input' : error.param
   const status = statusOf(error)
   const code = codeOf(error, status)
   const type =

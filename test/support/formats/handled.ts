@@ -60,10 +60,27 @@ export const HANDLED: readonly Reason[] = [
     'tools\\[custom\\].format\\[text\\]',
   ),
   reason('the default', ['messages'], 'metadata\\[object\\]$', 'output_config$', 'tools\\[custom\\].type'),
+  reason(
+    'engines know other levels',
+    ['responses'],
+    'input\\[message\\].content\\[input_image\\].detail: "original"',
+  ),
+  reason(
+    'models that cannot see get a note',
+    ['responses'],
+    'input\\[function_call_output\\].output\\[input_image\\].(?:detail|image_url)',
+  ),
   reason('without a toolset that uses it', ['messages'], 'mcp_servers\\[url\\](?:.authorization_token)?$'),
 ]
 
 export const REJECTED: readonly Reason[] = [
+  reason(
+    'system messages of the other format are text',
+    ['responses'],
+    'input\\[message 2\\].role: "(?:developer|system)"',
+  ),
+  reason('known to its service alone', ['chat', 'responses'], '.*\\.file_id'),
+  reason('loaded only if `generations.fileUrls` allows it', ['responses'], '.*\\[input_file\\].file_url'),
   reason('changes the number of answers', ['chat'], 'n$'),
   reason('changes the form of the answer', ['chat'], 'response_format\\[json_object\\]'),
   reason('changes the form of the answer', ['responses'], 'text.format\\[json_object\\]'),

@@ -25,6 +25,10 @@ export interface CaseOptions {
   readonly around: Readonly<Record<string, (element: Json) => readonly Json[]>>
   /** Further members without which the one of this path is invalid. */
   readonly beside: Readonly<Record<string, JsonObject>>
+  /** What an object needs although each of its members is optional, by kind or path without kinds. */
+  readonly completed?: Readonly<Record<string, JsonObject>>
+  /** Members of which an object has one, by path without kinds: the other one that `completed` has. */
+  readonly replaces?: Readonly<Record<string, string>>
   /** Of an answer. */
   readonly answer?: AnswerCaseOptions
 }
@@ -93,6 +97,7 @@ function addCases(
   const at = path === '' ? name : `${path}.${name}`
   if ([plain, name, at].some((one) => options.skipped.has(one))) return
   const without = { ...required, ...options.beside[plain] }
+  const { [options.replaces?.[plain] ?? '']: _, ...kept } = without
   const choices = choicesOf(member, plain, options)
   for (const [index, choice] of choices.entries()) {
     const { label, value, inner } = choice
@@ -105,7 +110,7 @@ function addCases(
         instead === undefined || (member.isOptional && choice.without === undefined)
           ? without
           : { ...without, [name]: instead }
-      cases.push({ path: here, isKind, body: put({ ...without, [name]: value }), before: put(before) })
+      cases.push({ path: here, isKind, body: put({ ...kept, [name]: value }), before: put(before) })
     }
     if (inner !== null)
       open.push({
@@ -113,7 +118,7 @@ function addCases(
         path: here,
         plainPath: plain,
         required: requiredOf(inner.shape, plain, options),
-        put: (one) => put({ ...without, [name]: inner.wrap(one) }),
+        put: (one) => put({ ...kept, [name]: inner.wrap(one) }),
       })
   }
 }
@@ -170,7 +175,9 @@ function listChoices(
 function knownChoices(member: Member, path: string, options: CaseOptions): readonly Choice[] {
   const { values } = options
   const given = values[path] ?? values[member.name]
-  const shapes = member.shapes()
+  // The role whose messages have every kind of part is the base.
+  const isUser = (shape: Shape) => Number(shape.kind === 'value' && shape.value === 'user')
+  const shapes = member.shapes().toSorted((a, b) => isUser(b) - isUser(a))
   const choices = shapes.flatMap((shape): Choice[] => {
     if (shape.kind === 'array') {
       const elements = shape.of().map((one) => choiceOf(one, path, options))
@@ -242,11 +249,12 @@ function kindOf(shape: ObjectShape): string {
 
 function requiredOf(shape: ObjectShape, path: string, options: CaseOptions): JsonObject {
   const required = shape.members().filter(({ isOptional }) => !isOptional)
-  return Object.fromEntries(
+  const members = Object.fromEntries(
     required.map((member) => {
       const at = `${path}.${member.name}`
       const given = options.values[at] ?? options.values[member.name]
       return [member.name, given ?? choicesOf(member, at, options)[0]?.value ?? null]
     }),
   )
+  return { ...members, ...(options.completed?.[kindOf(shape)] ?? options.completed?.[path]) }
 }

@@ -13,6 +13,7 @@ export const SDK_TYPES: Readonly<Record<FormatName, SdkType>> = {
 
 const MODEL = 'test-model'
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII='
+const FILE = 'data:application/pdf;base64,JVBERi0='
 const SCHEMA = { type: 'object', properties: { a: { type: 'string' } } }
 
 export const shared: Readonly<Record<string, Json>> = {
@@ -71,6 +72,8 @@ const chat: CaseOptions = {
       return role === 'assistant' ? [chatUser, message, chatUser] : [message, chatUser]
     },
   },
+  completed: { 'messages.content.file': { file_data: FILE } },
+  replaces: { 'messages.content.file.file_id': 'file_data' },
   beside: {
     top_logprobs: { logprobs: true },
     stream_options: { stream: true },
@@ -120,6 +123,13 @@ const responses: CaseOptions = {
       ]
     },
   },
+  completed: { input_file: { file_data: FILE }, input_image: { image_url: 'https://example.com/b.png' } },
+  replaces: Object.fromEntries(
+    ['input.content', 'input.output'].flatMap((at) => [
+      [`${at}.file_url`, 'file_data'],
+      [`${at}.file_id`, 'file_data'],
+    ]),
+  ),
   beside: {
     stream_options: { stream: true },
     tool_choice: {
@@ -175,6 +185,7 @@ const messages: CaseOptions = {
     budget_tokens: 1024,
     stop_sequences: ['END'],
     'messages.content.id': 'call_1',
+    'messages.content.source.media_type': 'application/pdf',
   },
   // Sent as headers.
   skipped: new Set(['model', 'betas', 'user_profile_id', 'workspace_id']),

@@ -12,15 +12,25 @@ export function toWireMessages(
   const isSystem = ({ role }: ChatMessage) => role === 'system' || role === 'developer'
   const firstOther = messages.findIndex((message) => !isSystem(message))
   const leading = messages.slice(0, firstOther < 0 ? messages.length : firstOther)
-  const system = leading.map(({ content }) => textOf(content)).join('\n')
+  const system = leading.map(systemText).join('\n')
   const wire: OpenTurn[] = []
   for (const message of messages.slice(leading.length)) {
-    if (isSystem(message)) wire.push({ role: 'system', contents: [textOf(message.content)] })
+    if (isSystem(message)) wire.push({ role: 'system', contents: [systemText(message)] })
     else if (message.role === 'assistant') addTurn(wire, 'assistant', assistantContent(message, isVendor))
     else if (message.role === 'tool') addTurn(wire, 'user', [toolResult(message)])
     else addTurn(wire, 'user', userContent(message.content))
   }
   return { ...(system !== '' && { system }), messages: wire.map(toTurn) }
+}
+
+/** @throws unsupported_by_worker (400) for other parts than text */
+function systemText({ content }: ChatMessage): string {
+  const other = Array.isArray(content)
+    ? (content as readonly ContentPart[]).find(({ type }) => type !== 'text')
+    : undefined
+  if (other !== undefined)
+    throw unsupported(`a system message with a part of type '${other.type.slice(0, 64)}'`)
+  return textOf(content)
 }
 
 /** Contents of neighbours of one role, joined at the end. */

@@ -41,14 +41,20 @@ const PART_CONTENT: ReadonlyMap<unknown, readonly string[]> = new Map([
   ['input_video', ['video_url']],
 ])
 
+/** Parts of what the model said: other formats have no files and images there. */
+const SAID: typeof PART_CONTENT = new Map(
+  [...PART_CONTENT].filter(([, [member]]) => member === 'text' || member === 'refusal'),
+)
+
 /** @param path of the item @returns what is wrong with it for workers of other formats; null for nothing */
 export function foreignItemError(item: HistoryItem, path: string): GatewayError | null {
   const { type } = item
   if (type.startsWith('_')) return null
   if (!isTranslatedType(type))
     return responsesErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
-  if (type === 'message') return foreignPartError(item.content, `${path}.content`)
-  return type.endsWith('_call_output') ? foreignPartError(item.output, `${path}.output`) : null
+  if (type === 'message')
+    return foreignPartError(item.content, `${path}.content`, item.role === 'assistant' ? SAID : PART_CONTENT)
+  return type.endsWith('_call_output') ? foreignPartError(item.output, `${path}.output`, PART_CONTENT) : null
 }
 
 /** Whether the part has what its translation needs. */
@@ -57,12 +63,17 @@ export function isTranslated(part: JsonObject): boolean {
   return content?.some((name) => part[name] != null) === true
 }
 
-function foreignPartError(parts: unknown, path: string): GatewayError | null {
+/** @param translated types of parts with their members */
+function foreignPartError(
+  parts: unknown,
+  path: string,
+  translated: typeof PART_CONTENT,
+): GatewayError | null {
   if (!Array.isArray(parts)) return null
   for (const [index, part] of parts.entries()) {
     if (!isObject(part)) continue
-    if (isTranslated(part)) continue
-    const content = PART_CONTENT.get(part.type)
+    const content = translated.get(part.type)
+    if (content !== undefined && isTranslated(part)) continue
     const at = `${path}[${index}]`
     if (content === undefined)
       return responsesErrors.unsupported_content_part.with({ param: `${at}.type` }, String(part.type))
