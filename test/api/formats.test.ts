@@ -61,7 +61,7 @@ async function send(fleet: Fleet, client: FormatName, worker: FormatName, body: 
 async function measure(client: FormatName, worker: FormatName, cases: readonly SdkCase[]): Promise<string[]> {
   const fleet = await openFleet({
     workers: [WORKERS[worker]],
-    plugins: { messages: {}, responses: {} },
+    plugins: { messages: { pdf: 'file' }, responses: {} },
   })
   fleet.workers[0].script(`POST ${ROUTES[worker]}`, scriptOf(worker))
   const outcomes: string[] = []

@@ -42,6 +42,7 @@ export const shared: Readonly<Record<string, Json>> = {
 }
 
 const { image_url: _, ...withoutImageUrl } = shared
+const { media_type: __, ...withoutMediaType } = shared
 
 const functionTool = { type: 'function', function: { name: 'f', parameters: SCHEMA } }
 const chatUser = { role: 'user', content: 'Hello' }
@@ -177,7 +178,7 @@ const messages: CaseOptions = {
     tools: [messagesTool],
   },
   values: {
-    ...shared,
+    ...withoutMediaType,
     metadata: { user_id: 'u' },
     'tools.name': 'g',
     'messages.system.content': 'Be kind.',
@@ -185,7 +186,6 @@ const messages: CaseOptions = {
     budget_tokens: 1024,
     stop_sequences: ['END'],
     'messages.content.id': 'call_1',
-    'messages.content.source.media_type': 'application/pdf',
   },
   // Sent as headers.
   skipped: new Set(['model', 'betas', 'user_profile_id', 'workspace_id']),

@@ -111,7 +111,7 @@ function toImagePart({ source }: WireBlockOf<'image'>, path: string): ContentPar
 
 /** A document becomes text between title lines; a PDF becomes a file part if the operator allows it. */
 function toDocumentParts(block: WireBlockOf<'document'>, path: string, { pdf }: MediaOptions): ContentPart[] {
-  const { source, title } = block
+  const { source, title, context } = block
   if (source.type === 'text') return [{ type: 'text', text: framed(block, source.data) }]
   if (source.type === 'content') return toContentParts(block, source.content, `${path}.source.content`)
   const isPdf = source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
@@ -127,7 +127,8 @@ function toDocumentParts(block: WireBlockOf<'document'>, path: string, { pdf }: 
     source.type === 'url'
       ? { file_url: source.url }
       : { file_data: `data:application/pdf;base64,${source.data}` }
-  return [{ type: 'file', file: { ...file, filename } }]
+  const part: ContentPart = { type: 'file', file: { ...file, filename } }
+  return typeof context === 'string' && context !== '' ? [{ type: 'text', text: context }, part] : [part]
 }
 
 type DocumentSource = WireBlockOf<'document'>['source']
