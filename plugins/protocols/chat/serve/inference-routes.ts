@@ -161,7 +161,7 @@ function takersOf(
   model: string,
   api: string,
 ): ((worker: WorkerEntry) => boolean) | undefined {
-  const workers = balance.workersOf(balance.canonicalModel(model))
+  const workers = balance.workersOf(model)
   if (workers.length === 0 || workers.some(({ apis }) => apis.length === 0)) return
   const takes = ({ apis }: WorkerEntry) => apis.includes(api)
   if (workers.some(takes)) return takes

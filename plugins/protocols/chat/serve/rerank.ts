@@ -62,7 +62,7 @@ async function answer(
 ): Promise<void> {
   if (typeof query === 'string' && query.trim() === '') throw chatErrors.blank_query.with({ param: 'query' })
   const model = named || null
-  const workers = model === null ? balance.workers : balance.workersOf(balance.canonicalModel(model))
+  const workers = model === null ? balance.workers : balance.workersOf(model)
   const response = await collectResponse(upstream, ctx, {
     model,
     stream: false,
