@@ -37,7 +37,8 @@ export const chatErrors = defineErrors('chat', {
   embeddings_unsupported: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: () => 'no worker of this model serves this route, or only with a plugin that is not enabled',
+    text: () =>
+      'no worker of this model serves this route: its engine may need an option for it, or the gateway a plugin',
   },
   classification_empty: {
     kind: 'internal',

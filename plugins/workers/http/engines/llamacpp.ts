@@ -11,7 +11,7 @@ export const llamacpp: Engine = {
     'Its model list needs no key; a protected route is asked at the registration, and a rejected `api_key` is warned of.',
     'Images for a text model are 400 instead of 500.',
     'The usage of several choices and prompts is added up: the gateway asks for a stream, and for one prompt at a time.',
-    'Messages and token counts are native. Responses are translated: its own have no indexes and sequence numbers.',
+    'Messages and token counts are native; an answer that ends at a stop sequence names it, but with the `stop_reason` `end_turn`. Responses are translated: its own have no indexes and sequence numbers.',
     'A whole answer that continues an assistant message begins with it, a stream does not: the gateway asks for a stream, and the answer has the new text only.',
     'Tools that the chat template does not show to the model are warned of in `x-weir-warning`; use a template with tools (`--chat-template-file`).',
     'Start it with `--metrics` for waiting requests; without it, busy slots are its load. Embeddings need `--embeddings`.',
