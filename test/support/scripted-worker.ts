@@ -193,7 +193,14 @@ async function record(request: IncomingMessage, response: ServerResponse): Promi
 }
 
 /** Routes that a registration tries with an invalid request. Scripts are for requests that a test sends, often set later. */
-const TRIED = new Set(['POST /generate', 'POST /v1/embeddings', 'POST /v1/classify', 'POST /v1/rerank'])
+const TRIED = new Set([
+  'POST /v1/chat/completions',
+  'POST /v1/completions',
+  'POST /generate',
+  'POST /v1/embeddings',
+  'POST /v1/classify',
+  'POST /v1/rerank',
+])
 
 function isTrial(request: RecordedRequest): boolean {
   return TRIED.has(routeOf(request)) && request.body.toString() === '{}'

@@ -245,6 +245,8 @@ describe('APIs', () => {
 
   test('embeddings and the like are assumed unless their routes are missing; descriptions are no proof', async () => {
     const routes = {
+      'POST /v1/chat/completions': 400,
+      'POST /v1/completions': 422,
       'POST /generate': 404,
       'POST /v1/embeddings': 400,
       'POST /v1/classify': 501,
@@ -255,6 +257,15 @@ describe('APIs', () => {
     const paths = { '/v1/classify': { post: {} } }
     const described = fakeWorker({ ...UP, ...routes, '/openapi.json': { paths } })
     expect((await run({}, described)).apis).toEqual([...usual, 'embeddings', 'classify', 'rerank'])
+    // An engine for embeddings alone.
+    const only = { ...UP, '/v1/models': list({ id: 'm' }), 'POST /v1/embeddings': 422 }
+    const { apis, models } = await run({}, fakeWorker(only))
+    expect([apis, models]).toMatchObject([['embeddings'], [{ id: 'm', model_type: ['embeddings'] }]])
+    const both = await run({}, fakeWorker({ ...only, 'POST /v1/chat/completions': 500 }))
+    expect([both.apis, both.models]).toMatchObject([
+      ['chat', 'embeddings'],
+      [{ model_type: expect.arrayContaining(['chat']) }],
+    ])
     const closed = fakeWorker({ ...UP, 'POST /v1/embeddings': 401 })
     expect((await run({ apiKey: 'k' }, closed)).apis).toContain('embeddings')
   })

@@ -37,8 +37,8 @@ async function describeEngine(
   const engine = isNamed ? engineOf(target.runtimeType) : await recognizeEngine(queries)
   if (engine.name === 'unspecified' && queries.refusal === null)
     warn('engine not recognized; set its runtime_type if it is a supported one', null)
-  const { labels, models } = await discover(queries, engine, target.labels, target.models)
   const apis = await discoverApis(queries, engine)
+  const { labels, models } = await discover(queries, { engine, apis }, target.labels, target.models)
   const reason = queries.refusal
   // Without a key of its own the worker may get those of clients.
   if (reason !== null && target.apiKey !== null) warn('worker rejects its api_key; correct it', reason)
@@ -160,9 +160,12 @@ export function nextProbeDelayMs(elapsedMs: number, maxMs: number): number {
 
 type ApiOfPath = readonly (readonly [path: string, api: string])[]
 
-/** Formats assumed for every OpenAI-compatible engine. */
-const COMMON_APIS: readonly string[] = ['chat', 'completions']
-/** Assumed too, unless a trial shows that the engine lacks the route. */
+/** Assumed for every OpenAI-compatible engine, unless it turns out to be one for embeddings. */
+const COMMON_APIS: ApiOfPath = [
+  ['/v1/chat/completions', 'chat'],
+  ['/v1/completions', 'completions'],
+]
+/** Assumed, unless a trial shows that the engine lacks the route. */
 const LIKELY_APIS: ApiOfPath = [
   ['/generate', 'generate'],
   ['/v1/embeddings', 'embeddings'],
@@ -180,7 +183,7 @@ const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
   ['anthropic', ['messages']],
   ['openai', ['chat', 'completions', 'embeddings', 'responses']],
 ])
-const SERVICE_APIS = [...COMMON_APIS, 'embeddings', 'classify', 'rerank']
+const SERVICE_APIS = ['chat', 'completions', 'embeddings', 'classify', 'rerank']
 
 /**
  * By the paths of the OpenAPI description, or by a trial of each if there is none. A description may leave out a likely route, so
@@ -192,9 +195,12 @@ async function discoverApis(
 ): Promise<readonly string[]> {
   const paths = (await queries.find('/openapi.json'))?.paths
   const isDescribed = (path: string) => isObject(paths) && takesPost(paths, path)
-  const apis = [...COMMON_APIS]
-  for (const [path, api] of LIKELY_APIS)
-    if (isDescribed(path) || (await queries.hasRoute(path)) !== false) apis.push(api)
+  const has = async (path: string) => isDescribed(path) || (await queries.hasRoute(path))
+  const apis: string[] = []
+  // Engines for chats are not tried for them.
+  const mayLackChats = (await has('/v1/embeddings')) === true
+  for (const [path, api] of COMMON_APIS) if (!mayLackChats || (await has(path)) !== false) apis.push(api)
+  for (const [path, api] of LIKELY_APIS) if ((await has(path)) !== false) apis.push(api)
   const rare = RARE_APIS.filter(([, api]) => !avoidedApis.includes(api))
   for (const [path, api] of rare)
     if (isObject(paths) ? isDescribed(path) : (await queries.hasRoute(path)) === true) apis.push(api)

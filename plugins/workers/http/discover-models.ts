@@ -41,19 +41,22 @@ const MAX_LABEL_LENGTH = 1_024
 /**
  * Queries the engine for labels and model cards. Omits what the engine does not report.
  *
+ * @param apis API formats that it serves
  * @param given labels of the specification, which have precedence over discovered ones
  * @param configured cards of the specification; null discovers cards, an empty list is a wildcard
  */
 export async function discover(
   queries: WorkerQueries,
-  engine: Engine,
+  { engine, apis }: { readonly engine: Engine; readonly apis: readonly string[] },
   given: Readonly<Record<string, string>>,
   configured: readonly ModelCard[] | null,
 ): Promise<Discovered> {
   // Sequentially over one connection, since connecting dominates the cost with thousands of workers.
   const entries = listedModels(await queries.find('/v1/models'))
   const infos = (await engine.info?.(queries)) ?? []
-  const labels = toLabels([...infos, asInfo(entries[0])])
+  const generates = apis.includes('chat') || apis.includes('completions')
+  const found = generates ? null : { is_embedding: true }
+  const labels = toLabels([...infos, asInfo(entries[0]), found])
   const all = { ...labels, ...given }
   if (configured !== null) return { labels, models: configured.map((card) => complete(card, all)) }
   return { labels, models: toCards(entries, all) }

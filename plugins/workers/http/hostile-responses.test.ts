@@ -191,7 +191,12 @@ describe('content', () => {
     await fc.assert(
       fc.asyncProperty(value, async (json) => {
         const body = Buffer.from(JSON.stringify(json) ?? 'null')
-        const { labels, models } = await discover(queries(body), engineOf('vllm'), {}, null)
+        const { labels, models } = await discover(
+          queries(body),
+          { engine: engineOf('vllm'), apis: ['chat'] },
+          {},
+          null,
+        )
         for (const label of Object.values(labels)) expect(typeof label).toBe('string')
         for (const { id } of models) expect(typeof id).toBe('string')
         for (const { rank } of readLoadReport(json)?.ranks ?? []) expect(Number.isInteger(rank)).toBe(true)

@@ -32,6 +32,7 @@ export class WorkerQueries {
   readonly #job: RegistrationJob
   readonly #retryDelayMs: RetryDelay | null
   readonly #results = new Map<string, Promise<Info | null>>()
+  readonly #trials = new Map<string, Promise<boolean | null>>()
   /** The first response with status 401 or 403; null if there was none. */
   refusal: string | null = null
   /** Why the worker is unreachable; it gets no further queries then. */
@@ -66,7 +67,13 @@ export class WorkerQueries {
   }
 
   /** Whether the engine has a route, by an invalid request that no engine serves. Null if it did not answer. */
-  async hasRoute(path: string): Promise<boolean | null> {
+  hasRoute(path: string): Promise<boolean | null> {
+    const result = this.#trials.get(path) ?? this.#try(path)
+    this.#trials.set(path, result)
+    return result
+  }
+
+  async #try(path: string): Promise<boolean | null> {
     if (this.#outage !== null) return null
     try {
       const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
