@@ -3,7 +3,7 @@
  * @hot
  */
 import type { WorkerEntry } from '../contracts/worker.ts'
-import { turnNowMs } from '../observe/turn-clock.ts'
+import { turnNowMs } from '../observe/timing.ts'
 import type { Breakers } from './breakers.ts'
 import type { Counters } from './counters.ts'
 import type { Outliers } from './outliers.ts'

@@ -2,7 +2,7 @@
  * Writes a comment line to event streams that are silent. All streams of a thread share one timer, so that an open stream
  * costs two links and a number. @hot
  */
-import { Interval } from '../observe/interval.ts'
+import { Interval } from '../observe/timing.ts'
 
 /** An event stream in the list. */
 export interface HeartbeatTarget {

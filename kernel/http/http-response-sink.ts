@@ -2,7 +2,7 @@
 import type { HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import type { ExtraHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
-import { turnNowMs } from '../observe/turn-clock.ts'
+import { turnNowMs } from '../observe/timing.ts'
 import { canonicalAddress } from '../wire/canonical-address.ts'
 import { headerOf } from '../wire/headers.ts'
 import type { HeartbeatTarget } from './heartbeat.ts'

@@ -17,10 +17,9 @@ import { isContextOverflow, isContextOverflowBody } from '../wire/worker-message
 import type { AttemptNotes, PairAttempt } from './attempts.ts'
 import { CallFaults } from './call-faults.ts'
 import type { CallTarget } from './call-target.ts'
-import { backOffMs, retryAfterMs } from './retry.ts'
+import { backOffMs, retryAfterMs, whenRoom } from './retry.ts'
 import type { SendingCall } from './send-attempt.ts'
 import { logExhaustion, toLocalFailure, toUpstreamError, upstreamErrors } from './upstream-errors.ts'
-import { whenRoom } from './when-room.ts'
 
 const BAD_REQUEST = 400
 const NOT_FOUND = 404

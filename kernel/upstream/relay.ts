@@ -14,8 +14,14 @@ import { readRefusal } from '../wire/worker-message.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { isPlainEventStream, isStream } from './response-headers.ts'
-import { StreamedText } from './streamed-text.ts'
-import { type CountedParts, countParts, estimatedUsage, estimatorFor, keepsBody } from './unreported-usage.ts'
+import {
+  type CountedParts,
+  countParts,
+  estimatedUsage,
+  estimatorFor,
+  keepsBody,
+  StreamedText,
+} from './unreported-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { canonicalBody, toWorkerRequest, withParameters } from './worker-request.ts'
 

@@ -1,4 +1,5 @@
 /** Decides whether and when another attempt follows a failed one; `call-run.ts` makes the attempts. */
+import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import { MAX_TIMER_MS } from '../config/number-settings.ts'
 import type { RandomSource } from '../contracts/policy.ts'
@@ -89,4 +90,34 @@ export function retryAfterMs(value: string | undefined, nowMs: number): number {
   if (!/^[A-Za-z]{3}/.test(text)) return 0
   const atMs = Date.parse(text)
   return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - nowMs)
+}
+
+/** Mean interval of the checks for room. */
+const CHECK_MS = 100
+
+/**
+ * Waits for room at a worker that is full with other requests: calls back once one of them has ended. Checks at random
+ * times, so that requests that failed together do not start, and fail, together again.
+ *
+ * @param latestMs `performance.now()` of the call at the latest
+ * @returns cancels the wait
+ */
+export function whenRoom(
+  balance: Pick<WorkerBalance, 'inFlight'>,
+  slot: number,
+  latestMs: number,
+  onRoom: () => void,
+): () => void {
+  // The failed attempt still counts.
+  const mostInFlight = Math.max(0, balance.inFlight(slot) - 2)
+  const check = () => {
+    if (balance.inFlight(slot) <= mostInFlight || performance.now() >= latestMs) onRoom()
+    else timer = setTimeout(check, randomDelayMs())
+  }
+  let timer = setTimeout(check, randomDelayMs())
+  return () => clearTimeout(timer)
+}
+
+function randomDelayMs(): number {
+  return CHECK_MS * (0.5 + Math.random())
 }

@@ -3,7 +3,7 @@
  * streams without a byte.
  */
 import type { StallReports } from '../balance/worker-balance.ts'
-import { Interval } from '../observe/interval.ts'
+import { Interval } from '../observe/timing.ts'
 
 /** Period of the check, and resolution of the time of a byte, milliseconds. */
 const CHECK_MS = 1_000

@@ -27,7 +27,7 @@ import { parseArguments } from '../../plugins/tools/mcp/tools/check-arguments.ts
 import { scrapeTargets } from '../../plugins/workers/health/engine-metrics.ts'
 import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
 import { groupDated } from '../../plugins/workers/http/discover-models.ts'
-import { headerName } from '../../plugins/workers/http/http1/header-bytes.ts'
+import { headerName } from '../../plugins/workers/http/http1/response-head.ts'
 import { readWorkerUrl } from '../../plugins/workers/http/http1/worker-origin.ts'
 import { readGauges } from '../../plugins/workers/http/load-reports.ts'
 import { listedModels } from '../../plugins/workers/http/worker-queries.ts'

@@ -5,8 +5,7 @@
  * buffer, so that an event that arrived whole is never split.
  */
 import { type HeaderList, TOKEN_BYTE, VALUE_BYTE } from '#kernel'
-import { HEX_DIGIT, headerName, headerText } from './header-bytes.ts'
-import { ResponseHead } from './response-head.ts'
+import { headerName, headerText, ResponseHead } from './response-head.ts'
 
 /** Receives one response. May call `stop()` or `begin()` of the parser from any method. */
 export interface ResponseSink {
@@ -46,6 +45,14 @@ const TAB = 9
 const ZERO = 48
 const COLON = 58
 const SEMICOLON = 59
+
+/** Value of a hexadecimal digit, -1 for all other bytes. */
+const HEX_DIGIT = new Int8Array(256).fill(-1)
+for (let digit = 0; digit < 16; digit++) {
+  const char = digit.toString(16)
+  HEX_DIGIT[char.charCodeAt(0)] = digit
+  HEX_DIGIT[char.toUpperCase().charCodeAt(0)] = digit
+}
 
 /** A zero matches any digit. */
 const STATUS_SHAPE = Buffer.from('HTTP/0.0 000', 'latin1')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { StreamedText } from './streamed-text.ts'
+import { StreamedText } from './unreported-usage.ts'
 
 test('of a longer stream, the beginning is kept', () => {
   const text = new StreamedText(String)
