@@ -27,25 +27,26 @@ const COMPILERS: Readonly<Record<string, readonly string[]>> = {
 
 let folder: ReturnType<typeof userFolder>
 
-async function isMissing(chapter: string): Promise<boolean> {
+/** The first of the compilers of a chapter that is not installed, as its probe. */
+async function missingFor(chapter: string): Promise<string | undefined> {
   for (const probe of COMPILERS[chapter] ?? []) {
     const found = await run('bash', ['-c', probe], { env: userEnv }).then(
       () => true,
       () => false,
     )
-    if (!found) return true
+    if (!found) return probe
   }
-  return false
 }
 
 async function runDocument(file: string): Promise<void> {
   const steps: Step[] = []
   for (const step of readSteps(readFileSync(join(ROOT, file), 'utf8'))) {
-    if (await isMissing(step.chapter)) console.warn(`${file}: ${step.chapter} is skipped: no compiler`)
-    else steps.push(step)
+    const missing = await missingFor(step.chapter)
+    if (missing === undefined) steps.push(step)
+    else console.warn(`${file}: ${step.chapter} is skipped: \`${missing}\` failed`)
   }
   const [api, metrics, engine] = [await freePort(), await freePort(), await freePort()]
-  const { code, outputs, rest } = await runSteps(steps, folder.path, {
+  const { code, outputs, seconds, rest } = await runSteps(steps, folder.path, {
     ...userEnv,
     WEIR_PORT: String(api),
     WEIR_METRICS_PORT: String(metrics),
@@ -56,6 +57,10 @@ async function runDocument(file: string): Promise<void> {
     const output = outputs[at] ?? ''
     for (const line of shown) expect(output, `${chapter}\n${commands}`).toMatch(toPattern(line))
   }
+  const times = new Map<string, number>()
+  for (const [at, { chapter }] of steps.entries())
+    times.set(chapter, (times.get(chapter) ?? 0) + (seconds[at] ?? 0))
+  for (const [chapter, time] of times) console.info(`${file}: ${String(time).padStart(4)} s  ${chapter}`)
   // A gateway of the document logs its end.
   expect({ code, rest: rest.replace(/^\{"level":"info".*\n/gm, '') }).toEqual({ code: 0, rest: '' })
 }

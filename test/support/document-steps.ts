@@ -13,7 +13,7 @@ export interface Step {
 }
 
 const BLOCK = /^#{2,3} (.+)$|^(?:`([\w./-]+\.[a-z]+)`[^\n]*:\n\n)?```(\w+)\n([\s\S]*?)^```$/gm
-const MARK = '=== step done ==='
+const MARK = /\n=== step done after (\d+) s ===\n/
 
 /** Blocks in `sh` are commands, blocks in `text` their output; a block below `name`: is a file that is written. */
 export function readSteps(markdown: string): Step[] {
@@ -33,6 +33,8 @@ export interface StepsEnd {
   readonly code: number | null
   /** Output of each step, errors included. */
   readonly outputs: readonly string[]
+  /** Time of each step, seconds. */
+  readonly seconds: readonly number[]
   /** Output after the last completed step. */
   readonly rest: string
 }
@@ -46,7 +48,7 @@ export async function runSteps(
   const script = [
     'set -eu',
     `trap 'kill $(jobs -p) 2> /dev/null || true; cat gateway.log 2> /dev/null || true' EXIT`,
-    ...steps.flatMap(({ commands }) => [commands, `printf '\\n%s\\n' '${MARK}'`]),
+    ...steps.flatMap(({ commands }) => [commands, `printf '\\n=== step done after %d s ===\\n' $SECONDS`]),
     'trap - EXIT',
   ].join('\n')
   const child = spawn('bash', ['-c', `exec 2>&1\n${script}`], {
@@ -55,9 +57,13 @@ export async function runSteps(
     env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, HOME: process.env.HOME ?? '', ...env },
   })
   const exit = once(child, 'exit')
-  const parts = (await text(child.stdout)).split(`\n${MARK}\n`)
+  // Outputs, and the time after each.
+  const parts = (await text(child.stdout)).split(MARK)
   const [code] = (await exit) as [number | null]
-  return { code, outputs: parts, rest: parts.at(-1) ?? '' }
+  const outputs = parts.filter((_, at) => at % 2 === 0)
+  const done = parts.filter((_, at) => at % 2 === 1).map(Number)
+  const seconds = done.map((time, at) => time - (done[at - 1] ?? 0))
+  return { code, outputs, seconds, rest: outputs.at(-1) ?? '' }
 }
 
 export function toPattern(line: string): RegExp {
