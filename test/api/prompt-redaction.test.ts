@@ -153,7 +153,9 @@ const CASES: readonly {
   { path: '/v1/chat/completions', body: chatBody, kinds: CHATTERS, places: 9 },
   { path: '/v1/chat/completions', body: wholeChatBody, kinds: ['relayed'], places: 15 },
   { path: '/v1/messages', body: messagesBody, kinds: CHATTERS, places: 9 },
+  { path: '/v1/messages/count_tokens', body: messagesBody, kinds: ['messages'], places: 9, streams: false },
   { path: '/v1/responses', body: responsesBody, kinds: CHATTERS, places: 8 },
+  { path: '/v1/responses/compact', body: responsesBody, kinds: CHATTERS, places: 6, streams: false },
   { path: '/v1/completions', body: () => ({ prompt: bare('prompt') }), kinds: COMPLETERS, places: 1 },
   {
     path: '/v1/completions',

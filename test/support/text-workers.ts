@@ -53,7 +53,10 @@ export class TextWorkers {
     await workers.#http(
       'messages',
       { ...vendor, apis: ['messages'], provider: 'anthropic' },
-      { 'POST /v1/messages': message },
+      {
+        'POST /v1/messages': message,
+        'POST /v1/messages/count_tokens': () => jsonAnswer({ input_tokens: 1 }),
+      },
     )
     await workers.#http('responses', { ...vendor, apis: ['responses'] }, { 'POST /v1/responses': response })
     await workers.#grpc()

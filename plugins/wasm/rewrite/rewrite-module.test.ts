@@ -457,7 +457,7 @@ describe('a limit', () => {
 
 describe('unsupported features are rejected by name', () => {
   test.each([
-    ['(module (import "a" "b" (memory 1)))', 'a.b, which is not a function'],
+    ['(module (import "a" "b" (memory 1)))', 'a.b, a memory; only functions'],
     ['(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))', 'atomic instructions'],
     ['(module (func (export "weir:begin")))', 'reserved for the gateway'],
     ['(module (import "extism:host/env" "alloc" (func (param i32))) (func))', 'a wrong signature'],

@@ -14,6 +14,7 @@ import {
   FUNCTION_TYPE,
   type FunctionType,
   KIND,
+  kindName,
   type ModuleParts,
   type Range,
   readParts,
@@ -90,7 +91,7 @@ function checkLimits(
   const foreign = imports.find(({ kind }) => kind !== KIND.function)
   if (foreign !== undefined)
     throw new BadModule(
-      `the module imports ${foreign.module}.${foreign.name}, which is not a function; only functions can be imported`,
+      `the module imports ${foreign.module}.${foreign.name}, a ${kindName(foreign.kind)}; only functions can be imported`,
     )
   if (!restores && types.some(({ bytes }) => bytes !== undefined))
     throw new UnsupportedFeature(
