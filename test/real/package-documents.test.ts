@@ -151,8 +151,8 @@ describe('projects', () => {
     expect(examples.length).toBeGreaterThan(10)
     for (const name of examples) {
       if (
-        (name.endsWith('-rust') && (await isMissing('Rust'))) ||
-        (name.endsWith('-go') && (await isMissing('Go')))
+        (name.endsWith('-rust') && (await missingFor('Rust')) !== undefined) ||
+        (name.endsWith('-go') && (await missingFor('Go')) !== undefined)
       )
         continue
       await inFolder('npx', 'weir', 'wasm', 'new', `my-${name}`, '--example', name)

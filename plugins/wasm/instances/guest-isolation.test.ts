@@ -1,4 +1,6 @@
 /** No data of a call is visible to another tenant: all memories, globals and tables are searched. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { guestBytes } from '../../../test/fixtures/wasm/guest-build.ts'
@@ -6,6 +8,7 @@ import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { buildGuest } from './build-guest.ts'
 import { Guest } from './guest.ts'
+import { GuestInstance } from './guest-instance.ts'
 import { guestSurroundings } from './host-functions.ts'
 import { SharedState } from './shared-state.ts'
 
@@ -32,9 +35,11 @@ beforeEach(() => {
 })
 afterEach(() => void vi.restoreAllMocks())
 
-async function open(instance: LoadedModule['instance'], text?: string): Promise<Guest> {
+const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
+
+async function load(instance: LoadedModule['instance'], text?: string): Promise<LoadedModule> {
   const bytes = text === undefined ? Uint8Array.from(await guestBytes()) : assemble(text)
-  const module = {
+  return {
     uuid: 'm',
     name: 'm',
     ...(await buildGuest(bytes, instance, LIMITS)),
@@ -46,8 +51,10 @@ async function open(instance: LoadedModule['instance'], text?: string): Promise<
     usesWasi: false,
     stored: null,
   } as unknown as LoadedModule
-  const surroundings = guestSurroundings(new SharedState(new SharedArrayBuffer(65_536), 0), 'error')
-  return new Guest(module, { surroundings, reuseCalls: 1_000 })
+}
+
+async function open(instance: LoadedModule['instance'], text?: string): Promise<Guest> {
+  return new Guest(await load(instance, text), { surroundings, reuseCalls: 1_000 })
 }
 
 async function call(guest: Guest, tenant: string, body: string): Promise<string> {
@@ -312,4 +319,36 @@ test('a module that grows its memory in each call is recreated once, then restor
     expect(guest.call({ ...order, read: () => null }).report.failure).toBeNull()
   }
   expect(instances).toHaveLength(2)
+})
+
+const COUNT = 100
+const PAGE = 4_096
+
+/** Data at both ends of the memory, as with a heap that begins behind a large stack. */
+const SPARSE =
+  '(module (memory 4) (data (i32.const 0) "a") (data (i32.const 262000) "z") (func (export "on_request") (result i32) (i32.const 0)))'
+
+test.each([
+  ['fresh', undefined],
+  ['reuse', undefined],
+  ['fresh', SPARSE],
+] as const)('%s: an instance takes at most 64 KiB beyond its memory (%#)', async (kind, text) => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const module = await load(kind, text)
+  const usedBytes = () => {
+    collect()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+  const kept = [await GuestInstance.open(module, surroundings)]
+  const before = usedBytes()
+  while (kept.length <= COUNT) kept.push(await GuestInstance.open(module, surroundings))
+  const each = (usedBytes() - before) / COUNT
+  const exchange = Buffer.from((kept[0].exports['weir:exchange'] as WebAssembly.Memory).buffer)
+  let touched = 0
+  for (let at = 0; at < exchange.length; at += PAGE)
+    if (exchange.subarray(at, at + PAGE).some((byte) => byte !== 0)) touched += PAGE
+  expect(each + touched).toBeLessThan(65_536)
+  expect(each).toBeGreaterThan(1_000)
 })

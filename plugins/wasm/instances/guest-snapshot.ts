@@ -8,7 +8,7 @@ const CHUNK_BYTES = 1 << CHUNK_SHIFT
 const VECTOR_BYTES = 16
 /** Stores may reach this far beyond the chunk that they mark, and `MARK_REACH` before it. */
 const OVERLAP_BYTES = MARK_REACH + VECTOR_BYTES
-const EMPTY_CHUNK = new Uint8Array(MARK_REACH + CHUNK_BYTES + OVERLAP_BYTES)
+const EMPTY_CHUNK = Buffer.alloc(MARK_REACH + CHUNK_BYTES + OVERLAP_BYTES)
 /** Number of words for 16 pages. */
 const MAX_WORDS = 64
 
@@ -118,13 +118,10 @@ function toChunks(bytes: Uint8Array, chunkCount: number): Uint8Array[] {
   for (let chunk = 0; chunk < chunkCount; chunk++) {
     const start = Math.max(0, chunk * CHUNK_BYTES - MARK_REACH)
     const end = Math.min((chunk + 1) * CHUNK_BYTES + OVERLAP_BYTES, bytes.length)
-    if (start >= first.length)
-      chunks.push(end - start === EMPTY_CHUNK.length ? EMPTY_CHUNK : EMPTY_CHUNK.subarray(0, end - start))
-    else {
-      const content = new Uint8Array(end - start)
-      content.set(first.subarray(start, end))
-      chunks.push(content)
-    }
+    const content = first.subarray(start, end)
+    const empty = end - start === EMPTY_CHUNK.length ? EMPTY_CHUNK : EMPTY_CHUNK.subarray(0, end - start)
+    if (empty.subarray(0, content.length).equals(content)) chunks.push(empty)
+    else chunks.push(new Uint8Array(bytes.subarray(start, end)))
   }
   return chunks
 }
@@ -137,5 +134,5 @@ function firstBytes(bytes: Uint8Array): Uint8Array {
   let last = all.length
   while (last > 0 && EMPTY_PAGE.equals(all.subarray(last - PAGE_BYTES, last))) last -= PAGE_BYTES
   while (last > 0 && all[last - 1] === 0) last--
-  return bytes.slice(0, last)
+  return bytes.subarray(0, last)
 }
