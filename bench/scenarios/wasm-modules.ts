@@ -1,12 +1,36 @@
 /** Gateways with different modules, compared with one without. */
 import { compareCheckouts } from '../support/compare-checkouts.ts'
-import { type Figure, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
+import {
+  type ComparableScenario,
+  type Figure,
+  type RunOptions,
+  ratios,
+  type Scenario,
+} from '../support/figure.ts'
 import { compileGuests } from '../support/guests.ts'
-import { startWasmGateway } from '../support/wasm-gateway.ts'
+import { type ModuleUse, startWasmGateway } from '../support/wasm-gateway.ts'
 import { ALONE_RATE, CONNECTIONS, commonFigures, measureModules } from '../support/wasm-relay.ts'
 
+const prompt = { guest: 'prompt', point: 'OnPromptText', instance: 'reuse' } as const
 const header = { guest: 'header', point: 'OnRequest' } as const
 const NO_MODULES = 'no modules'
+
+/** Compares a module in the gateways of two checkouts. @param bytes length of each request body */
+function comparing(module: ModuleUse, bytes: number): ComparableScenario['compare'] {
+  return (options) =>
+    compareCheckouts(
+      {
+        start: (root, { port: workerPort }) => {
+          const guests = compileGuests([module.guest])
+          return startWasmGateway({ root, workerPort, guests, modules: [module] })
+        },
+        client: 'paced-load.ts',
+        // Rate 0 keeps every connection busy.
+        load: { connections: CONNECTIONS, bytes, rate: 0 },
+      },
+      options,
+    )
+}
 
 export const wasmNone: Scenario = {
   name: 'wasm-none',
@@ -40,8 +64,7 @@ export const wasmPrompt: Scenario = {
     'what does a module cost that replaces every text of a 4 KB prompt, beside one that replaces the body?',
   async run(options) {
     const body = [{ guest: 'body', point: 'OnRequest', instance: 'reuse' }] as const
-    const prompt = [{ guest: 'prompt', point: 'OnPromptText', instance: 'reuse' }] as const
-    const measured = await measureModules({ body, prompt }, 4_096, options)
+    const measured = await measureModules({ body, prompt: [prompt] }, 4_096, options)
     return [
       ...commonFigures(measured, ['body', 'prompt']),
       {
@@ -52,6 +75,7 @@ export const wasmPrompt: Scenario = {
       },
     ]
   },
+  compare: comparing(prompt, 4_096),
 }
 
 async function runHeaders(options: RunOptions): Promise<Figure[]> {
@@ -96,19 +120,7 @@ export const wasmHeaders: Scenario = {
   name: 'wasm-headers',
   question: 'what does one module that adds a header cost?',
   run: runHeaders,
-  compare: (options) =>
-    compareCheckouts(
-      {
-        start: (root, { port: workerPort }) => {
-          const modules = [{ ...header, instance: 'reuse' }] as const
-          return startWasmGateway({ root, workerPort, guests: compileGuests(['header']), modules })
-        },
-        client: 'paced-load.ts',
-        // Rate 0 keeps every connection busy.
-        load: { connections: CONNECTIONS, bytes: 250, rate: 0 },
-      },
-      options,
-    ),
+  compare: comparing({ ...header, instance: 'reuse' }, 250),
 }
 
 async function runChain(options: RunOptions): Promise<Figure[]> {

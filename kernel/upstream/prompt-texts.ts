@@ -119,13 +119,18 @@ export function withEdits(texts: readonly PromptText[], edited: readonly string[
 /** The texts of a request, each text of a role once, and the request with others in their place. */
 class PromptView {
   readonly texts: PromptText[] = []
-  readonly #indices = new Map<string, number>()
+  /** Indices of the texts by role; a key of both would be another copy of each text. */
+  readonly #indices = new Map<string | null, Map<string, number>>()
 
   constructor(value: unknown) {
     mapTexts(value, TOP, (text, role, place) => {
-      const key = keyOf(text, role)
-      if (!this.#indices.has(key)) {
-        this.#indices.set(key, this.texts.length)
+      let ofRole = this.#indices.get(role)
+      if (ofRole === undefined) {
+        ofRole = new Map()
+        this.#indices.set(role, ofRole)
+      }
+      if (!ofRole.has(text)) {
+        ofRole.set(text, this.texts.length)
         this.texts.push({ role, place, text })
       }
       return text
@@ -135,17 +140,13 @@ class PromptView {
   /** @param value the same texts as that of the constructor */
   put<T>(edited: readonly PromptText[], value: T): T {
     return mapTexts(value, TOP, (text, role) => {
-      const index = this.#indices.get(keyOf(text, role))
+      const index = this.#indices.get(role)?.get(text)
       return index === undefined ? text : edited[index].text
     }) as T
   }
 }
 
 const TOP: Surroundings = { role: null, place: '', isData: false }
-
-function keyOf(text: string, role: string | null): string {
-  return `${role}\0${text}`
-}
 
 /**
  * Passes the texts of a request through the hooks of its route.
