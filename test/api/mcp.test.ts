@@ -1,6 +1,6 @@
 /** The tool loop in a gateway: a client format with one route, an HTTP chat worker, a real tool server. */
 import { afterEach, expect, test } from 'vitest'
-import type { ToolLoopEvent, ToolLoopService, ToolTurn } from '#kernel'
+import type { GenerationEvent, ToolLoopService, ToolTurn } from '#kernel'
 import { ToolCallGuards, ToolLoop } from '#kernel'
 import type { RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, Type } from '../../kernel/index.ts'
@@ -16,7 +16,7 @@ afterEach(async () => {
 })
 
 /** Responds with all events of a turn as lines of JSON. */
-function toolFront(tools: ToolTurn['tools'], seen: ToolLoopEvent[]) {
+function toolFront(tools: ToolTurn['tools'], seen: GenerationEvent[]) {
   const route = (loop: ToolLoopService): RouteDefinition => ({
     method: 'POST',
     path: '/turn',
@@ -35,7 +35,7 @@ function toolFront(tools: ToolTurn['tools'], seen: ToolLoopEvent[]) {
         limits: { maxToolCalls: null, atLimit: 'answer' },
         stream,
       }
-      const onEvent = (event: ToolLoopEvent) => {
+      const onEvent = (event: GenerationEvent) => {
         seen.push(event)
         if (event.type === 'failed') ctx.fail(event.error)
         if (event.type === 'finished') ctx.text(200, JSON.stringify(event))
@@ -88,7 +88,7 @@ const calling = (text: string) =>
 const answering = sseAnswer([chunk({ content: 'done' }), chunk({}, 'stop'), usage(3), '[DONE]'])
 
 async function open(scripts: readonly Script[], tool: ToolServer, section: Record<string, unknown> = {}) {
-  const seen: ToolLoopEvent[] = []
+  const seen: GenerationEvent[] = []
   const fleet = await openFleet({
     workers: [{}],
     plugins: { mcp: { clientServers: { allowsPrivate: true }, ...section } },
@@ -108,9 +108,7 @@ test('a turn over an HTTP worker, streamed', async () => {
   const { post, workers, seen } = await open([calling('hi'), answering], await serveEcho())
   const reply = await post('/turn', {})
   expect(await reply.json()).toMatchObject({
-    reason: 'stop',
-    iterations: 2,
-    toolCalls: 1,
+    generations: 2,
     usage: { inputTokens: 2, outputTokens: 5 },
   })
   expect(only(seen, 'call_done')[0].result.output).toBe('you said hi')

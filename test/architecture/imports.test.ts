@@ -27,7 +27,6 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/error-format.ts': 'kernel/errors/gateway-error.ts', // formats render the error class
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
   'kernel/contracts/generation/generation.ts': 'kernel/errors/gateway-error.ts', // a generation fails with the error class
-  'kernel/contracts/generation/tool-loop-events.ts': 'kernel/errors/gateway-error.ts', // a tool call fails with the error class
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // a pair fails with the error class
   'kernel/contracts/response-format.ts': 'kernel/errors/gateway-error.ts', // a check of a body returns the error class
   'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // attempts fail with the error class

@@ -9,6 +9,7 @@ import type { RequestContext, UsageBreakdown } from '../request.ts'
 import type { HeaderList, UpstreamRequest } from '../transport.ts'
 import type { WorkerEntry } from '../worker.ts'
 import type { EngineQuirks } from '../worker-control.ts'
+import type { CalledTool, ListedTool, ServerQuestion, ToolCallError, ToolCallResult } from './called-tools.ts'
 import type { GenerationRequest, NativeAnswer, NativeObject, Prompt } from './generation-request.ts'
 
 /** Log probability of one output token. */
@@ -62,7 +63,8 @@ export interface NativeDelta {
 /**
  * Events of an answer, in order. `started` is first, once; deltas are never empty; each choice that began ends with
  * `choice_done`; `finished` or `failed` is last, exactly once, unless the generation was aborted. Tool calls of one choice
- * are numbered from 0; the deltas of two calls may be interleaved.
+ * are numbered from 0; the deltas of two calls may be interleaved. A turn of the tool loop has the events of all its
+ * generations in one choice, with `ToolEvent`s between them; tool lists and approved calls come before `started`.
  */
 export type GenerationEvent =
   | GenerationStarted
@@ -123,6 +125,10 @@ export type GenerationEvent =
        * it back with the call as `ChatToolCall.extra_content`. At most 65,536 characters of JSON.
        */
       readonly extraContent?: NativeObject
+      /** Of the gateway, which runs the call. Default: the client runs it. */
+      readonly tool?: CalledTool
+      /** The approval that allowed the gateway to run it. Default: none was needed. */
+      readonly approvalId?: string
     }
   | {
       readonly type: 'tool_arguments'
@@ -185,27 +191,93 @@ export type GenerationEvent =
       readonly engine: string
       readonly item: NativeObject
     }
-  | {
+  | ToolEvent
+  | ({
       readonly type: 'choice_done'
-      readonly choice: number
-      readonly reason: FinishReason
-      /**
-       * The reason is `length` since the model wrote arguments that are no JSON; the worker named no limit. Calls that the
-       * gateway runs then fail, and the model sees why. Default false.
-       */
-      readonly hasBrokenCalls?: boolean
-      /** The client's stop string, or the id of the stop token; null for neither. */
-      readonly matchedStop: string | number | null
-      /** Of tokens without text at the end, such as special ones. */
-      readonly logprobs?: readonly TokenLogprob[] | null
-      readonly tokenIds?: readonly number[] | null
-      /** The complete answer in the worker's format, for requests with `GenerationRequest.native`. */
-      readonly native?: NativeAnswer
-      /** As of `tool_call`, about text and reasoning of the turn. Comes back as `ChatMessage.extra_content`. */
-      readonly extraContent?: NativeObject
+      /** The reason is `stop` since the turn reached a limit of its tool calls. Default false. */
+      readonly isAtToolLimit?: boolean
+    } & ChoiceEnd)
+  | {
+      readonly type: 'finished'
+      /** Sum of all generations; null if no worker reported any. */
+      readonly usage: GenerationUsage | null
+      /** Of the turn. Default 1. */
+      readonly generations?: number
     }
-  | { readonly type: 'finished'; readonly usage: GenerationUsage | null }
-  | { readonly type: 'failed'; readonly error: GatewayError }
+  | {
+      readonly type: 'failed'
+      readonly error: GatewayError
+      /** Of the generations of the turn before this one. Default null. */
+      readonly usage?: GenerationUsage | null
+    }
+
+/** How the model ended a choice. */
+export interface ChoiceEnd {
+  readonly choice: number
+  readonly reason: FinishReason
+  /**
+   * The reason is `length` since the model wrote arguments that are no JSON; the worker named no limit. Calls that the
+   * gateway runs then fail, and the model sees why. Default false.
+   */
+  readonly hasBrokenCalls?: boolean
+  /** The client's stop string, or the id of the stop token; null for neither. */
+  readonly matchedStop: string | number | null
+  /** Of tokens without text at the end, such as special ones. */
+  readonly logprobs?: readonly TokenLogprob[] | null
+  readonly tokenIds?: readonly number[] | null
+  /** The complete answer in the worker's format, for requests with `GenerationRequest.native`. */
+  readonly native?: NativeAnswer
+  /** As of `tool_call`, about text and reasoning of the turn. Comes back as `ChatMessage.extra_content`. */
+  readonly extraContent?: NativeObject
+}
+
+/** Events that the tool loop adds to those of the generations of a turn. Tool lists are named by their labels. */
+export type ToolEvent =
+  | { readonly type: 'list_started'; readonly choice: number; readonly label: string }
+  | {
+      readonly type: 'list_done'
+      readonly choice: number
+      readonly label: string
+      readonly tools: readonly ListedTool[]
+      /** To be stored with the item; see `ListedServer`. */
+      readonly fingerprint: string
+    }
+  | {
+      readonly type: 'list_failed'
+      readonly choice: number
+      readonly label: string
+      readonly error: ToolCallError
+    }
+  /** A generation has ended, and with it all its output except the calls that the gateway runs. */
+  | ({ readonly type: 'generation_done' } & ChoiceEnd)
+  /** The tool starts to run. `index` is that of the call here and below. */
+  | { readonly type: 'call_running'; readonly choice: number; readonly index: number }
+  | {
+      readonly type: 'call_done'
+      readonly choice: number
+      readonly index: number
+      readonly arguments: string
+      readonly result: ToolCallResult
+    }
+  /** The call needs approval, or an answer to the question of its server; the turn ends without running it. */
+  | {
+      readonly type: 'approval_requested'
+      readonly choice: number
+      readonly callId: string
+      readonly label: string
+      readonly name: string
+      readonly arguments: string
+      readonly question?: ServerQuestion
+    }
+  /** A call of a tool that is hidden from clients: stored only for the history of the next turn. */
+  | {
+      readonly type: 'hidden_call'
+      readonly choice: number
+      readonly callId: string
+      readonly tool: CalledTool
+      readonly arguments: string
+      readonly modelText: string
+    }
 
 /** What a worker's event is about: an output item, the open message or reasoning, a call, or the whole answer. */
 export type NativeSubject =

@@ -1,7 +1,7 @@
 /** Checks of tool calls before the gateway runs them. */
 import type { RequestContext } from '../request.ts'
 import { token } from '../token.ts'
-import type { CalledTool } from './tool-loop-events.ts'
+import type { CalledTool } from './called-tools.ts'
 
 /** A call that is about to run. */
 export interface GuardedCall {

@@ -1,12 +1,13 @@
 /**
  * The tool loop: a turn (a generation request, the gateway's tools that it may use, limits) produces the events of all its
- * generations and tool calls under one output index. It depends on no client format and on no kind of tool server.
+ * generations and tool calls as one choice. It depends on no client format and on no kind of tool server.
  */
 import type { RequestContext } from '../request.ts'
 import { token } from '../token.ts'
 import type { WorkerEntry } from '../worker.ts'
+import type { BuiltInType, CalledTool, ServerQuestion } from './called-tools.ts'
+import type { Generation, GenerationListener } from './generation.ts'
 import type { GenerationRequest } from './generation-request.ts'
-import type { BuiltInType, CalledTool, ServerQuestion, ToolLoopListener } from './tool-loop-events.ts'
 
 /** Selects tools of a server by name and by the server's annotations. */
 export interface ToolFilter {
@@ -98,8 +99,7 @@ export interface LoopLimits {
   /** Generations of this turn; can only lower the operator's limit. Null: the operator's limit. */
   readonly maxIterations?: number | null
   /**
-   * At a limit, `answer` runs a last generation without the gateway's tools; `stop` ends the turn with the reason
-   * `tool_limit`.
+   * At a limit, `answer` runs a last generation without the gateway's tools; `stop` ends the turn with `isAtToolLimit`.
    */
   readonly atLimit: 'answer' | 'stop'
 }
@@ -126,20 +126,12 @@ export interface ToolTurn {
   readonly accepts?: (worker: WorkerEntry) => boolean
 }
 
-export interface RunningTurn {
-  /** Pauses the worker; no further iteration begins. */
-  pause(): void
-  resume(): void
-  /** Stops the worker and running tools; no events follow. Idempotent. */
-  abort(): void
-}
-
 export interface ToolLoopService {
   /**
-   * Checks a turn and starts it.
+   * Checks a turn and starts it. `abort` also stops running tools; while paused, no further generation begins.
    * @throws GatewayError as `check`
    */
-  run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn
+  run(ctx: RequestContext, turn: ToolTurn, listener: GenerationListener): Generation
   /**
    * Rejects what can be rejected without a tool server, for turns that start later.
    * @throws GatewayError (400, 403) naming the `param`; unknown_mcp_server for an approved call of a server that the

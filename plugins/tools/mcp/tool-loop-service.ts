@@ -2,12 +2,12 @@
 
 import {
   type BuiltInType,
+  type Generation,
+  type GenerationListener,
   Generations,
   type Host,
   type RequestContext,
   type RequestTracingService,
-  type RunningTurn,
-  type ToolLoopListener,
   type ToolLoopService,
   type ToolTurn,
   tenantOf,
@@ -43,7 +43,7 @@ export class GatewayToolLoop implements ToolLoopService {
     return this.#parts.config.isStrict
   }
 
-  run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn {
+  run(ctx: RequestContext, turn: ToolTurn, listener: GenerationListener): Generation {
     const { config, pool, runner, metrics, tracing } = this.#parts
     const tenant = tenantOf(ctx)
     const plans = this.#plan(tenant, turn)

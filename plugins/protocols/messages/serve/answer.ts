@@ -3,23 +3,23 @@ import {
   type ExtraHeaders,
   type GatewayError,
   type GenerateOptions,
+  type Generation,
   type GenerationEvent,
+  type GenerationListener,
   type GenerationRequest,
   Generations,
   type GenerationUsage,
   type Host,
   type RequestContext,
   type TokenizerService,
-  type ToolLoopEvent,
   type ToolLoopService,
   type ToolTurn,
 } from '#kernel'
 import { answerErrors, countPromptTokens, estimatePromptTokens } from '#shared'
 import { BlockSequence } from './block-sequence.ts'
-import type { BlockOptions, BlockSink, Blocks } from './blocks.ts'
+import type { BlockOptions } from './blocks.ts'
 import { estimatedUsage, toMessage, toStop, toUsage, WholeBlocks } from './message.ts'
-import { MessageStream, type Pausable, type Pings } from './message-stream.ts'
-import { TurnBlocks } from './turn-blocks.ts'
+import { MessageStream, type Pings } from './message-stream.ts'
 
 export interface AnswerParts {
   readonly host: Host
@@ -49,10 +49,9 @@ export interface TurnOptions extends WantedAnswer {
 }
 
 /** What answers. */
-interface Source<Event> {
+interface Source {
   readonly request: GenerationRequest
-  readonly makeBlocks: (sink: BlockSink) => Blocks<Event>
-  readonly open: (listener: { onEvent(event: Event): void }) => Pausable
+  readonly open: (listener: GenerationListener) => Generation
 }
 
 /** Never throws: failures become the client's response. */
@@ -63,9 +62,8 @@ export function answerGeneration(
   stream: boolean,
 ): void {
   const { request, open } = wanted
-  const source: Source<GenerationEvent> = {
+  const source: Source = {
     request,
-    makeBlocks: (sink) => new BlockSequence(sink, wanted.blocks),
     open: (listener) => parts.host.use(Generations).open(ctx, request, { ...open, stream, listener }),
   }
   if (!stream) answerWhole(ctx, wanted, source)
@@ -85,9 +83,8 @@ export function answerWithTools(
   wanted: TurnOptions,
 ): void {
   const { turn } = wanted
-  const source: Source<ToolLoopEvent> = {
+  const source: Source = {
     request: turn.request,
-    makeBlocks: (sink) => new TurnBlocks(sink, wanted.blocks),
     open: (listener) => loop.run(ctx, turn, listener),
   }
   if (turn.stream) new StreamedAnswer(parts, ctx, wanted, source).start(null, true)
@@ -105,14 +102,10 @@ function errorFor({ toError }: WantedAnswer, failure: GatewayError): unknown {
   return toError === undefined ? failure : toError(failure)
 }
 
-function answerWhole<Event extends GenerationEvent | ToolLoopEvent>(
-  ctx: RequestContext,
-  wanted: WantedAnswer,
-  { request, makeBlocks, open }: Source<Event>,
-): void {
+function answerWhole(ctx: RequestContext, wanted: WantedAnswer, { request, open }: Source): void {
   const sink = new WholeBlocks()
-  const blocks = makeBlocks(sink)
-  const onEvent = (event: Event) => {
+  const blocks = new BlockSequence(sink, wanted.blocks)
+  const onEvent = (event: GenerationEvent) => {
     if (event.type === 'failed') {
       ctx.fail(errorFor(wanted, event.error))
       return
@@ -134,24 +127,24 @@ function answerWhole<Event extends GenerationEvent | ToolLoopEvent>(
   open({ onEvent })
 }
 
-class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
+class StreamedAnswer {
   readonly #ctx: RequestContext
   readonly #wanted: WantedAnswer
-  readonly #source: Source<Event>
+  readonly #source: Source
   readonly #stream: MessageStream
-  readonly #blocks: Blocks<Event>
+  readonly #blocks: BlockSequence
   /** Token count of the prompt, if a tokenizer is loaded. */
   #count: Promise<number> | null = null
   #inputTokens = 0
   /** Events that arrived during the count; null when no count is pending. */
-  #held: Event[] | null = null
+  #held: GenerationEvent[] | null = null
 
-  constructor({ pings }: AnswerParts, ctx: RequestContext, wanted: WantedAnswer, source: Source<Event>) {
+  constructor({ pings }: AnswerParts, ctx: RequestContext, wanted: WantedAnswer, source: Source) {
     this.#ctx = ctx
     this.#wanted = wanted
     this.#source = source
     this.#stream = new MessageStream(ctx, pings, wanted.headers)
-    this.#blocks = source.makeBlocks(this.#stream.events)
+    this.#blocks = new BlockSequence(this.#stream.events, wanted.blocks)
   }
 
   /**
@@ -166,15 +159,15 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
       this.#stream.await(() => this.#begin(null))
   }
 
-  #onEvent(event: Event): void {
+  #onEvent(event: GenerationEvent): void {
     if (this.#held !== null) this.#held.push(event)
-    else if (event.type === 'started' && this.#count !== null && inputTokensOf(event) === null)
+    else if (event.type === 'started' && this.#count !== null && event.inputTokens === null)
       this.#hold(event, this.#count)
     else this.#write(event)
   }
 
   /** Waits for the count: the first event of the stream states it. */
-  #hold(event: Event, count: Promise<number>): void {
+  #hold(event: GenerationEvent, count: Promise<number>): void {
     this.#held = [event]
     this.#stream.source?.pause()
     const goOn = (tokens: number) => {
@@ -188,10 +181,10 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
     count.then(goOn, () => goOn(0)).catch((error: unknown) => this.#stream.fail(error))
   }
 
-  #write(event: Event): void {
+  #write(event: GenerationEvent): void {
     if (this.#stream.isOver) return
     if (event.type === 'failed') this.#stream.fail(errorFor(this.#wanted, event.error))
-    else if (event.type === 'started') this.#begin(inputTokensOf(event))
+    else if (event.type === 'started') this.#begin(event.inputTokens)
     else {
       this.#blocks.add(event)
       if (event.type === 'finished') this.#finish(event.usage)
@@ -218,8 +211,4 @@ class StreamedAnswer<Event extends GenerationEvent | ToolLoopEvent> {
       this.#stream.end(stop, usage)
     }
   }
-}
-
-function inputTokensOf(event: { type: 'started' } & (GenerationEvent | ToolLoopEvent)): number | null {
-  return 'started' in event ? event.started.inputTokens : event.inputTokens
 }

@@ -1,10 +1,14 @@
-/** The events of a generation as content blocks. */
-import type { GenerationEvent } from '#kernel'
+/**
+ * The events of a generation or a turn as content blocks: a call that the gateway runs and its result stand together.
+ */
+import type { ChoiceEnd, GenerationEvent } from '#kernel'
 import { imageOfItem, withExtraContent } from '#shared'
 import { type Block, Blocks, CallInput, ENGINE, IMAGE_NOTE } from './blocks.ts'
 
-export class BlockSequence extends Blocks<GenerationEvent> {
+export class BlockSequence extends Blocks {
   readonly #calls = new Map<number, Block>()
+  /** Calls that the client runs. */
+  #ownCalls = 0
   /** By number; of workers that speak the format. */
   readonly #natives = new Map<number, Block>()
   /** Text or thinking that began last, unless a call began behind it. */
@@ -28,12 +32,12 @@ export class BlockSequence extends Blocks<GenerationEvent> {
         return
       // Without text it belongs to thinking that the vendor hides.
       case 'reasoning_signature':
-        if (this.options.thinking !== 'none') this.#thinking().signature += event.signature
+        if (this.options.thinking !== 'none') this.#thinking().signature = event.signature
+        // Later thinking has a signature of its own.
+        this.#endRun()
         return
       case 'tool_call':
-        if (this.#calls.size >= this.options.maxCalls) return
-        this.hasCalls = true
-        this.#calls.set(event.index, this.#beginCall(event))
+        this.#beginCall(event)
         return
       case 'tool_arguments': {
         const call = this.#calls.get(event.index)
@@ -43,6 +47,17 @@ export class BlockSequence extends Blocks<GenerationEvent> {
       case 'tool_call_done':
         this.#endCall(this.#calls.get(event.index))
         return
+      case 'call_done': {
+        const call = this.#calls.get(event.index)
+        if (call === undefined) return
+        const { status, modelText, output } = event.result
+        const isError = status !== 'completed'
+        this.hasBrokenCall ||= status === 'incomplete'
+        if (!call.hasText) this.write(call, event.arguments)
+        call.result = { id: call.id, isError, text: isError ? modelText : output }
+        this.end(call)
+        return
+      }
       case 'annotation':
         if (event.engine !== ENGINE) this.leftOut.add('annotations')
         else this.cite(this.#last?.kind === 'text' ? this.#last : this.#beginRun('text'), event.annotation)
@@ -59,13 +74,18 @@ export class BlockSequence extends Blocks<GenerationEvent> {
         return
       }
       case 'choice_done':
-        this.endAnswer(event.native, event.reason)
-        this.reason = event.reason
-        this.matchedStop = event.matchedStop
-        for (const call of this.#calls.values()) this.#endCall(call)
-        if (event.extraContent !== undefined) this.#beginRun('text').extraContent = event.extraContent
-        if (this.#last !== null) this.end(this.#last)
+        this.endAnswer(event)
+        this.#endGeneration(event)
+        return
+      case 'generation_done':
+        this.#endGeneration(event)
     }
+  }
+
+  #endGeneration({ extraContent }: ChoiceEnd): void {
+    for (const call of this.#calls.values()) this.#endCall(call)
+    if (extraContent !== undefined) this.#beginRun('text').extraContent = extraContent
+    this.#endRun()
   }
 
   #addText(delta: string): void {
@@ -88,15 +108,19 @@ export class BlockSequence extends Blocks<GenerationEvent> {
     return this.#last
   }
 
-  #beginCall({
-    id,
-    name,
-    members: own,
-    extraContent,
-  }: Extract<GenerationEvent, { type: 'tool_call' }>): Block {
-    this.#endRun()
-    const members = withExtraContent(own, extraContent)
-    return this.begin('call', { id, name, members, input: new CallInput() })
+  #beginCall(event: Extract<GenerationEvent, { type: 'tool_call' }>): void {
+    const { index, id, name, tool } = event
+    if (tool !== undefined) {
+      this.#endRun()
+      const [named, server] = tool.kind === 'mcp' ? [tool.name, tool.label] : [tool.type, tool.type]
+      this.#calls.set(index, this.begin('server_call', { id, name: named, server }))
+    } else if (this.#ownCalls < this.options.maxCalls) {
+      this.#endRun()
+      this.#ownCalls++
+      this.hasCalls = true
+      const members = withExtraContent(event.members, event.extraContent)
+      this.#calls.set(index, this.begin('call', { id, name, members, input: new CallInput() }))
+    }
   }
 
   #endRun(): void {
@@ -106,7 +130,8 @@ export class BlockSequence extends Blocks<GenerationEvent> {
   }
 
   #endCall(call: Block | undefined): void {
-    if (call === undefined) return
+    // A call that the gateway runs ends with its result.
+    if (call === undefined || call.kind === 'server_call') return
     this.hasBrokenCall ||= call.input?.isBroken === true
     this.end(call)
   }

@@ -2,7 +2,7 @@
  * Content blocks of an answer, one after the other: one is open at a time, numbered from 0. What comes for another block
  * meanwhile waits until the open one is complete. @hot
  */
-import type { FinishReason, NativeAnswer, NativeObject } from '#kernel'
+import type { FinishReason, GenerationEvent, NativeAnswer, NativeObject } from '#kernel'
 import { LeftOut, tryParseJson } from '#shared'
 import type { WireResponseBlock } from '../wire.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
@@ -57,6 +57,7 @@ export interface Block extends CalledNames {
   readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
   /** Text that is not written yet. */
   waiting: string
+  hasText: boolean
   signature: string
   /** Not written yet. */
   readonly citations: unknown[]
@@ -77,8 +78,7 @@ const PAUSED = 'pause_turn'
 /** Answers of this format hold no images. */
 export const IMAGE_NOTE = '[The model made an image, which this format cannot hold.]'
 
-/** @typeParam Event of the source of the answer */
-export abstract class Blocks<Event> {
+export abstract class Blocks {
   /** Null before the end. */
   reason: FinishReason | null = null
   matchedStop: string | number | null = null
@@ -104,7 +104,7 @@ export abstract class Blocks<Event> {
     this.options = options
   }
 
-  abstract add(event: Event): void
+  abstract add(event: GenerationEvent): void
 
   protected begin(kind: Block['kind'], called: Partial<CalledNames> = {}): Block {
     const block: Block = {
@@ -116,6 +116,7 @@ export abstract class Blocks<Event> {
       input: null,
       ...called,
       waiting: '',
+      hasText: false,
       signature: '',
       citations: [],
       native: null,
@@ -132,6 +133,7 @@ export abstract class Blocks<Event> {
   protected write(block: Block, delta: string): void {
     if (block.isDone) return
     block.waiting += delta
+    block.hasText = true
     block.input?.push(delta)
     this.advance()
   }
@@ -153,10 +155,12 @@ export abstract class Blocks<Event> {
     this.end(block)
   }
 
-  /** @param native of the end of the answer */
-  protected endAnswer(native: NativeAnswer | undefined, reason: string): void {
+  protected endAnswer(end: Extract<GenerationEvent, { type: 'choice_done' }>): void {
+    const { native, reason, matchedStop, isAtToolLimit } = end
+    this.reason = reason
+    this.matchedStop = matchedStop
     this.native = native?.engine === ENGINE ? native : null
-    this.isPaused = reason === 'tool_limit' || (reason === 'stop' && this.native?.reason === PAUSED)
+    this.isPaused = isAtToolLimit === true || (reason === 'stop' && this.native?.reason === PAUSED)
   }
 
   /** Writes the first block, and those behind it once it is complete. */

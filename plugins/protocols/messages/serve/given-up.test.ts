@@ -1,6 +1,6 @@
 /** Streams whose request ends elsewhere: their pings stop, and nothing is written later. */
 import { expect, test, vi } from 'vitest'
-import type { GenerationListener, GenerationRequest, ToolLoopListener, ToolTurn } from '#kernel'
+import type { GenerationListener, GenerationRequest, ToolTurn } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { answerGeneration, answerWithTools } from './answer.ts'
 import { Pings, type PingTarget } from './message-stream.ts'
@@ -24,7 +24,7 @@ function open(count: Promise<number> | null = null) {
   const aborts: (() => void)[] = []
   const sse = vi.fn(() => ({ write: () => true, end: () => {}, onDrain: () => {} }))
   const generation = { pause: vi.fn(), resume: vi.fn(), abort: vi.fn() }
-  let listener = null as GenerationListener | ToolLoopListener | null
+  let listener = null as GenerationListener | null
   const ctx = {
     onAbort: (abort: () => void) => void aborts.push(abort),
     onCancel: (cancel: () => void) => void cancels.push(cancel),
@@ -40,7 +40,7 @@ function open(count: Promise<number> | null = null) {
     balance: { canonicalModel: () => 'm', workersOf: () => [workerEntry({ slot: 0, apis: ['chat'] })] },
   }
   const loop = {
-    run: (_ctx: unknown, _turn: unknown, heard: ToolLoopListener) => run({ listener: heard as never }),
+    run: (_ctx: unknown, _turn: unknown, heard: GenerationListener) => run({ listener: heard }),
   }
   return {
     ctx,

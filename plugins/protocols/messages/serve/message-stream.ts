@@ -1,21 +1,15 @@
 /** The event stream of one message on its way to the client: head, events, back-pressure, pings and end. */
-import type { ExtraHeaders, RequestContext, StreamWriter } from '#kernel'
+import type { ExtraHeaders, Generation, RequestContext, StreamWriter } from '#kernel'
 import { estimatedUsage, type Stop } from './message.ts'
 import { MessageEvents, PING } from './message-events.ts'
-
-/** The source of a stream, which is paused while the client does not read. */
-export interface Pausable {
-  pause(): void
-  resume(): void
-}
 
 export class MessageStream implements PingTarget {
   lastEventMs = 0
   readonly events = new MessageEvents()
   /** The client disconnected, or a hook ended the request: nothing more is sent. */
   isOver = false
-  /** Set once the source runs. */
-  source: Pausable | null = null
+  /** Paused while the client does not read; set once it runs. */
+  source: Generation | null = null
   readonly #ctx: RequestContext
   readonly #pings: Pings
   readonly #headers: ExtraHeaders

@@ -84,7 +84,7 @@ interface AnswerMembers {
  * @param stops the client's stop sequences; a match of any other text is internal to the engine
  * @returns null when the worker aborted
  */
-export function toStop(answer: Omit<Blocks<never>, 'add'>, stops: readonly string[]): Stop | null {
+export function toStop(answer: Blocks, stops: readonly string[]): Stop | null {
   const stop = reasonOf(answer, stops)
   const { native } = answer
   if (stop === null || native === null) return stop
@@ -94,7 +94,7 @@ export function toStop(answer: Omit<Blocks<never>, 'add'>, stops: readonly strin
   return { ...stop, reason: reason as Stop['reason'], members: native.members }
 }
 
-function reasonOf(answer: Omit<Blocks<never>, 'add'>, stops: readonly string[]): Stop | null {
+function reasonOf(answer: Blocks, stops: readonly string[]): Stop | null {
   const { reason, matchedStop, hasCalls, hasBrokenCall, hasRefusal, isPaused } = answer
   if (isPaused) return { reason: 'pause_turn', sequence: null }
   if (reason === 'abort' || reason === null) return null

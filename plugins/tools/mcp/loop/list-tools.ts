@@ -1,11 +1,11 @@
 /** Lists the tools of all servers of a turn in parallel, and reports them in the order of the request. */
 import { createHash } from 'node:crypto'
 import type { ListedServer, ListedTool } from '#kernel'
-import type { TurnOutput } from '#shared'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
 import type { ServerWithTools } from './offered-tools.ts'
+import type { TurnOutput } from './turn-output.ts'
 
 /** @throws connect_mcp_server_failed, internal_tools_failed (424) at the first server that fails; no further events follow */
 export async function listTools(
@@ -19,23 +19,24 @@ export async function listTools(
   for (const [i, server] of servers.entries()) {
     const seen = findListed(server, listed)
     // A list that the client may already know is announced only if it differs.
-    let index = server.plan.isHidden || seen !== null ? null : begin(server, output)
+    let isShown = !server.plan.isHidden && seen === null
+    if (isShown) begin(server, output)
     const tools = await results[i]
-    if (tools instanceof ToolServerError) throw reportFailure(server, index, tools, output)
+    if (tools instanceof ToolServerError) throw reportFailure(server, isShown, tools, output)
     const fingerprint = fingerprintOf(server.plan.place, tools)
-    if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint)
-      index = begin(server, output)
-    if (index !== null)
-      output.emit({ type: 'list_done', index, label: server.plan.label, tools, fingerprint })
+    if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint) {
+      begin(server, output)
+      isShown = true
+    }
+    const { label } = server.plan
+    if (isShown) output.emit({ type: 'list_done', choice: 0, label, tools, fingerprint })
     found.push({ server, tools })
   }
   return found
 }
 
-function begin({ plan }: OpenServer, output: TurnOutput): number {
-  const index = output.nextIndex()
-  output.emit({ type: 'list_started', index, label: plan.label })
-  return index
+function begin({ plan: { label } }: OpenServer, output: TurnOutput): void {
+  output.emit({ type: 'list_started', choice: 0, label })
 }
 
 function findListed({ plan }: OpenServer, listed: readonly ListedServer[]): ListedServer | null {
@@ -43,17 +44,12 @@ function findListed({ plan }: OpenServer, listed: readonly ListedServer[]): List
   return listed.find(({ label }) => label.toLowerCase() === plan.label.toLowerCase()) ?? null
 }
 
-function reportFailure(
-  server: OpenServer,
-  index: number | null,
-  failure: ToolServerError,
-  output: TurnOutput,
-) {
+function reportFailure(server: OpenServer, isShown: boolean, failure: ToolServerError, output: TurnOutput) {
   const { label, isHidden, builtIn } = server.plan
   if (isHidden || builtIn !== null) return mcpErrors.internal_tools_failed()
   const { type, code, message } = failure
-  const at = index ?? begin(server, output)
-  output.emit({ type: 'list_failed', index: at, label, error: { type, code, message } })
+  if (!isShown) begin(server, output)
+  output.emit({ type: 'list_failed', choice: 0, label, error: { type, code, message } })
   return mcpErrors.connect_mcp_server_failed.with({ param: 'tools' }, label, message)
 }
 

@@ -1,6 +1,6 @@
 /** Runs the calls of one model turn and those that a client has approved, several in parallel, and reports them in order. */
 import type { ApprovalAnswer, ChatMessage, TextEditors, TextStream, ToolCallResult } from '#kernel'
-import { editTexts, type TurnOutput } from '#shared'
+import { editTexts } from '#shared'
 import type { QuestionAnswer } from '../connection/call-tool.ts'
 import { toQuestionAnswer } from '../tools/question-answers.ts'
 import type { OfferedTool, OfferedTools } from './offered-tools.ts'
@@ -13,6 +13,7 @@ import {
   TOOL_NOT_AVAILABLE,
   type ToolAnswer,
 } from './turn-messages.ts'
+import type { TurnOutput } from './turn-output.ts'
 
 const CUT: ToolCallResult = {
   status: 'incomplete',
@@ -30,7 +31,6 @@ export interface PendingCall {
   readonly argumentText: string
   /** Null for calls that clients do not see. */
   readonly index: number | null
-  readonly approvalId: string | null
   /** The answer to the question that ended an earlier run. */
   readonly answer?: QuestionAnswer
 }
@@ -54,8 +54,7 @@ export async function runCalls(calls: readonly PendingCall[], parts: RunParts): 
     while (next < calls.length) {
       const i = next++
       const call = calls[i]
-      if (call.index !== null)
-        parts.output.emit({ type: 'call_running', index: call.index, tool: call.tool.called })
+      if (call.index !== null) parts.output.emit({ type: 'call_running', choice: 0, index: call.index })
       const { tool, argumentText, answer } = call
       const elicits = call.index !== null && tool.server.plan.request?.elicits === true
       const options = { signal: parts.signal, elicits, answer }
@@ -109,40 +108,24 @@ async function edited(
 }
 
 function emitEnd(call: PendingCall, result: ToolCallResult, output: TurnOutput): void {
-  const { callId, index, approvalId, argumentText } = call
+  const { callId, index, argumentText } = call
   const tool = call.tool.called
+  const about = { choice: 0, arguments: argumentText }
   if (index === null) {
-    output.emit({ type: 'hidden_call', callId, tool, arguments: argumentText, modelText: result.modelText })
+    output.emit({ type: 'hidden_call', ...about, callId, tool, modelText: result.modelText })
     return
   }
-  output.emit({ type: 'call_done', index, callId, tool, arguments: argumentText, approvalId, result })
+  output.emit({ type: 'call_done', ...about, index, result })
   const { question } = result
   if (question !== undefined && tool.kind === 'mcp')
-    output.emit({
-      ...tool,
-      type: 'approval_requested',
-      index: output.nextIndex(),
-      callId,
-      arguments: argumentText,
-      question,
-    })
+    output.emit({ ...tool, ...about, type: 'approval_requested', callId, question })
 }
 
 /** Reports calls of a truncated answer as incomplete. */
 export function emitCutCalls(calls: readonly ModelCall[], output: TurnOutput): void {
-  for (const { id, route, index, argumentText } of calls) {
-    if (route.kind !== 'gateway' || index === null) continue
-    const tool = route.tool.called
-    output.emit({
-      type: 'call_done',
-      index,
-      callId: id,
-      tool,
-      arguments: argumentText,
-      approvalId: null,
-      result: CUT,
-    })
-  }
+  for (const { route, index, argumentText } of calls)
+    if (route.kind === 'gateway' && index !== null)
+      output.emit({ type: 'call_done', choice: 0, index, arguments: argumentText, result: CUT })
 }
 
 export class CallBudget {
@@ -206,27 +189,20 @@ function begin(
   const { approvalId, label, name, arguments: argumentText, question } = given
   const tool = offered.findOrigin({ kind: 'mcp', label, name })
   const called = tool?.called ?? { kind: 'mcp', label, name }
-  const index = output?.nextIndex() ?? null
+  const index = output?.nextCall() ?? null
   if (output !== null && index !== null) {
-    output.emit({ type: 'call_started', index, callId, tool: called, approvalId })
-    if (argumentText !== '') output.emit({ type: 'call_arguments', index, delta: argumentText })
-    output.emit({ type: 'call_arguments_done', index, arguments: argumentText })
+    const call = { choice: 0, index }
+    output.emit({ type: 'tool_call', ...call, id: callId, name, tool: called, approvalId })
+    if (argumentText !== '') output.emit({ type: 'tool_arguments', ...call, delta: argumentText })
+    output.emit({ type: 'tool_call_done', ...call })
   }
   const answer = question && toQuestionAnswer(given, question)
   if (tool !== undefined && budget.take())
-    return { callId, tool, argumentText, index, approvalId, ...(answer && { answer }) }
+    return { callId, tool, argumentText, index, ...(answer && { answer }) }
   const text = tool === undefined ? TOOL_NOT_AVAILABLE : LIMIT_REACHED
   // The client approved this call, so its failure is visible.
   if (output !== null && index !== null)
-    output.emit({
-      type: 'call_done',
-      index,
-      callId,
-      tool: called,
-      arguments: argumentText,
-      approvalId,
-      result: notRun(text),
-    })
+    output.emit({ type: 'call_done', choice: 0, index, arguments: argumentText, result: notRun(text) })
   return refuse(callId, text)
 }
 

@@ -2,6 +2,7 @@
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import {
   addedMessages,
+  endOf,
   mcpTool,
   offeredNames,
   only,
@@ -42,28 +43,29 @@ function openLoop(section: Record<string, unknown> = {}): TestLoop {
   return loop
 }
 
-test('list, call, message, in this order, each event with its index', async () => {
+test('list, call, message, in this order', async () => {
   const model = scriptedModel({ calls: [['search', { q: 'x' }]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(events.map((event) => ('index' in event ? `${event.index} ${event.type}` : event.type))).toEqual([
-    '0 list_started',
-    '0 list_done',
+    'list_started',
+    'list_done',
     'started',
-    '1 call_started',
-    '1 call_arguments',
-    '1 call_arguments',
-    '1 call_arguments_done',
-    '1 call_running',
-    '1 call_done',
-    '2 item_started',
-    '2 text',
-    '2 text',
-    '2 item_done',
+    '0 tool_call',
+    '0 tool_arguments',
+    '0 tool_arguments',
+    '0 tool_call_done',
+    'generation_done',
+    '0 call_running',
+    '0 call_done',
+    'text',
+    'text',
+    'generation_done',
+    'choice_done',
     'finished',
   ])
   const [done] = only(events, 'call_done')
+  expect(only(events, 'tool_call')[0].tool).toEqual({ kind: 'mcp', label: 'docs', name: 'search' })
   expect(done).toMatchObject({
-    tool: { kind: 'mcp', label: 'docs', name: 'search' },
     arguments: '{"q":"x"}',
     result: { status: 'completed', output: 'docs: x', error: null },
   })
@@ -96,10 +98,8 @@ test('a function keeps its name, equally named server tools are renamed, and cal
     request: withFunctions('search'),
   })
   expect(offeredNames(model)[0]).toEqual(['search', 'mcp_docs_search', 'mcp_web_search', 'fetch'])
-  expect(only(events, 'call_done')[0]).toMatchObject({
-    tool: { label: 'web', name: 'search' },
-    result: { output: 'web: x' },
-  })
+  expect(only(events, 'tool_call')[0].tool).toMatchObject({ label: 'web', name: 'search' })
+  expect(only(events, 'call_done')[0].result.output).toBe('web: x')
 })
 
 test('a failing tool is a failed call, the model receives the error, and the turn continues', async () => {
@@ -111,7 +111,7 @@ test('a failing tool is a failed call, the model receives the error, and the tur
     error: { type: 'mcp_tool_execution_error', message: 'disk full' },
   })
   expect(addedMessages(model, 1)[1]).toMatchObject({ role: 'tool', content: 'disk full', is_error: true })
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+  expect(endOf(events)).toMatchObject({ reason: 'stop' })
 })
 
 test('a protocol error is reported with its code', async () => {
@@ -140,7 +140,7 @@ test('arguments that are not a JSON object are not sent to a server', async () =
     'The arguments must be a JSON object.',
   ])
   expect(only(events, 'call_done')[0].arguments).toBe('{"q":')
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 2 })
+  expect(endOf(events)).toMatchObject({ reason: 'stop' })
 })
 
 test('arguments that do not match the schema fail with the name of the field, and the server runs nothing', async () => {
@@ -220,7 +220,7 @@ test('a tool that exceeds its timeout is a failed call, and the server is notifi
   const events = await openLoop({ limits: { callMs: 100 } }).run(model, { tools: [mcpTool('s', server.url)] })
   const { error } = only(events, 'call_done')[0].result
   expect(error).toEqual({ type: 'http_error', code: 0, message: 'no response in time' })
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+  expect(endOf(events)).toMatchObject({ reason: 'stop' })
   await cancelled.promise
 })
 
@@ -230,14 +230,14 @@ test('max_tool_calls limits the calls, the model receives the reason, and the tu
   const limits = { maxToolCalls: 1, atLimit: 'answer' } as const
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], limits })
   expect(only(events, 'call_done')).toHaveLength(1)
-  expect(only(events, 'call_started')).toHaveLength(1)
+  expect(only(events, 'tool_call')).toHaveLength(1)
   expect(
     addedMessages(model, 1)
       .map(({ content }) => content)
       .slice(1),
   ).toEqual(['docs: 1', expect.stringContaining('limit'), expect.stringContaining('limit')])
   expect(model.requests[1].tools).toEqual([])
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 1, iterations: 2 })
+  expect(endOf(events)).toMatchObject({ reason: 'stop', generations: 2 })
 })
 
 test('a model that never stops calling gets a last iteration without tools; if it calls again, the turn fails', async () => {
@@ -245,7 +245,7 @@ test('a model that never stops calling gets a last iteration without tools; if i
   const settings = { limits: { maxIterations: 3 } }
   const tame = scriptedModel(call, call, call, { text: 'enough' })
   const events = await openLoop(settings).run(tame, { tools: [mcpTool('docs', docs.url)] })
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', iterations: 4, toolCalls: 3 })
+  expect(endOf(events)).toMatchObject({ reason: 'stop', generations: 4 })
   expect(tame.requests[3].tools).toEqual([])
   const wild = scriptedModel(call)
   const failed = await openLoop(settings).run(wild, { tools: [mcpTool('docs', docs.url)] })
@@ -257,7 +257,7 @@ test('at the limit a turn can end immediately', async () => {
   const model = scriptedModel({ calls: [['search', { q: 1 }]] })
   const limits = { maxToolCalls: null, maxIterations: 2, atLimit: 'stop' } as const
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], limits })
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'tool_limit', iterations: 2, toolCalls: 2 })
+  expect(endOf(events)).toMatchObject({ reason: 'stop', isAtToolLimit: true, generations: 2 })
 })
 
 test("if the client's own function is called too, gateway calls run and the turn is passed to the client", async () => {
@@ -272,17 +272,14 @@ test("if the client's own function is called too, gateway calls run and the turn
     request: withFunctions('weather'),
   })
   expect(only(events, 'call_done')[0].result.output).toBe('docs: x')
-  expect(only(events, 'function_done')).toEqual([
-    {
-      type: 'function_done',
-      index: 2,
-      callId: 'call_1_1',
-      name: 'weather',
-      arguments: '{"city":"B"}',
-      isCut: false,
-    },
-  ])
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over', iterations: 1 })
+  expect(only(events, 'tool_call')[1]).toEqual({
+    type: 'tool_call',
+    choice: 0,
+    index: 1,
+    id: 'call_1_1',
+    name: 'weather',
+  })
+  expect(endOf(events)).toMatchObject({ reason: 'tool_calls', generations: 1 })
 })
 
 test('parallel calls run concurrently and are reported in the order of the model', async () => {
@@ -363,14 +360,10 @@ test('usage is summed, indexes have no gaps, and each request has the full histo
     { text: 'done', usage },
   )
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
-  const begun = events.flatMap((event) =>
-    /_started$/.test(event.type) && 'index' in event ? [event.index] : [],
-  )
-  expect(begun).toEqual([0, 1, 2, 3, 4, 5])
+  expect(only(events, 'tool_call').map(({ index }) => index)).toEqual([0, 1])
   expect(events.at(-1)).toMatchObject({
     usage: { inputTokens: 30, outputTokens: 15, cachedTokens: 12, reasoningTokens: 3, cacheWriteTokens: 6 },
-    iterations: 3,
-    toolCalls: 2,
+    generations: 3,
   })
   expect(addedMessages(model, 2)).toMatchObject([
     {
@@ -385,15 +378,13 @@ test('usage is summed, indexes have no gaps, and each request has the full histo
   ])
 })
 
-test('calls of a truncated generation do not run, and its last item is marked', async () => {
+test('calls of a truncated generation do not run', async () => {
   const ranBefore = docs.ran.length
   const model = scriptedModel({ text: 'x', calls: [['search', '{"q":']], reason: 'length' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(docs.ran.length).toBe(ranBefore)
   expect(only(events, 'call_done')[0].result.status).toBe('incomplete')
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'length' })
-  const text = await openLoop().run(scriptedModel({ text: 'x', reason: 'length' }), { tools: [] })
-  expect(only(text, 'item_done')).toEqual([{ type: 'item_done', index: 0, isCut: true }])
+  expect(endOf(events)).toMatchObject({ reason: 'length' })
 })
 
 test('a call with arguments that are no JSON fails, and the model sees why', async () => {
@@ -402,10 +393,10 @@ test('a call with arguments that are no JSON fails, and the model sees why', asy
   const model = scriptedModel(broken, { text: 'sorry' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(docs.ran.length).toBe(ranBefore)
-  expect(only(events, 'call_arguments_done')[0].arguments).toBe('{"q":zwei}')
+  expect(only(events, 'call_done')[0].arguments).toBe('{"q":zwei}')
   expect(only(events, 'call_done')[0].result.status).toBe('failed')
   expect(addedMessages(model, 1)[1]).toMatchObject({ role: 'tool', is_error: true })
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+  expect(endOf(events)).toMatchObject({ reason: 'stop' })
 })
 
 test('broken arguments of a function of the client end its turn', async () => {
@@ -414,17 +405,17 @@ test('broken arguments of a function of the client end its turn', async () => {
     tools: [mcpTool('docs', docs.url)],
     request: withFunctions('own'),
   })
-  expect(only(events, 'function_done')[0].isCut).toBe(true)
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'length' })
+  expect(only(events, 'tool_call')[0]).not.toHaveProperty('tool')
+  expect(endOf(events)).toMatchObject({ reason: 'length' })
 })
 
 test('a call of an undeclared tool is rejected; without gateway tools it is passed to the client', async () => {
   const model = scriptedModel({ calls: [['nonsense', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(addedMessages(model, 1)[1].content).toBe('There is no tool named nonsense.')
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
+  expect(endOf(events)).toMatchObject({ reason: 'stop' })
   const plain = await openLoop().run(scriptedModel({ calls: [['nonsense', {}]] }), { tools: [] })
-  expect(only(plain, 'function_done')[0].name).toBe('nonsense')
+  expect(only(plain, 'tool_call')[0].name).toBe('nonsense')
 })
 
 test('a worker failure in a later iteration fails the turn with its own error', async () => {

@@ -8,16 +8,13 @@ import {
   type GenerateOptions,
   type Generation,
   type GenerationEvent,
+  type GenerationListener,
   type GenerationRequest,
   type GenerationUsage,
-  type NativeAnswer,
-  type RunningTurn,
   type TextEditors,
-  type ToolLoopEvent,
-  type ToolLoopListener,
   type ToolTurn,
 } from '#kernel'
-import { addUsage, TurnOutput } from '#shared'
+import { addUsage } from '#shared'
 import type { McpConfig } from '../config.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
@@ -34,6 +31,7 @@ import {
   toAssistantMessage,
   toToolMessages,
 } from './turn-messages.ts'
+import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
 
 export interface TurnParts {
@@ -48,9 +46,9 @@ export interface TurnParts {
   readonly onEnd: (iterations: number) => void
 }
 
-type Finish = Extract<ToolLoopEvent, { type: 'finished' }>
+type ChoiceDone = Extract<GenerationEvent, { type: 'choice_done' }>
 
-export class ToolTurnRun implements RunningTurn {
+export class ToolTurnRun implements Generation {
   readonly #turn: ToolTurn
   readonly #parts: TurnParts
   readonly #output: TurnOutput
@@ -67,13 +65,13 @@ export class ToolTurnRun implements RunningTurn {
   readonly #nativeNames: ReadonlySet<string>
   /** Whether the worker of this iteration accepts those. */
   #hasNativeTools = false
-  /** The last answer in the format of its worker. */
-  #native: NativeAnswer | null = null
+  /** The end of the last generation. */
+  #end: ChoiceDone | null = null
   #iterations = 0
   #isLast = false
   #isOver = false
 
-  constructor(turn: ToolTurn, parts: TurnParts, listener: ToolLoopListener) {
+  constructor(turn: ToolTurn, parts: TurnParts, listener: GenerationListener) {
     this.#turn = turn
     this.#parts = parts
     this.#output = new TurnOutput(listener)
@@ -132,7 +130,7 @@ export class ToolTurnRun implements RunningTurn {
     const ran = await this.#runAll(steps.filter((step) => 'tool' in step))
     const answers = steps.map((step) => ('tool' in step ? (ran.get(step.callId) as ToolAnswer) : step))
     this.#messages = [...this.#messages, message, ...toToolMessages(answers)]
-    if (!this.#isOver && answers.some(({ isQuestion }) => isQuestion)) this.#finish('handed_over', null)
+    if (!this.#isOver && answers.some(({ isQuestion }) => isQuestion)) this.#finish('tool_calls')
   }
 
   async #iterate(): Promise<void> {
@@ -143,22 +141,22 @@ export class ToolTurnRun implements RunningTurn {
     this.#iterations++
     this.#usage = addUsage(this.#usage, reader.usage)
     if (this.#isOver) return
-    const { turn, reason, matchedStop } = reader
-    this.#native = turn.native
-    const isOfGateway = reader.hasBrokenCalls && turn.calls.every(({ isWhole }) => isWhole)
+    const { turn, end } = reader
+    this.#end = end
+    const reason = end?.reason ?? 'stop'
+    const isOfGateway = end?.hasBrokenCalls === true && turn.calls.every(({ isWhole }) => isWhole)
     if (reason !== 'stop' && reason !== 'tool_calls' && !isOfGateway) {
       // Calls of a truncated answer are not run.
       emitCutCalls(turn.calls, this.#output)
-      return this.#finish(reason, matchedStop)
+      return this.#finish(reason)
     }
-    if (turn.calls.length === 0) return this.#finish(reason, matchedStop)
+    if (turn.calls.length === 0) return this.#finish(reason)
     const answers = await this.#runModelCalls(turn.calls)
     if (this.#isOver) return
     const isForClient = turn.calls.some(({ route }) => route.kind === 'function' || route.kind === 'approval')
-    if (isForClient || answers.some(({ isQuestion }) => isQuestion))
-      return this.#finish('handed_over', matchedStop)
+    if (isForClient || answers.some(({ isQuestion }) => isQuestion)) return this.#finish('tool_calls')
     this.#messages = [...this.#messages, toAssistantMessage(turn), ...toToolMessages(answers)]
-    if (this.#isLast) this.#endAfterLast(matchedStop)
+    if (this.#isLast) this.#endAfterLast()
     else this.#prepareNext(turn.calls)
   }
 
@@ -170,21 +168,19 @@ export class ToolTurnRun implements RunningTurn {
     if (!isRefused && this.#iterations < most) return
     this.#isLast = true
     this.#offer = lastOffer(this.#offered, this.#offer)
-    if (atLimit === 'stop') this.#finish('tool_limit', null)
+    if (atLimit === 'stop') this.#finish('stop', { matchedStop: null, isAtToolLimit: true })
   }
 
   /** The model made calls although no tool was offered. */
-  #endAfterLast(matchedStop: string | number | null): void {
+  #endAfterLast(): void {
     if (this.#turn.limits.maxToolCalls === null) throw mcpErrors.tool_iterations_exceeded(this.#iterations)
-    this.#finish('stop', matchedStop)
+    this.#finish('stop')
   }
 
   /** Runs the gateway's calls and refuses others; calls for the client have no result here. */
   async #runModelCalls(calls: readonly ModelCall[]): Promise<ToolAnswer[]> {
     const pending = calls.flatMap(({ id, route, argumentText, index }): PendingCall[] =>
-      route.kind === 'gateway'
-        ? [{ callId: id, tool: route.tool, argumentText, index, approvalId: null }]
-        : [],
+      route.kind === 'gateway' ? [{ callId: id, tool: route.tool, argumentText, index }] : [],
     )
     const ran = await this.#runAll(pending)
     return calls.flatMap((call) => ran.get(call.id) ?? refusalOf(call) ?? [])
@@ -262,26 +258,18 @@ export class ToolTurnRun implements RunningTurn {
     return this.#budget.take() ? { kind: 'gateway', tool } : { kind: 'refused', reason: 'limit' }
   }
 
-  #finish(reason: Finish['reason'], matchedStop: Finish['matchedStop']): void {
+  #finish(reason: ChoiceDone['reason'], more: Partial<ChoiceDone> = {}): void {
     this.#isOver = true
-    const toolCalls = this.#budget.used
-    const native = this.#native
-    this.#output.end({
-      type: 'finished',
-      reason,
-      matchedStop,
-      ...(native !== null && { native }),
-      usage: this.#usage,
-      iterations: this.#iterations,
-      toolCalls,
-    })
+    const { matchedStop = null, native } = this.#end ?? {}
+    this.#output.emit({ type: 'choice_done', choice: 0, reason, matchedStop, native, ...more })
+    this.#output.emit({ type: 'finished', usage: this.#usage, generations: this.#iterations })
   }
 
   #fail(error: unknown): void {
     if (this.#isOver) return
     const failure = error instanceof GatewayError ? error : mcpErrors.tool_loop_failed.with({ cause: error })
     this.#stop(failure)
-    this.#output.end({ type: 'failed', error: failure, usage: this.#usage })
+    this.#output.emit({ type: 'failed', error: failure, usage: this.#usage })
   }
 
   #stop(reason: Error): void {

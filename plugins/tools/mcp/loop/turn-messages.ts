@@ -1,6 +1,5 @@
 /** The calls of a model turn, the results of those that are not run, and the messages of a turn: the history with the current tool names, then what each iteration adds. */
 import type { CalledTool, ChatMessage, ContentPart, NativeAnswer, NativeObject } from '#kernel'
-import type { ItemCall } from '#shared'
 import { safeName } from '../tools/exposed-names.ts'
 import type { OfferedTool, OfferedTools } from './offered-tools.ts'
 
@@ -13,8 +12,18 @@ export type CallRoute =
   | { readonly kind: 'gateway' | 'approval'; readonly tool: OfferedTool }
   | { readonly kind: 'refused'; readonly reason: 'unknown' | 'limit' | 'approval' }
 
-/** Its index is null if it is hidden from clients, and until its approval is requested. */
-export type ModelCall = ItemCall<CallRoute>
+export interface ModelCall {
+  /** Id from the model, made unique within the turn. */
+  readonly id: string
+  /** As the model wrote it. */
+  readonly name: string
+  readonly route: CallRoute
+  /** Its number in the turn; null for calls that clients do not see. */
+  readonly index: number | null
+  argumentText: string
+  isWhole: boolean
+  readonly extraContent: NativeObject | undefined
+}
 
 /** Output of the model in one iteration. */
 export interface ModelTurn {

@@ -1,10 +1,10 @@
-/** The reader of one generation: for any worker output, items are numbered without gaps, and each ends once. */
+/** The reader of one generation: for any worker output, calls are numbered without gaps, and what clients see is passed on. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { GenerationEvent, ToolLoopEvent } from '#kernel'
-import { TurnOutput } from '#shared'
+import type { GenerationEvent } from '#kernel'
 import type { CallRoute } from './turn-messages.ts'
 import { toAssistantMessage } from './turn-messages.ts'
+import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
 
 const tool = (isHidden: boolean) =>
@@ -19,11 +19,11 @@ const ROUTES: Record<string, CallRoute> = {
 }
 
 function read(events: readonly GenerationEvent[]) {
-  const emitted: ToolLoopEvent[] = []
+  const emitted: GenerationEvent[] = []
   const output = new TurnOutput({ onEvent: (event) => void emitted.push(event) })
   const reader = new TurnReader(output, (name) => ROUTES[name], true)
   for (const event of events) reader.read(event)
-  return { emitted, turn: reader.turn, count: output.nextIndex() }
+  return { emitted, turn: reader.turn, count: output.nextCall() }
 }
 
 const piece = fc.oneof(
@@ -65,30 +65,25 @@ const generation = fc
     return { events, names, reason }
   })
 
-test('indexes increase without gaps, every started item ends, and deltas add up to the whole', () => {
+test('the calls that clients see are numbered without gaps, and all text is passed on', () => {
   fc.assert(
     fc.property(generation, ({ events, names, reason }) => {
       const { emitted, turn, count } = read(events)
-      const begins = new Set(['item_started', 'function_started', 'call_started', 'approval_requested'])
-      const begun = emitted.flatMap((event) =>
-        begins.has(event.type) && 'index' in event ? [event.index] : [],
-      )
-      expect(begun).toEqual(Array.from({ length: count }, (_, i) => i))
-      const isCut = reason === 'length'
-      for (const index of begun) {
-        const own = emitted.filter((event) => 'index' in event && event.index === index)
-        const ends = own.filter(({ type }) =>
-          /^(item_done|function_done|call_arguments_done|approval_requested)$/.test(type),
-        )
-        // The loop ends a truncated gateway call.
-        expect(ends.length).toBe(own[0].type === 'call_started' && isCut ? ends.length : 1)
-        const pieces = own.flatMap((event) =>
-          /_arguments$/.test(event.type) && 'delta' in event ? [event.delta] : [],
-        )
-        const last = own.at(-1)
-        if (last && 'arguments' in last && last.type !== 'approval_requested')
-          expect(pieces.join('')).toBe(last.arguments)
+      const shown = names.filter((name) => name === 'own' || name === 'ours')
+      const begun = emitted.flatMap((event) => (event.type === 'tool_call' ? [event] : []))
+      expect(begun.map(({ index }) => index)).toEqual(shown.map((_, index) => index))
+      expect(begun.map(({ tool }) => tool !== undefined)).toEqual(shown.map((name) => name === 'ours'))
+      expect(count).toBe(shown.length)
+      const asked = emitted.filter(({ type }) => type === 'approval_requested')
+      if (reason !== 'length') expect(asked).toHaveLength(names.filter((name) => name === 'asks').length)
+      for (const { index, argumentText } of turn.calls) {
+        const own = emitted.filter((event) => 'index' in event && event.index === index && index !== null)
+        const pieces = own.flatMap((event) => (event.type === 'tool_arguments' ? [event.delta] : []))
+        if (index !== null) expect(pieces.join('') || '{}').toBe(argumentText || '{}')
       }
+      const texts = (all: readonly GenerationEvent[]) =>
+        all.filter(({ type }) => type === 'text' || type === 'reasoning' || type === 'refusal')
+      expect(texts(emitted)).toEqual(texts(events))
       expect(turn.calls.map(({ name }) => name)).toEqual(names)
       const said = (type: string) =>
         events.flatMap((event) => (event.type === type && 'delta' in event ? [event.delta] : [])).join('')
@@ -101,30 +96,19 @@ test('indexes increase without gaps, every started item ends, and deltas add up 
   )
 })
 
-test('text after a call is a new item, and so is reasoning after text', () => {
-  const { emitted } = read([
-    { type: 'text', choice: 0, delta: 'a' },
-    { type: 'reasoning', choice: 0, delta: 'b' },
-    { type: 'tool_call', choice: 0, index: 0, id: 'c', name: 'own' },
-    { type: 'tool_call_done', choice: 0, index: 0 },
-    { type: 'text', choice: 0, delta: 'd' },
-    { type: 'choice_done', choice: 0, reason: 'length', matchedStop: null },
-  ])
-  expect(emitted.map((event) => ('index' in event ? `${event.index} ${event.type}` : ''))).toEqual([
-    '0 item_started',
-    '0 text',
-    '0 item_done',
-    '1 item_started',
-    '1 reasoning',
-    '1 item_done',
-    '2 function_started',
-    '2 function_arguments',
-    '2 function_done',
-    '3 item_started',
-    '3 text',
-    '3 item_done',
-  ])
-  expect(emitted.at(-1)).toMatchObject({ isCut: true })
+test('the approval of a call is requested in its place, unless the answer is cut off behind it', () => {
+  const call = { choice: 0, index: 0 }
+  const of = (reason: 'stop' | 'length') => [
+    { ...call, type: 'tool_call' as const, id: 'c', name: 'asks' },
+    { ...call, type: 'tool_call_done' as const },
+    { type: 'choice_done' as const, choice: 0, reason, matchedStop: null },
+  ]
+  const text = { type: 'text', choice: 0, delta: 'd' } as const
+  const typesOf = (events: GenerationEvent[]) => read(events).emitted.map(({ type }) => type)
+  const [begin, done, end] = of('length')
+  expect(typesOf([begin, done, text, end])).toEqual(['approval_requested', 'text', 'generation_done'])
+  expect(typesOf(of('length'))).toEqual(['generation_done'])
+  expect(typesOf(of('stop'))).toEqual(['approval_requested', 'generation_done'])
 })
 
 test('data of the vendor stays with its call: in the items, and in the message of the next request', () => {
@@ -135,9 +119,6 @@ test('data of the vendor stays with its call: in the items, and in the message o
     { ...call, type: 'tool_call_done' },
     { type: 'choice_done', choice: 0, reason: 'tool_calls', matchedStop: null },
   ])
-  for (const type of ['function_started', 'function_done'])
-    expect(emitted.find((event) => event.type === type)).toMatchObject({
-      members: { extra_content: extraContent },
-    })
+  expect(emitted[0]).toMatchObject({ extraContent })
   expect(toAssistantMessage(turn).tool_calls).toMatchObject([{ extra_content: extraContent }])
 })

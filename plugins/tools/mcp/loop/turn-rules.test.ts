@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { ApprovalAnswer, LoopToolChoice } from '#kernel'
 import {
   addedMessages,
+  endOf,
   mcpTool,
   offeredNames,
   only,
@@ -65,15 +66,15 @@ test('calls that need approval are requested and not run; others run in the same
   expect(only(events, 'approval_requested')).toEqual([
     {
       type: 'approval_requested',
-      index: 1,
+      choice: 0,
       callId: 'call_1_0',
       label: 'files',
       name: 'write',
       arguments: '{"path":"/a"}',
     },
   ])
-  expect(only(events, 'call_done')[0]).toMatchObject({ index: 2, tool: { name: 'read' } })
-  expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over' })
+  expect(only(events, 'call_done')).toMatchObject([{ index: 0 }])
+  expect(endOf(events)).toMatchObject({ reason: 'tool_calls' })
 })
 
 test('an approved call runs before the generation, with the id of its approval', async () => {
@@ -82,8 +83,8 @@ test('an approved call runs before the generation, with the id of its approval',
     tools: [mcpTool('files', files.url, { approval: 'always' })],
     approvals: [approval(true)],
   })
+  expect(only(events, 'tool_call')[0].approvalId).toBe('mcpr_1')
   expect(only(events, 'call_done')[0]).toMatchObject({
-    approvalId: 'mcpr_1',
     arguments: '{"path":"/a"}',
     result: { output: 'wrote /a' },
   })
@@ -105,7 +106,8 @@ test('a denied call does not run, and the model receives the reason', async () =
   })
   expect(files.ran.length).toBe(before)
   // The client sees the outcome of an approved call.
-  expect(only(events, 'call_done')).toMatchObject([{ approvalId: 'mcpr_2', result: { status: 'failed' } }])
+  expect(only(events, 'call_done')).toMatchObject([{ result: { status: 'failed' } }])
+  expect(only(events, 'tool_call')[0].approvalId).toBe('mcpr_2')
   expect(
     addedMessages(model, 0)
       .slice(1)
@@ -202,7 +204,7 @@ test('a built-in tool runs on its mapped server, which is hidden from clients', 
   const model = scriptedModel({ calls: [['web_search', { query: 'x' }]] }, { text: 'done' })
   const events = await openLoop(withSearch()).run(model, { tools: [search] })
   expect(only(events, 'list_started', 'list_done')).toEqual([])
-  expect(only(events, 'call_started')[0]).toMatchObject({
+  expect(only(events, 'tool_call')[0]).toMatchObject({
     index: 0,
     tool: { kind: 'built_in', type: 'web_search' },
   })
@@ -235,7 +237,6 @@ test('an internal server exposes neither label nor tools nor errors', async () =
   const shown = events.filter(({ type }) => type !== 'hidden_call')
   expect(JSON.stringify(shown)).not.toMatch(/secret-hr|find|breaks|\bq\b/)
   expect(only(events, 'hidden_call')[0]).toMatchObject({ tool: { name: 'find' }, modelText: '{"q":1}' })
-  expect(only(events, 'item_started')[0].index).toBe(0)
   const down = { servers: [{ label: 'secret-hr', url: 'http://127.0.0.1:9/mcp', isInternal: true }] }
   const failed = await openLoop(down).run(model, { tools: [mcpTool('secret-hr', null)] })
   expect(failed.map(({ type }) => type)).toEqual(['failed'])

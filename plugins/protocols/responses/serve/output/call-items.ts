@@ -1,9 +1,9 @@
 /** Output items of the model: calls of what the client declared, which is a function or a tool that a function stands for. */
-import type { HistoryItem, ToolLoopEvent } from '#kernel'
+import type { GenerationEvent, HistoryItem, NativeObject } from '#kernel'
 import { customInput, parseCallArguments } from '#shared'
 import type { StandIn } from '../read/stand-ins.ts'
 import type { EventEncoder } from './event-encoder.ts'
-import { CUSTOM_CALL, type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
+import { CUSTOM_CALL, OpenItem, type OutputOptions, type TextEnd } from './open-item.ts'
 
 const TYPE_OF_KIND = {
   function: 'function_call',
@@ -11,6 +11,13 @@ const TYPE_OF_KIND = {
   custom: CUSTOM_CALL,
   search: 'tool_search_call',
 } as const
+
+interface Called {
+  readonly index: number
+  readonly callId: string
+  readonly name: string
+  readonly members: NativeObject | undefined
+}
 
 /**
  * The input of a custom tool is known once the arguments are complete, and the format has no events for the arguments of a
@@ -25,7 +32,7 @@ export class CallItem extends OpenItem {
   #arguments = ''
 
   constructor(
-    { index, callId, name, members }: EventOf<'function_started'>,
+    { index, callId, name, members }: Called,
     events: EventEncoder | null,
     { standIns }: OutputOptions,
   ) {
@@ -40,17 +47,16 @@ export class CallItem extends OpenItem {
     this.encoder.added(this.#value('in_progress', ''))
   }
 
-  override add(event: ToolLoopEvent): void {
+  override add(event: GenerationEvent): void {
     if (this.#isFunction) super.add(event)
-    if (event.type !== 'function_arguments') return
+    if (event.type !== 'tool_arguments') return
     this.#arguments += event.delta
     if (this.#isFunction) this.encoder.argumentsDelta(event)
   }
 
-  end(event: ToolLoopEvent): HistoryItem {
-    const done = event as EventOf<'function_done'>
-    const { arguments: args } = done
-    const item = this.#value(this.statusAt(done), args)
+  end(end: TextEnd): HistoryItem {
+    const args = this.#arguments
+    const item = this.#value(this.statusAt(end), args)
     if (this.#isFunction) this.encoder.argumentsDone(args, String(item.name))
     else if (item.type === CUSTOM_CALL) this.encoder.wholeMember('input', item.input)
     return this.done(item)

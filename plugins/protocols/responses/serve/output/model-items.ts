@@ -1,7 +1,7 @@
 /** Output items of the model: messages and reasoning. */
-import type { HistoryItem, NativeObject, TokenLogprob, ToolLoopEvent } from '#kernel'
+import type { GenerationEvent, HistoryItem, NativeObject, TokenLogprob } from '#kernel'
 import type { EventEncoder, Part, PartEncoder } from './event-encoder.ts'
-import { type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
+import { type EventOf, OpenItem, type OutputOptions, type TextEnd } from './open-item.ts'
 
 /** A part of a message that has not ended. */
 class OpenPart {
@@ -32,7 +32,8 @@ export class MessageItem extends OpenItem {
   #part: OpenPart | null = null
 
   constructor(
-    { index, members }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
+    index: number,
+    members: NativeObject | undefined,
     events: EventEncoder | null,
     { hasLogprobs }: OutputOptions,
   ) {
@@ -44,7 +45,7 @@ export class MessageItem extends OpenItem {
     this.encoder.added(this.#value('in_progress', []))
   }
 
-  override add(event: ToolLoopEvent): void {
+  override add(event: GenerationEvent): void {
     if (event.type === 'text') this.#text(event)
     else if (event.type === 'refusal') {
       const part = this.#open('refusal')
@@ -71,10 +72,10 @@ export class MessageItem extends OpenItem {
     }
   }
 
-  end(event: ToolLoopEvent): HistoryItem {
+  end(end: TextEnd): HistoryItem {
     if (this.#part === null && this.#parts.length === 0) this.#open('output_text')
     this.#closePart()
-    return this.done(this.#value(this.statusAt(event as EventOf<'item_done'>), this.#parts))
+    return this.done(this.#value(this.statusAt(end), this.#parts))
   }
 
   incomplete(): HistoryItem {
@@ -82,11 +83,11 @@ export class MessageItem extends OpenItem {
     return this.#value('incomplete', parts)
   }
 
-  #text(event: EventOf<'text' | 'reasoning'>): void {
+  #text(event: EventOf<'text'>): void {
     const { delta, logprobs, members } = event
     const part = this.#open('output_text')
     part.text += delta
-    if (!this.#hasLogprobs || logprobs === null) {
+    if (!this.#hasLogprobs || logprobs == null) {
       part.encoder.delta(event)
       return
     }
@@ -137,7 +138,8 @@ export class ReasoningItem extends OpenItem {
   #signature: string | undefined
 
   constructor(
-    { index, members }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
+    index: number,
+    members: NativeObject | undefined,
     events: EventEncoder | null,
     options: OutputOptions,
   ) {
@@ -150,7 +152,7 @@ export class ReasoningItem extends OpenItem {
     this.encoder.added({ ...this.members, id, type: 'reasoning', status: 'in_progress', summary: [] })
   }
 
-  override add(event: ToolLoopEvent): void {
+  override add(event: GenerationEvent): void {
     super.add(event)
     if (event.type === 'reasoning_signature') this.#signature = (this.#signature ?? '') + event.signature
     if (event.type !== 'reasoning') return
@@ -161,7 +163,7 @@ export class ReasoningItem extends OpenItem {
     }
   }
 
-  #text(kind: ReasoningKind, event: EventOf<'text' | 'reasoning'>): void {
+  #text(kind: ReasoningKind, event: EventOf<'reasoning'>): void {
     if (this.#part?.kind !== kind) {
       this.#endPart()
       const encoder = this.encoder.part(kind, this.#partsOf(kind).length)
@@ -180,9 +182,9 @@ export class ReasoningItem extends OpenItem {
     this.#part = null
   }
 
-  end(event: ToolLoopEvent): HistoryItem {
+  end(end: TextEnd): HistoryItem {
     this.#endPart()
-    return this.done(this.#value(this.statusAt(event as EventOf<'item_done'>)))
+    return this.done(this.#value(this.statusAt(end)))
   }
 
   incomplete(): HistoryItem {

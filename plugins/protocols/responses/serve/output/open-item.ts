@@ -1,5 +1,5 @@
 /** Output items that have not ended, and those that are passed on: in a worker's format, or whole from their beginning. */
-import type { HistoryItem, NativeObject, ToolLoopEvent } from '#kernel'
+import type { GenerationEvent, HistoryItem, NativeObject } from '#kernel'
 import { newItemId, withoutPrivate } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'
 import type { StandIn } from '../read/stand-ins.ts'
@@ -20,7 +20,16 @@ export interface OutputOptions {
 }
 
 /** The event of this type. */
-export type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
+export type EventOf<Type extends GenerationEvent['type']> = Extract<GenerationEvent, { type: Type }>
+
+/** The end of a message, of reasoning, or of a call that the client runs. */
+export interface TextEnd {
+  /** The answer was cut off inside of the item. */
+  readonly isCut: boolean
+  readonly members?: NativeObject
+}
+
+export type ItemEnd = TextEnd | EventOf<'native_item' | 'list_done' | 'list_failed' | 'call_done'>
 
 /** An output item that has not ended. */
 export abstract class OpenItem {
@@ -36,17 +45,25 @@ export abstract class OpenItem {
 
   abstract begin(): void
 
-  add(event: ToolLoopEvent): void {
+  get index(): number {
+    return this.encoder.index
+  }
+
+  add(event: GenerationEvent): void {
     if (event.type === 'native_event') this.encoder.native(event.event)
   }
 
-  abstract end(event: ToolLoopEvent): HistoryItem
+  /** The arguments of a call that the gateway runs are complete. */
+  argumentsDone(_args: string): void {}
+
+  /** @param end as the kind of the item has it */
+  abstract end(end: ItemEnd): HistoryItem
 
   /** The incomplete item, for a response that ended early. */
   abstract incomplete(): HistoryItem
 
   /** Takes the members of the end. @returns the status of the item */
-  protected statusAt({ isCut, members }: EventOf<'item_done' | 'function_done'>): string {
+  protected statusAt({ isCut, members }: TextEnd): string {
     this.members = members ?? this.members
     if (isCut) return 'incomplete'
     return typeof members?.status === 'string' ? members.status : 'completed'
@@ -66,10 +83,7 @@ export class NativeItem extends OpenItem {
   #item: NativeObject
   #hasEvents = false
 
-  constructor(
-    { index, item }: { readonly index: number; readonly item: NativeObject },
-    events: EventEncoder | null,
-  ) {
+  constructor(index: number, item: NativeObject, events: EventEncoder | null) {
     super(index, String(item.type), events)
     this.#item = item
   }
@@ -83,13 +97,13 @@ export class NativeItem extends OpenItem {
     })
   }
 
-  override add(event: ToolLoopEvent): void {
+  override add(event: GenerationEvent): void {
     super.add(event)
     this.#hasEvents ||= event.type === 'native_event'
   }
 
-  end(event: ToolLoopEvent): HistoryItem {
-    if (event.type === 'native_item') this.#item = event.item
+  end({ item }: EventOf<'native_item'>): HistoryItem {
+    this.#item = item
     const { input } = this.#item
     if (this.encoder.type === CUSTOM_CALL && !this.#hasEvents) this.encoder.wholeMember('input', input ?? '')
     return this.done(this.incomplete())

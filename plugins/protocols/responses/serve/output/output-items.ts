@@ -1,17 +1,12 @@
 /**
- * Collects the output of one response: loop events become items, and events of a stream if there is one. The items of the
- * stream, of the response body and of the store are the same objects.
+ * Output items of one response, in order. The items of the stream, of the response body and of the store are the same objects.
  */
-import type { HistoryItem, ToolLoopEvent } from '#kernel'
+import type { HistoryItem } from '#kernel'
 import { newItemId } from '#shared'
-import { approvalItem } from '../approvals.ts'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
-import { CallItem } from './call-items.ts'
 import type { EventEncoder } from './event-encoder.ts'
-import { MessageItem, ReasoningItem } from './model-items.ts'
-import { type EventOf, NativeItem, type OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
-import { BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
+import { type EventOf, type ItemEnd, type OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
 
 export function outputOptions(
   { include, store, summary, tools }: CreateRequest,
@@ -31,8 +26,9 @@ export function outputOptions(
 }
 
 export class OutputItems {
-  readonly #events: EventEncoder | null
-  readonly #options: OutputOptions
+  protected readonly events: EventEncoder | null
+  protected readonly options: OutputOptions
+  #count = 0
   readonly #open = new Map<number, OpenItem>()
   /** By index; an item that has not ended leaves a gap. */
   readonly #done: (HistoryItem | undefined)[] = []
@@ -42,8 +38,8 @@ export class OutputItems {
 
   /** @param events null without a stream */
   constructor(events: EventEncoder | null, options: OutputOptions) {
-    this.#events = events
-    this.#options = options
+    this.events = events
+    this.options = options
   }
 
   /** Called after each item that ended. */
@@ -51,59 +47,10 @@ export class OutputItems {
     this.#onDone = listener
   }
 
-  /** @param event any but `started`, `finished` and `failed` */
-  add(event: ToolLoopEvent): void {
-    switch (event.type) {
-      case 'item_started':
-        this.#begin(
-          event.index,
-          event.item === 'message'
-            ? new MessageItem(event, this.#events, this.#options)
-            : new ReasoningItem(event, this.#events, this.#options),
-        )
-        return
-      case 'function_started':
-        this.#begin(event.index, new CallItem(event, this.#events, this.#options))
-        return
-      case 'list_started':
-        this.#begin(event.index, new ListItem(event, this.#events))
-        return
-      case 'call_started':
-        this.#begin(
-          event.index,
-          event.tool.kind === 'mcp'
-            ? new McpCallItem(event.index, event.tool, event.approvalId, this.#events)
-            : new BuiltInItem(event.index, event.tool.type, this.#events, this.#options),
-        )
-        return
-      case 'approval_requested':
-        this.addWhole(event.index, approvalItem(event))
-        return
-      case 'native_started':
-        this.#begin(event.index, new NativeItem(event, this.#events))
-        return
-      case 'native_answer_event':
-        this.#events?.sendNative(event.event, null)
-        return
-      case 'native_item':
-      case 'item_done':
-      case 'function_done':
-      case 'list_done':
-      case 'list_failed':
-      case 'call_done':
-        this.#end(event.index, event)
-        return
-      case 'hidden_call':
-        this.#hide(event)
-        return
-      default:
-        if ('index' in event) this.#open.get(event.index)?.add(event)
-    }
-  }
-
   /** An item that is whole from the beginning. */
-  addWhole(index: number, item: HistoryItem): void {
-    sendWholeItem(index, item, this.#events)
+  addWhole(item: HistoryItem): void {
+    const index = this.#count++
+    sendWholeItem(index, item, this.events)
     this.#done[index] = item
     this.#onDone?.()
   }
@@ -111,8 +58,7 @@ export class OutputItems {
   /** All items in order; those that have not ended as incomplete. */
   items(): HistoryItem[] {
     const all: HistoryItem[] = []
-    const count = this.#count
-    for (let index = 0; index < count; index += 1) {
+    for (let index = 0; index < this.#count; index += 1) {
       const item = this.#done[index] ?? this.#open.get(index)?.incomplete()
       if (item !== undefined) all.push(item)
     }
@@ -131,26 +77,26 @@ export class OutputItems {
     return stored
   }
 
-  get #count(): number {
-    let count = this.#done.length
-    for (const index of this.#open.keys()) count = Math.max(count, index + 1)
-    return count
+  get isEmpty(): boolean {
+    return this.#count === 0
   }
 
-  #begin(index: number, item: OpenItem): void {
-    this.#open.set(index, item)
+  /** Begins an item. */
+  protected begin(make: (index: number, events: EventEncoder | null) => OpenItem): OpenItem {
+    const item = make(this.#count, this.events)
+    this.#open.set(this.#count++, item)
     item.begin()
+    return item
   }
 
-  #end(index: number, event: ToolLoopEvent): void {
-    const item = this.#open.get(index)
-    if (item === undefined) return
-    this.#open.delete(index)
-    this.#done[index] = item.end(event)
+  /** Ends an item that is open. */
+  protected close(item: OpenItem | undefined, end: ItemEnd): void {
+    if (item === undefined || !this.#open.delete(item.index)) return
+    this.#done[item.index] = item.end(end)
     this.#onDone?.()
   }
 
-  #hide({ tool, arguments: args, modelText }: EventOf<'hidden_call'>): void {
+  protected hide({ tool, arguments: args, modelText }: EventOf<'hidden_call'>): void {
     if (tool.kind !== 'mcp') return
     this.#hidden.push({
       before: this.#count,

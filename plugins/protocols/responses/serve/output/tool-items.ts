@@ -1,5 +1,5 @@
 /** Items of tools that the gateway runs, while they run. */
-import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
+import type { BuiltInType, CalledTool, GenerationEvent, HistoryItem, ToolCallResult } from '#kernel'
 import { newId, parseCallArguments } from '#shared'
 import type { EventEncoder } from './event-encoder.ts'
 import { type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
@@ -7,7 +7,7 @@ import { type EventOf, OpenItem, type OutputOptions } from './open-item.ts'
 export class ListItem extends OpenItem {
   readonly #label: string
 
-  constructor({ index, label }: EventOf<'list_started'>, events: EventEncoder | null) {
+  constructor(index: number, label: string, events: EventEncoder | null) {
     super(index, 'mcp_list_tools', events)
     this.#label = label
   }
@@ -17,13 +17,13 @@ export class ListItem extends OpenItem {
     this.encoder.state('in_progress')
   }
 
-  end(event: ToolLoopEvent): HistoryItem {
+  end(event: EventOf<'list_done' | 'list_failed'>): HistoryItem {
     const isWhole = event.type === 'list_done'
     this.encoder.state(isWhole ? 'completed' : 'failed')
     return this.done(
       isWhole
         ? { ...this.#value(event.tools.map(toWireTool)), _fingerprint: event.fingerprint }
-        : { ...this.#value([]), error: (event as EventOf<'list_failed'>).error.message },
+        : { ...this.#value([]), error: event.error.message },
     )
   }
 
@@ -66,18 +66,17 @@ export class McpCallItem extends OpenItem {
     this.encoder.state('in_progress')
   }
 
-  override add(event: ToolLoopEvent): void {
-    if (event.type === 'call_arguments') {
-      this.#arguments += event.delta
-      this.encoder.argumentsDelta(event)
-    } else if (event.type === 'call_arguments_done') {
-      this.#arguments = event.arguments
-      this.encoder.argumentsDone(event.arguments)
-    }
+  override add(event: GenerationEvent): void {
+    if (event.type !== 'tool_arguments') return
+    this.#arguments += event.delta
+    this.encoder.argumentsDelta({ delta: event.delta })
   }
 
-  end(event: ToolLoopEvent): HistoryItem {
-    const { result, arguments: args } = event as EventOf<'call_done'>
+  override argumentsDone(args: string): void {
+    this.encoder.argumentsDone(args)
+  }
+
+  end({ result, arguments: args }: EventOf<'call_done'>): HistoryItem {
     this.#arguments = args
     this.encoder.state(result.status === 'completed' ? 'completed' : 'failed')
     return this.done({ ...this.#value(result.status, result.output, result), _modelText: result.modelText })
@@ -133,15 +132,16 @@ export class BuiltInItem extends OpenItem {
     this.encoder.state('in_progress')
   }
 
-  override add(event: ToolLoopEvent): void {
-    if (event.type === 'call_arguments_done') {
-      this.#arguments = event.arguments
-      if (this.#type === 'code_interpreter') this.encoder.wholeMember('code', this.#argument('code'))
-    } else if (event.type === 'call_running') this.encoder.state(RUNNING[this.#type])
+  override add(event: GenerationEvent): void {
+    if (event.type === 'call_running') this.encoder.state(RUNNING[this.#type])
   }
 
-  end(event: ToolLoopEvent): HistoryItem {
-    const { result, arguments: args } = event as EventOf<'call_done'>
+  override argumentsDone(args: string): void {
+    this.#arguments = args
+    if (this.#type === 'code_interpreter') this.encoder.wholeMember('code', this.#argument('code'))
+  }
+
+  end({ result, arguments: args }: EventOf<'call_done'>): HistoryItem {
     this.#arguments = args
     if (result.status === 'completed') this.encoder.state('completed')
     return this.done({

@@ -5,12 +5,12 @@
 import {
   type ChatMessage,
   GatewayError,
+  type GenerationListener,
   type GenerationRequest,
   Generations,
   type GenerationUsage,
   type HistoryItem,
   type RequestContext,
-  type ToolLoopEvent,
 } from '#kernel'
 import {
   addUsage,
@@ -185,14 +185,14 @@ export async function summarise(
   return { text, usage }
 }
 
-/** Shifts the indexes of a turn whose output begins with a summary, and adds its usage. */
-export function behindCompaction(
-  { usage }: Compaction,
-  onEvent: (event: ToolLoopEvent) => void,
-): (event: ToolLoopEvent) => void {
-  return (event) => {
-    if (event.type === 'finished' || event.type === 'failed')
-      onEvent({ ...event, usage: addUsage(event.usage, usage) })
-    else onEvent('index' in event ? { ...event, index: event.index + 1 } : event)
+/** Adds the usage of the summary to that of the turn. */
+export function withUsageOf({ usage }: Compaction, listener: GenerationListener): GenerationListener {
+  return {
+    onEvent: (event) =>
+      listener.onEvent(
+        event.type === 'finished' || event.type === 'failed'
+          ? { ...event, usage: addUsage(event.usage ?? null, usage) }
+          : event,
+      ),
   }
 }

@@ -1,18 +1,10 @@
 /** Opens the turn of a response: one generation, or a loop over several if it has tools of the gateway. */
 
-import { Generations, type RequestContext, type ToolLoopEvent, type ToolLoopListener } from '#kernel'
+import { type Generation, type GenerationListener, Generations, type RequestContext } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { LoopAdapter } from '../output/loop-adapter.ts'
 import type { Parts } from '../parts.ts'
-import { behindCompaction } from './auto-compact.ts'
+import { withUsageOf } from './auto-compact.ts'
 import type { Plan } from './plan.ts'
-
-/** Controls a generation, or a loop over several, while it runs. */
-export interface Turn {
-  pause(): void
-  resume(): void
-  abort(): void
-}
 
 /** @throws tool_not_available (400), and as a generation */
 export function openTurn(
@@ -20,12 +12,12 @@ export function openTurn(
   ctx: RequestContext,
   plan: Plan,
   stream: boolean,
-  onEvent: (event: ToolLoopEvent) => void,
-): Turn {
+  given: GenerationListener,
+): Generation {
   const { generation, request, approvals, listed, origins } = plan
   const { compaction } = plan.lasting
   const accepts = plan.accepts ?? undefined
-  const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
+  const listener = compaction === null ? given : withUsageOf(compaction, given)
   if (plan.isAnswered) return answerAtOnce(listener)
   const gatewayTools = request.tools.gateway
   if (toolLoop === undefined) refuseTools(plan)
@@ -45,12 +37,12 @@ export function openTurn(
       },
       listener,
     )
-  return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new LoopAdapter(listener) })
+  return host.use(Generations).open(ctx, generation, { stream, accepts, listener })
 }
 
 /** The output is empty, or a compaction that the plan has. */
-function answerAtOnce({ onEvent }: ToolLoopListener): Turn {
-  onEvent({ type: 'finished', reason: 'stop', matchedStop: null, usage: null, iterations: 0, toolCalls: 0 })
+function answerAtOnce(listener: GenerationListener): Generation {
+  listener.onEvent({ type: 'finished', usage: null })
   return { pause() {}, resume() {}, abort() {} }
 }
 

@@ -4,20 +4,23 @@
 
 import type {
   GatewayError,
+  Generation,
+  GenerationEvent,
+  GenerationListener,
   GenerationUsage,
   HistoryItem,
   Job,
   RequestContext,
   ResponseRecord,
   ResponseStatus,
-  ToolLoopEvent,
 } from '#kernel'
 import { answerErrors, isPublic, toClientItems } from '#shared'
 import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
-import { OutputItems, outputOptions } from '../output/output-items.ts'
+import { ItemCollector } from '../output/item-collector.ts'
+import { outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, type ResponseEnd, replyText } from '../output/response-encoder.ts'
 import type { Parts } from '../parts.ts'
-import { openTurn, type Turn } from './open-turn.ts'
+import { openTurn } from './open-turn.ts'
 import { type LastingPlan, type Plan, warningsOf } from './plan.ts'
 import { storeEnd, toStorageError } from './response-record.ts'
 
@@ -49,7 +52,7 @@ export interface RunEnd {
   items(): readonly HistoryItem[]
 }
 
-export class ResponseRun {
+export class ResponseRun implements GenerationListener {
   readonly #parts: Parts
   readonly #ctx: RequestContext
   /** Null after the start, to release memory: thousands of responses wait for their workers at once. */
@@ -58,9 +61,9 @@ export class ResponseRun {
   readonly #options: RunOptions
   readonly #events: EventEncoder | null
   /** Items so far. */
-  readonly output: OutputItems
+  readonly output: ItemCollector
   readonly #encoder: ResponseEncoder
-  #turn: Turn | null = null
+  #turn: Generation | null = null
   #hasBegun = false
   #hasStarted = false
   #hasCompaction = false
@@ -82,7 +85,10 @@ export class ResponseRun {
     this.#events = options.sink === null ? null : new EventEncoder(options.sink)
     this.#encoder = new ResponseEncoder(options, plan.request.echo)
     this.#warnings = options.job !== undefined || options.isSocket === true ? warningsOf(plan) : null
-    this.output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.lasting.tenant))
+    this.output = new ItemCollector(
+      this.#events,
+      outputOptions(plan.request, parts.seal, plan.lasting.tenant),
+    )
   }
 
   /** Must be called once. */
@@ -93,7 +99,7 @@ export class ResponseRun {
     if (this.#isOver || plan === null) return
     try {
       const isStream = this.#events !== null
-      this.#turn = openTurn(this.#parts, this.#ctx, plan, isStream, (event) => this.#onEvent(event))
+      this.#turn = openTurn(this.#parts, this.#ctx, plan, isStream, this)
       if (this.#isPaused) this.#turn.pause()
     } catch (error) {
       this.#refused(error as GatewayError)
@@ -138,7 +144,7 @@ export class ResponseRun {
     const { compaction } = this.#plan
     if (compaction === null || this.#hasCompaction) return
     this.#hasCompaction = true
-    this.output.addWhole(0, compaction.item)
+    this.output.addWhole(compaction.item)
   }
 
   /** Frames that end the stream if the request failed outside of the response. */
@@ -147,13 +153,13 @@ export class ResponseRun {
     return this.#encoder.lastFrames(this.#events.count, error, this.output.items())
   }
 
-  #onEvent(event: ToolLoopEvent): void {
+  onEvent(event: GenerationEvent): void {
     if (this.#isOver) return
     switch (event.type) {
       case 'started':
         this.#hasStarted = true
-        this.#connectionMode = event.started.worker?.connectionMode ?? null
-        this.#serviceTier = event.started.serviceTier
+        this.#connectionMode = event.worker?.connectionMode ?? null
+        this.#serviceTier = event.serviceTier
         if (this.#connectionMode !== null) this.#options.onWorker?.(this.#connectionMode)
         this.begin()
         this.#showCompaction()
@@ -162,7 +168,7 @@ export class ResponseRun {
         this.#finished(event)
         return
       case 'failed':
-        this.#failed(event.error, event.usage)
+        this.#failed(event.error, event.usage ?? null)
         return
       default:
         this.begin()
@@ -171,11 +177,12 @@ export class ResponseRun {
     }
   }
 
-  #finished({ reason, usage, native, iterations }: Extract<ToolLoopEvent, { type: 'finished' }>): void {
+  #finished({ usage, generations = 1 }: Extract<GenerationEvent, { type: 'finished' }>): void {
     this.begin()
+    const { reason, native } = this.output.end ?? {}
     const stated = native?.engine === 'responses' ? native.members : { service_tier: this.#serviceTier }
     // Of several answers the usage is a sum.
-    const end = { usage, native: iterations > 1 ? { ...stated, usage: undefined } : stated }
+    const end = { usage, native: generations > 1 ? { ...stated, usage: undefined } : stated }
     if (reason === 'length') this.#end('incomplete', { ...end, incompleteReason: 'max_output_tokens' })
     else if (reason === 'content_filter') this.#end('incomplete', { ...end, incompleteReason: reason })
     else if (reason === 'abort') this.#end('failed', { ...end, error: answerErrors.worker_aborted() })

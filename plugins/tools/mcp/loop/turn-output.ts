@@ -1,24 +1,20 @@
-/** Output of a turn: the listener, the counter of output items, and unique call ids. */
-import type { ChatMessage, ToolLoopEvent, ToolLoopListener } from '#kernel'
+/** Output of a turn: the listener, the numbers of calls, and unique call ids. */
+import type { ChatMessage, GenerationEvent, GenerationListener } from '#kernel'
 
 export class TurnOutput {
-  readonly #listener: ToolLoopListener
+  readonly #listener: GenerationListener
   readonly #callIds = new Set<string>()
-  #indexes = 0
+  #calls = 0
   #isSilent = false
 
-  constructor(listener: ToolLoopListener) {
+  constructor(listener: GenerationListener) {
     this.#listener = listener
   }
 
-  emit(event: ToolLoopEvent): void {
-    if (!this.#isSilent) this.#listener.onEvent(event)
-  }
-
-  /** Emits the last event; later events are dropped. */
-  end(event: ToolLoopEvent): void {
+  /** Events after `finished` or `failed` are dropped. */
+  emit(event: GenerationEvent): void {
     if (this.#isSilent) return
-    this.#isSilent = true
+    this.#isSilent = event.type === 'finished' || event.type === 'failed'
     this.#listener.onEvent(event)
   }
 
@@ -26,13 +22,9 @@ export class TurnOutput {
     this.#isSilent = true
   }
 
-  get hasItems(): boolean {
-    return this.#indexes > 0
-  }
-
-  /** Index of the next output item. */
-  nextIndex(): number {
-    return this.#indexes++
+  /** Number of the next call that clients see. */
+  nextCall(): number {
+    return this.#calls++
   }
 
   /** Returns a unique id: engines that number the calls of each answer repeat ids. */
