@@ -52,7 +52,11 @@ beforeAll(async () => {
       retry: { maxAttempts: 3, initialBackoffMs: 5, maxBackoffMs: 20 },
       breaker: { failureThreshold: 50, openMs: 200 },
     },
-    plugins: { limits: { maxConcurrentRequests: AT_ONCE - 20, queueSize: 100 } },
+    plugins: {
+      limits: { maxConcurrentRequests: AT_ONCE - 20, queueSize: 100 },
+      // The clock of timeouts rests while the event loop is blocked: on a busy machine a hang may last longer than 10 s.
+      chat: { streamOpensAfterMs: 60_000 },
+    },
     workers: sims.map(({ url }) => ({ url, runtime_type: 'sglang', models: [{ id: 'demo' }] })),
   })
 }, 180_000)
