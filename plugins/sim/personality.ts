@@ -22,6 +22,8 @@ export interface Personality {
   readonly rejects?: ReadonlyMap<string, Refusal>
   /** Body of an error response; text is sent as text. Absent for engines whose answers have no quirks. */
   readonly errorBody?: (refusal: Refusal, code: string) => object | string
+  /** It has no `/openapi.json`. */
+  readonly lacksOpenApi?: boolean
   /** Its model list needs no key. */
   readonly listsWithoutKey?: boolean
   /** Responses to images, to `max_tokens: 0`, and to models that it does not list. Default: ignored, 400, served. */
@@ -108,6 +110,7 @@ export const PERSONALITIES: Readonly<Record<SimRuntime, Personality>> = {
     errorBody: ({ status, message }, code) => ({
       error: { code: status, message, type: LLAMA_TYPES.get(code) ?? 'server_error' },
     }),
+    lacksOpenApi: true,
     listsWithoutKey: true,
     image: {
       status: 500,
@@ -121,6 +124,7 @@ export const PERSONALITIES: Readonly<Record<SimRuntime, Personality>> = {
   },
   mlx: {
     hasGrpc: true,
+    lacksOpenApi: true,
     listed: (_config, created) => ({ created }),
     routes: new Set(),
     lacks: new Set([...NATIVE, '/v1/embeddings']),

@@ -54,10 +54,18 @@ interface Serving<T extends ServingRequest> {
 
 export function simRoutes(engine: Engine): RouteDefinition[] {
   const { responses } = engine.config
-  const { lacks, streamsResponses } = engine.personality
+  const { lacks, streamsResponses, lacksOpenApi } = engine.personality
   const inference = servingRoutes(engine).filter(({ path }) => !lacks.has(path))
-  const spoken = responses || streamsResponses === true ? responsesRoutes(engine) : []
-  return [...inference, ...spoken, ...infoRoutes(engine), ...controlRoutes(engine)]
+  if (responses || streamsResponses === true) inference.push(responsesRoute(engine))
+  const described = lacksOpenApi === true ? [] : [openApiRoute(engine, inference)]
+  return [...inference, ...described, ...infoRoutes(engine), ...controlRoutes(engine)]
+}
+
+function openApiRoute(engine: Engine, described: readonly RouteDefinition[]): RouteDefinition {
+  const paths = Object.fromEntries(described.map(({ path }) => [path, { post: {} }]))
+  return infoRoute(engine, 'GET', '/openapi.json', 'Routes that gateways detect API formats by', (exchange) =>
+    exchange.json(200, { openapi: '3.1.0', paths }),
+  )
 }
 
 function servingRoutes(engine: Engine): RouteDefinition[] {
@@ -118,21 +126,15 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
   ]
 }
 
-function responsesRoutes(engine: Engine): RouteDefinition[] {
-  const path = '/v1/responses'
-  return [
-    servingRoute(engine, {
-      path,
-      summary: 'Response; nothing is stored',
-      validator: validators.responses,
-      idPrefix: 'resp_',
-      generate: generateResponse,
-      fixed: { input: 'Say something.' },
-    }),
-    infoRoute(engine, 'GET', '/openapi.json', 'Routes that gateways detect API formats by', (exchange) =>
-      exchange.json(200, { openapi: '3.1.0', paths: { [path]: { post: {} } } }),
-    ),
-  ]
+function responsesRoute(engine: Engine): RouteDefinition {
+  return servingRoute(engine, {
+    path: '/v1/responses',
+    summary: 'Response; nothing is stored',
+    validator: validators.responses,
+    idPrefix: 'resp_',
+    generate: generateResponse,
+    fixed: { input: 'Say something.' },
+  })
 }
 
 function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving<T>): RouteDefinition {
