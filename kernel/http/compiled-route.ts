@@ -5,6 +5,7 @@ import type { RouteDefinition } from '../contracts/request.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
+import { type QueryCheck, queryCheck } from './query-check.ts'
 
 const DEFAULT_ID_PREFIX = 'req-'
 
@@ -14,6 +15,8 @@ export interface CompiledRoute {
   /** Path of every request that matches the route; null if it has parameters. The library compares byte by byte. */
   readonly fixedPath: string | null
   readonly readsBody: boolean
+  /** Null if the route documents no query. */
+  readonly checkQuery: QueryCheck | null
   readonly requestIdPrefix: string
   /** Replaced when a hook is switched; running requests keep theirs. */
   hooks: RouteHooks
@@ -52,6 +55,7 @@ export function compileRoute(
     paramNames,
     fixedPath: paramNames.length === 0 ? path : null,
     readsBody: definition.readsBody ?? (method === 'POST' || method === 'PUT' || method === 'PATCH'),
+    checkQuery: queryCheck(definition.docs.query),
     requestIdPrefix: definition.requestIdPrefix ?? DEFAULT_ID_PREFIX,
     hooks: parts.hooks,
     auth: access === 'public' ? null : parts.auth,

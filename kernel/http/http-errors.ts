@@ -1,5 +1,6 @@
 /** Errors of the HTTP layer itself: framing, headers, bodies, unknown routes. */
 import { defineErrors } from '../errors/define-errors.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
 
 const MAX_SHOWN_PATH = 200
 
@@ -109,6 +110,11 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (field: string, problem: string) => `field '${field}' ${problem}`,
   },
+  invalid_query: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (name: string, problem: string) => `query parameter '${name}' ${problem}`,
+  },
   internal_error: { kind: 'internal', source: 'gateway', text: () => 'internal error' },
   client_certificate_required: {
     kind: 'forbidden',
@@ -116,3 +122,8 @@ export const httpErrors = defineErrors('http', {
     text: () => 'this listener requires a client certificate of a configured authority; none was sent',
   },
 })
+
+/** The error of a query parameter, for values that the schema of the route cannot exclude. @param problem such as `must be …` */
+export function queryError(name: string, problem: string): GatewayError {
+  return httpErrors.invalid_query.with({ param: name }, name, problem)
+}

@@ -150,6 +150,7 @@ function respondOrHandle(ctx: HttpContext, early: WholeResponse | undefined | vo
 }
 
 function handle(ctx: HttpContext): void {
+  if (ctx.query !== '') ctx.compiled.checkQuery?.(ctx.query)
   const pending = ctx.compiled.definition.handler(ctx)
   if (pending instanceof Promise) pending.catch((error: unknown) => ctx.fail(error))
 }

@@ -56,6 +56,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       docs: {
         summary: 'List modules with call statistics; detail=full adds fuel, failures and versions',
         tag,
+        query: { detail: Type.Optional(Type.Enum(['full'])) },
         responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
       },
     },

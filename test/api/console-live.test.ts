@@ -109,7 +109,7 @@ test('the number of streams is limited, a closed one makes room, and a wrong sco
   await expect.poll(async () => (await live(boss)).status).toBe(200)
   const wrong = await live(boss, '?scope=%0d%0aa')
   expect(wrong.status).toBe(400)
-  expect(wrong.headers.get('x-weir-error-code')).toBe('unknown_scope')
+  expect(wrong.headers.get('x-weir-error-code')).toBe('invalid_query')
 })
 
 test('only operators have access, and without metrics there is no stream', async () => {

@@ -245,7 +245,7 @@ describe('items', () => {
       expect(data[0].encrypted_content).toBe('secret')
       expect(data[1].content[0].logprobs).toEqual(logprobs)
     }
-    expect(await list(id, '?include=foo')).toEqual(refused('include', 'invalid_value'))
+    expect(await list(id, '?include=foo')).toEqual(refused('include', 'invalid_query'))
   })
 
   test('an addition of 21 items, or of 20 with an invalid last one, adds none', async () => {
@@ -384,12 +384,13 @@ describe('items', () => {
   test.each([
     ['after=msg_unknown', 'after', 'invalid_cursor'],
     ['after=', 'after', 'invalid_cursor'],
-    ['limit=0', 'limit', 'invalid_value'],
-    ['limit=101', 'limit', 'invalid_value'],
-    ['limit=x', 'limit', 'invalid_value'],
-    ['limit=1.5', 'limit', 'invalid_value'],
-    ['limit=', 'limit', 'invalid_value'],
-    ['order=up', 'order', 'invalid_value'],
+    ['limit=0', 'limit', 'invalid_query'],
+    ['limit=101', 'limit', 'invalid_query'],
+    ['limit=x', 'limit', 'invalid_query'],
+    ['limit=1.5', 'limit', 'invalid_query'],
+    ['limit=', 'limit', 'invalid_query'],
+    ['order=up', 'order', 'invalid_query'],
+    ['befor=x', 'befor', 'invalid_query'],
   ])('the query %s is refused', async (query, param, code) => {
     const id = await begin({ items: [userMessage('x')] })
     expect(await list(id, `?${query}`)).toEqual(refused(param, code))

@@ -4,6 +4,7 @@ import {
   defineValidator,
   type Host,
   type KeyRing,
+  queryError,
   type RequestContext,
   type RouteDefinition,
   retryAfter,
@@ -169,7 +170,7 @@ function readQuery(ctx: RequestContext): KeyQuery {
   return {
     tenant: readOwner(ctx, 'tenant'),
     principal: readOwner(ctx, 'principal'),
-    limit: readLimit(ctx.queryParam('limit')),
+    limit: Number(ctx.queryParam('limit') ?? DEFAULT_LIMIT),
     after: ctx.queryParam('after') || null,
   }
 }
@@ -178,19 +179,8 @@ function readQuery(ctx: RequestContext): KeyQuery {
 function readOwner(ctx: RequestContext, param: 'tenant' | 'principal'): string | null {
   const id = ctx.queryParam(param)
   const problem = tenantIdProblem(id ?? '')
-  if (problem !== null) throw invalid(param, problem)
+  if (problem !== null) throw queryError(param, problem)
   return id
-}
-
-function readLimit(text: string | null): number {
-  if (text === null) return DEFAULT_LIMIT
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > MAX_LIMIT)
-    throw invalid(
-      'limit',
-      `must be an integer from 1 to ${MAX_LIMIT} (got ${JSON.stringify(text.slice(0, 20))})`,
-    )
-  return limit
 }
 
 function invalid(param: string, problem: string) {

@@ -13,11 +13,6 @@ export const usageErrors = defineErrors('usage', {
     source: 'gateway',
     text: () => 'the usage of the request could not be stored; retry later',
   },
-  invalid_usage_query: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (name: string, problem: string) => `query parameter '${name}' ${problem}`,
-  },
   usage_report_too_large: {
     kind: 'bad_request',
     source: 'client',

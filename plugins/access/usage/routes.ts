@@ -1,8 +1,7 @@
 /** GET /usage: usage of tenants, keys and models. GET /usage/budgets: what is left of budgets. */
-import { adminErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { adminErrorFormat, queryError, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isTenantName, OTHER, TENANT_FORMS } from '#shared'
 import type { OwnedBudget } from './budget-totals.ts'
-import { usageErrors } from './errors.ts'
 import { dayOf, NANO } from './usage-record.ts'
 import { GROUPS, type Group, type UsageQuery, UsageReport } from './usage-report.ts'
 
@@ -94,7 +93,7 @@ function toBudgetViews(budget: OwnedBudget) {
 function readQuery(ctx: RequestContext): UsageQuery {
   const to = readDay(ctx, 'to') ?? dayOf(Date.now())
   const from = readDay(ctx, 'from') ?? `${to.slice(0, 7)}-01`
-  if (from > to) throw usageErrors.invalid_usage_query('from', `must not be after 'to' (${to}), got ${from}`)
+  if (from > to) throw queryError('from', `must not be after 'to' (${to}), got ${from}`)
   return {
     tenant: readTenant(ctx.queryParam('tenant')),
     key: ctx.queryParam('key'),
@@ -108,7 +107,7 @@ function readQuery(ctx: RequestContext): UsageQuery {
 /** Tenants beyond the limits of the store are recorded as `other`. */
 function readTenant(text: string | null): string | null {
   if (text === null || text === OTHER || isTenantName(text)) return text
-  throw usageErrors.invalid_usage_query('tenant', `must be ${TENANT_FORMS}, got ${text.slice(0, 40)}`)
+  throw queryError('tenant', `must be ${TENANT_FORMS}, got ${text.slice(0, 40)}`)
 }
 
 function readDay(ctx: RequestContext, parameter: 'from' | 'to'): string | null {
@@ -116,10 +115,7 @@ function readDay(ctx: RequestContext, parameter: 'from' | 'to'): string | null {
   if (text === null) return null
   const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time) || dayOf(time) !== text)
-    throw usageErrors.invalid_usage_query(
-      parameter,
-      `must be a day such as 2026-11-01, got ${text.slice(0, 40)}`,
-    )
+    throw queryError(parameter, `must be a day such as 2026-11-01, got ${text.slice(0, 40)}`)
   return text
 }
 
@@ -128,10 +124,7 @@ function readGroups(text: string | null): readonly Group[] {
   return text.split(',').map((part) => {
     const group = GROUPS.find((known) => known === part)
     if (group === undefined)
-      throw usageErrors.invalid_usage_query(
-        'group_by',
-        `must list ${GROUPS.join(', ')}, got ${part.slice(0, 40)}`,
-      )
+      throw queryError('group_by', `must list ${GROUPS.join(', ')}, got ${part.slice(0, 40)}`)
     return group
   })
 }

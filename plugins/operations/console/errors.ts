@@ -20,11 +20,6 @@ export const consoleErrors = defineErrors('console', {
     text: (bytes: number, limit: number) =>
       `the credential has ${bytes} bytes; a session cookie holds at most ${limit}: use a key or a shorter token`,
   },
-  unknown_scope: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (scope: string) => `scope must be 'gateway' or 'mesh' (got ${JSON.stringify(scope.slice(0, 50))})`,
-  },
   too_many_live_streams: {
     kind: 'rate_limited',
     source: 'client',

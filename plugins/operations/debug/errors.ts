@@ -2,12 +2,6 @@
 import { defineErrors } from '#kernel'
 
 export const debugErrors = defineErrors('debug', {
-  invalid_query: {
-    kind: 'bad_request',
-    source: 'client',
-    text: (param: string, expected: string, got: string) =>
-      `${param} must be ${expected} (got ${JSON.stringify(got.slice(0, 50))})`,
-  },
   request_not_found: {
     kind: 'not_found',
     source: 'client',

@@ -104,11 +104,18 @@ function listRoute(list: (filter: RequestFilter) => Promise<RequestPage>): Route
         tenant: text('Only requests of this tenant.'),
         model: text('Only requests for this model.'),
         worker: text('Only requests with an attempt at this worker: its id or URL.'),
-        status: text('Only requests with this status, such as `404` or `5xx`.'),
+        status: Type.Optional(
+          Type.String({
+            pattern: '^[1-5](?:\\d\\d|xx)$',
+            description: 'Only requests with this status, such as `404` or `5xx`.',
+          }),
+        ),
         limit: Type.Optional(
           Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Page size.' }),
         ),
-        after: text('Cursor: `last_id` of the page before.'),
+        after: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'Cursor: `last_id` of the page before.' }),
+        ),
       },
       responses: {
         200: { description: 'A page of requests.', schema: RequestPageResponse },
@@ -118,24 +125,15 @@ function listRoute(list: (filter: RequestFilter) => Promise<RequestPage>): Route
   }
 }
 
-/** @throws invalid_query */
 function readFilter(ctx: RequestContext): RequestFilter {
-  const read = (param: string, pattern: RegExp, expected: string) => {
-    const text = ctx.queryParam(param) || null
-    if (text !== null && !pattern.test(text))
-      throw debugErrors.invalid_query.with({ param }, param, expected, text)
-    return text
-  }
-  const limit = Number(
-    read('limit', /^([1-9]\d?|1\d\d|200)$/, `an integer from 1 to ${MAX_LIMIT}`) ?? DEFAULT_LIMIT,
-  )
-  const after = read('after', /^\d{1,15}$/, 'the last_id of a page')
+  const read = (param: string) => ctx.queryParam(param) || null
+  const after = read('after')
   return {
-    tenant: ctx.queryParam('tenant') || null,
-    model: ctx.queryParam('model') || null,
-    worker: ctx.queryParam('worker') || null,
-    status: read('status', /^[1-5](\d\d|xx)$/, 'a status such as 404 or 5xx'),
-    limit,
+    tenant: read('tenant'),
+    model: read('model'),
+    worker: read('worker'),
+    status: read('status'),
+    limit: Number(read('limit') ?? DEFAULT_LIMIT),
     after: after === null ? null : Number(after),
   }
 }

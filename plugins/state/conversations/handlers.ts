@@ -5,6 +5,7 @@ import {
   type ItemProblem,
   type NewItem,
   type PageOptions,
+  queryError,
   type RequestContext,
   tenantOf,
 } from '#kernel'
@@ -16,7 +17,6 @@ import { conversationCreate, conversationUpdate, itemsCreate, type MetadataChang
 
 const MAX_METADATA = 16
 const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 100
 
 export class ConversationHandlers {
   readonly #conversations: ConversationHistory
@@ -174,28 +174,18 @@ function withNewId(entry: NewItem): NewItem {
   return 'item' in entry ? { item: { ...entry.item, id: newItemId(entry.item.type) } } : entry
 }
 
-/** @throws invalid_value */
 function readPageOptions(query: URLSearchParams): PageOptions {
-  const order = query.get('order') ?? 'desc'
-  if (order !== 'asc' && order !== 'desc') throw invalid('order', 'must be `asc` or `desc`')
   const after = query.get('after')
-  return { order, limit: readLimit(query.get('limit')), ...(after !== null && { after }) }
+  return {
+    order: query.get('order') === 'asc' ? 'asc' : 'desc',
+    limit: Number(query.get('limit') ?? DEFAULT_LIMIT),
+    ...(after !== null && { after }),
+  }
 }
 
-/** @throws invalid_value */
+/** @throws invalid_query */
 function readInclude(query: URLSearchParams): ReadonlySet<string> {
   const names = includeNames(query)
-  for (const name of names) if (!isInclude(name)) throw invalid('include', `must not hold ${shown(name)}`)
+  for (const name of names) if (!isInclude(name)) throw queryError('include', `must not hold ${shown(name)}`)
   return new Set(names)
-}
-
-function readLimit(text: string | null): number {
-  if (text === null) return DEFAULT_LIMIT
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > MAX_LIMIT) throw invalid('limit', `must be an integer from 1 to ${MAX_LIMIT}`)
-  return limit
-}
-
-function invalid(param: string, problem: string) {
-  return conversationErrors.invalid_value.with({ param }, param, problem)
 }

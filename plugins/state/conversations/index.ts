@@ -31,7 +31,7 @@ const tooMany = { description: 'The tenant has as many conversations as it may.'
 const noConversation = { description: 'No such conversation.' }
 const noItem = { description: 'No such conversation, or no such item in it.' }
 const include = Type.Optional(
-  Type.String({ description: 'Further fields, such as `message.output_text.logprobs`.' }),
+  Type.Array(Type.String(), { description: 'Further fields, such as `message.output_text.logprobs`.' }),
 )
 
 export default definePlugin({

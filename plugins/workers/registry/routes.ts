@@ -1,12 +1,5 @@
 /** The worker routes, which send commands to control. */
-import {
-  adminErrorFormat,
-  defineValidator,
-  type Host,
-  type RequestContext,
-  type RouteDefinition,
-  Type,
-} from '#kernel'
+import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
 import { workerErrors } from './errors.ts'
 import {
@@ -163,18 +156,16 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
   ]
 }
 
-const queryValidator = defineValidator(WorkerQuerySchema)
-
-/** @throws invalid_field (400) */
 function readQuery(ctx: RequestContext): WorkerQuery {
-  const limit = ctx.queryParam('limit')
-  return queryValidator.parse({
-    model: ctx.queryParam('model'),
-    q: ctx.queryParam('q'),
-    state: ctx.queryParam('state'),
-    after: ctx.queryParam('after'),
-    limit: limit === null ? null : Number(limit || Number.NaN),
-  }) as WorkerQuery
+  const read = (param: string) => ctx.queryParam(param) || null
+  const limit = read('limit')
+  return {
+    model: read('model'),
+    q: read('q'),
+    state: read('state') as WorkerQuery['state'],
+    after: read('after'),
+    limit: limit === null ? null : Number(limit),
+  }
 }
 
 /** @throws invalid_worker_id (400) */

@@ -336,7 +336,7 @@ test('an invalid boolean or number in the query is rejected by name', async () =
     ['starting_after', '-1'],
   ]) {
     const { error } = await fetchJson('GET', `/v1/responses/${id}?${param}=${value}`, 400)
-    expect(error).toMatchObject({ code: 'invalid_value', param })
+    expect(error).toMatchObject({ code: 'invalid_query', param })
   }
 })
 
@@ -345,7 +345,7 @@ test('starting_after without stream=true is rejected by name', async () => {
   const { id } = await create({ input: 'hi' })
   for (const query of ['starting_after=0', 'stream=false&starting_after=3']) {
     const { error } = await fetchJson('GET', `/v1/responses/${id}?${query}`, 400)
-    expect(error).toMatchObject({ code: 'invalid_value', param: 'starting_after' })
+    expect(error).toMatchObject({ code: 'invalid_query', param: 'starting_after' })
     expect(error.message).toContain('stream=true')
   }
 })

@@ -2,6 +2,7 @@
 import {
   type ErrorFormat,
   type HistoryItem,
+  queryError,
   type RequestContext,
   type ResponseRecord,
   type RouteDefinition,
@@ -10,7 +11,7 @@ import {
 } from '#kernel'
 import { includeNames, toClientItems } from '#shared'
 import { failures } from '../../error-format.ts'
-import { responsesErrors, shown, wrongValue } from '../../errors.ts'
+import { responsesErrors, shown } from '../../errors.ts'
 import { DeletedResponse, ItemList, ResponseObject } from '../../wire.ts'
 import { cancel } from '../background/job-ends.ts'
 import { storedResponse } from '../output/response-encoder.ts'
@@ -40,6 +41,11 @@ export function storedRoutes(parts: Parts, errors: ErrorFormat): RouteDefinition
           include: INCLUDE,
           stream: Type.Optional(
             Type.Boolean({ description: 'Send events, also while the response is in progress.' }),
+          ),
+          include_obfuscation: Type.Optional(
+            Type.Boolean({
+              description: 'Accepted from clients that know it: stored events have no padding.',
+            }),
           ),
           starting_after: Type.Optional(
             Type.Integer({ minimum: 0, description: 'Only events numbered higher; with `stream`.' }),
@@ -102,16 +108,12 @@ async function findResponse(parts: Parts, ctx: RequestContext): Promise<Response
   return record
 }
 
-const YES_OR_NO = /^(?:true|false|1|0)$/
-
 async function showResponse(parts: Parts, ctx: RequestContext): Promise<void> {
   checkInclude(ctx)
   const stream = ctx.queryParam('stream')
   const after = ctx.queryParam('starting_after')
-  if (stream !== null && !YES_OR_NO.test(stream)) wrongValue('stream', 'must be true or false')
-  if (after !== null && !/^\d{1,15}$/.test(after)) wrongValue('starting_after', 'must be an integer')
   const isStream = stream === 'true' || stream === '1'
-  if (after !== null && !isStream) wrongValue('starting_after', 'needs stream=true')
+  if (after !== null && !isStream) throw queryError('starting_after', 'needs stream=true')
   const record = await findResponse(parts, ctx)
   if (isStream) await new ResponseFollower(parts, ctx, record.id, Number(after ?? -1)).run()
   else ctx.json(200, storedResponse(record))
@@ -152,12 +154,10 @@ function rejectEnded({ status }: ResponseRecord): void {
 
 async function listInput(parts: Parts, ctx: RequestContext): Promise<void> {
   checkInclude(ctx)
-  const limit = limitOf(ctx.queryParam('limit'))
-  const order = ctx.queryParam('order') ?? 'desc'
-  if (order !== 'asc' && order !== 'desc') wrongValue('order', 'must be asc or desc')
+  const limit = Number(ctx.queryParam('limit') ?? DEFAULT_LIMIT)
   const { input } = await findResponse(parts, ctx)
   const items: HistoryItem[] = toClientItems(input)
-  if (order === 'desc') items.reverse()
+  if (ctx.queryParam('order') !== 'asc') items.reverse()
   const after = ctx.queryParam('after')
   const begin = after === null ? 0 : items.findIndex(({ id }) => id === after) + 1
   if (after !== null && begin === 0)
@@ -170,12 +170,4 @@ async function listInput(parts: Parts, ctx: RequestContext): Promise<void> {
     last_id: data.at(-1)?.id ?? null,
     has_more: begin + limit < items.length,
   })
-}
-
-function limitOf(given: string | null): number {
-  if (given === null) return DEFAULT_LIMIT
-  const limit = Number(given)
-  if (!/^\d{1,4}$/.test(given) || limit < 1 || limit > MAX_LIMIT)
-    wrongValue('limit', `must be an integer from 1 to ${MAX_LIMIT}`)
-  return limit
 }
