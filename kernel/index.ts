@@ -78,7 +78,7 @@ export { isPlainEventStream } from './upstream/response-headers.ts'
 export { workerControls } from './upstream/transports.ts'
 export { addEstimate, StreamedText } from './upstream/unreported-usage.ts'
 export { isLocalExhaustion, toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
-export { mergeParameters, withModel } from './upstream/worker-request.ts'
+export { mergeParameters, withModel, withQuery } from './upstream/worker-request.ts'
 export { readVersion } from './version.ts'
 
 // Wire: addresses, headers, event streams, JSON bytes.

@@ -55,6 +55,11 @@ function modelEdit({ modelStart, modelEnd }: RoutingPeek, model: string): BodyEd
   return { start: modelStart, end: modelEnd, text: JSON.stringify(model) }
 }
 
+/** Workers of the client's format get its query too, such as `?beta=true`. */
+export function withQuery(path: string, { query }: Pick<RelayContext, 'query'>): string {
+  return query === '' ? path : `${path}?${query}`
+}
+
 export function toWorkerRequest(
   ctx: RelayContext,
   options: RelayOptions,
@@ -64,7 +69,7 @@ export function toWorkerRequest(
 ): UpstreamRequest {
   return {
     method: options.method ?? 'POST',
-    path: options.path,
+    path: withQuery(options.path, ctx),
     headers: outgoing.of(ctx, worker, options.headers),
     body,
   }

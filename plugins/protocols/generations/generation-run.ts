@@ -22,8 +22,9 @@ import {
   type UpstreamFailure,
   type UpstreamRequest,
   type WorkerEntry,
+  withQuery,
 } from '#kernel'
-import { BodyExcerpt } from '#shared'
+import { BodyExcerpt, ignoredMembers } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { fileNotLoaded, generationErrors, toRefusal } from './errors.ts'
 import type { FileLoader } from './file-loader.ts'
@@ -267,13 +268,23 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     const attempt = new WorkerAttempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
+    const isOwn = request.native?.engine === adapter.name
+    if (!isOwn && number === 1) this.#warnOfQuery()
     const { upstream } = this.#parts
     return {
       method,
-      path,
+      path: isOwn ? withQuery(path, this.ctx) : path,
       body,
       headers: upstream.headersFor(this.ctx, worker, headers, adapter.sendsCredentials),
     }
+  }
+
+  /** A worker of another format does not know the parameters of the client's query. */
+  #warnOfQuery(): void {
+    const { ctx } = this
+    if (ctx.query === '' || ctx.generationCount > 1) return
+    const names = [...new URLSearchParams(ctx.query).keys()].map((name) => `query.${name}`)
+    for (const warning of ignoredMembers(names)) ctx.warn(warning)
   }
 
   // The call's events.

@@ -3,7 +3,7 @@
  * says so in a header.
  */
 
-import { Generations, type RequestContext, type WorkerEntry } from '#kernel'
+import { Generations, type RequestContext, type WorkerEntry, withQuery } from '#kernel'
 import { collectResponse, countPromptTokens, estimatePromptTokens, NO_SUCH_ROUTE } from '#shared'
 import { checkRequest } from './check-request.ts'
 import type { CreateParts } from './create-message.ts'
@@ -46,7 +46,7 @@ async function askWorker(
   const response = await collectResponse(host.upstream, ctx, {
     model,
     stream: false,
-    path,
+    path: withQuery(path, ctx),
     headers,
     ...(worker !== null && { worker }),
   })

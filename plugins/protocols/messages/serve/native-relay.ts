@@ -68,12 +68,11 @@ export function readModel(ctx: RequestContext): string {
   return model
 }
 
-/** How the bytes are sent. The query goes along: `?beta=true` states which members the worker may accept. */
+/** How the bytes are sent. */
 export function passThroughOf(ctx: RequestContext): PassThrough {
-  const { path, query } = ctx
   return {
     api: API,
-    path: query === '' ? path : `${path}?${query}`,
+    path: ctx.path,
     headers: messagesHeaders(ctx),
     format: messagesFormat,
   }
