@@ -104,8 +104,6 @@ export abstract class Blocks {
     this.options = options
   }
 
-  abstract add(event: GenerationEvent): void
-
   protected begin(kind: Block['kind'], called: Partial<CalledNames> = {}): Block {
     const block: Block = {
       kind,

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent } from '#kernel'
+import { generations } from '../../../../test/support/generation-arbitrary.ts'
 import type { CallRoute } from './turn-messages.ts'
 import { toAssistantMessage } from './turn-messages.ts'
 import { TurnOutput } from './turn-output.ts'
@@ -26,44 +27,7 @@ function read(events: readonly GenerationEvent[]) {
   return { emitted, turn: reader.turn, count: output.nextCall() }
 }
 
-const piece = fc.oneof(
-  fc.record({ kind: fc.constant('text' as const), delta: fc.string({ minLength: 1 }) }),
-  fc.record({ kind: fc.constant('reasoning' as const), delta: fc.string({ minLength: 1 }) }),
-  fc.record({ kind: fc.constant('refusal' as const), delta: fc.string({ minLength: 1 }) }),
-  fc.record({ kind: fc.constant('call' as const), name: fc.constantFrom(...Object.keys(ROUTES)) }),
-  fc.record({ kind: fc.constant('arguments' as const), of: fc.nat(), delta: fc.string({ minLength: 1 }) }),
-  fc.record({ kind: fc.constant('done' as const), of: fc.nat() }),
-)
-
-/** A sequence that the generation contract allows: calls numbered from 0, with interleaved deltas. */
-const generation = fc
-  .tuple(fc.array(piece), fc.constantFrom('stop' as const, 'tool_calls' as const, 'length' as const))
-  .map(([pieces, reason]) => {
-    const events: GenerationEvent[] = []
-    const names: string[] = []
-    const whole = new Set<number>()
-    for (const each of pieces) {
-      const index = 'of' in each && names.length > 0 ? each.of % names.length : -1
-      if (each.kind === 'call') {
-        events.push({
-          type: 'tool_call',
-          choice: 0,
-          index: names.length,
-          id: `c${names.length}`,
-          name: each.name,
-        })
-        names.push(each.name)
-      } else if (each.kind === 'arguments') {
-        if (index >= 0 && !whole.has(index))
-          events.push({ type: 'tool_arguments', choice: 0, index, delta: each.delta })
-      } else if (each.kind === 'done') {
-        if (index >= 0 && !whole.has(index)) events.push({ type: 'tool_call_done', choice: 0, index })
-        whole.add(index)
-      } else events.push({ type: each.kind, choice: 0, delta: each.delta })
-    }
-    events.push({ type: 'choice_done', choice: 0, reason, matchedStop: null })
-    return { events, names, reason }
-  })
+const generation = generations(Object.keys(ROUTES))
 
 test('the calls that clients see are numbered without gaps, and all text is passed on', () => {
   fc.assert(
