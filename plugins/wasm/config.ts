@@ -27,6 +27,11 @@ export const wasmConfig = Type.Object(
       description:
         'Modules registered through the API are stored by the storage plugin if it is enabled: path and hash, with the bytes of those from a URL. forget removes them at start. A saved module whose file is missing or changed is not loaded and an error is logged; with on_failure closed the start fails. A mesh that shares modules stores them with their bytes instead, and forget has no effect.',
     }),
+    allowUploads: Type.Boolean({
+      default: false,
+      description:
+        'Allows administrators to register modules that they send to POST /wasm/files, as the console does, beside those of roots and sources.',
+    }),
     allowRecording: Type.Boolean({
       default: false,
       description:

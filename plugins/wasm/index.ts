@@ -34,7 +34,9 @@ import {
 } from './registry/thread-commands.ts'
 import { wasmRoutes } from './routes.ts'
 import { ModuleSources } from './sources/module-sources.ts'
+import { ModuleUploads, UploadModule } from './sources/module-uploads.ts'
 import { ModuleGauges, SetGauges } from './statistics/module-gauges.ts'
+import { KeepLines, ModuleLogs, ReadLines } from './statistics/module-logs.ts'
 import { ModuleStats, rowsFor } from './statistics/module-stats.ts'
 import { GuestPool } from './threads/guest-pool.ts'
 import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
@@ -113,6 +115,11 @@ function openRegistry(
   const http = new OutgoingHttp(config.fetch)
   host.onCommand(FetchForModule, (request) => http.fetch(request))
   host.onCommand(DropFetch, (key) => http.drop(key))
+  const uploads = new ModuleUploads(config)
+  host.onCommand(UploadModule, (bytes) => uploads.add(bytes))
+  const logs = new ModuleLogs()
+  host.onCommand(KeepLines, ({ thread, lines }) => logs.add(thread, lines))
+  host.onCommand(ReadLines, (uuid) => logs.read(uuid))
   const [store, mesh] = [host.find(Store), host.find(Mesh)]
   const kept = new StateKeeper({ config: config.kv, store, mesh, log: host.log })
   const registry = new Registry({
@@ -120,11 +127,14 @@ function openRegistry(
     stats,
     pool,
     http,
-    sources: new ModuleSources(config, store, host.log),
+    sources: new ModuleSources(config, uploads, store, host.log),
     state: kept,
     saved: mesh?.shares('wasm') ? new SharedModules(mesh, host.log) : new SavedModules(store),
     log: host.log,
-    publish: (set) => host.publish(ModulesReplica, set),
+    publish: (set) => {
+      logs.retain(set.modules.map(({ uuid }) => uuid))
+      return host.publish(ModulesReplica, set)
+    },
   })
   host.onCommand(RegisterModules, ({ body, requester }) =>
     registry.register(registrationValidator.parse(body).modules, requester),

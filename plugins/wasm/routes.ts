@@ -1,6 +1,7 @@
 /** The /wasm routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
+import { wasmErrors } from './errors.ts'
 import { tenantOf } from './hooks/phase-message.ts'
 import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
 import {
@@ -11,6 +12,8 @@ import {
   ReplaceModule,
   type Requester,
 } from './registry/thread-commands.ts'
+import { UploadModule, UploadSchema } from './sources/module-uploads.ts'
+import { ModuleLogSchema, ReadLines } from './statistics/module-logs.ts'
 import {
   ModuleChangeResponseSchema,
   ModuleChangeSchema,
@@ -58,6 +61,44 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         tag,
         query: { detail: Type.Optional(Type.Enum(['full'])) },
         responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      path: '/wasm/files',
+      handler: async (ctx) => ctx.json(200, await host.command(UploadModule, new Uint8Array(ctx.bodyBytes))),
+      docs: {
+        summary: 'Upload a module file as the body, to register it with `file_path: upload://NAME`',
+        tag,
+        responses: {
+          200: {
+            description: 'Kept for ten minutes; the last four uploads, and those of registered modules.',
+            schema: UploadSchema,
+          },
+          400: { description: 'The body is not a WebAssembly module.' },
+          403: { description: 'Uploads are disabled.' },
+          413: { description: 'The file is larger than plugins.wasm.maxFileBytes.' },
+        },
+      },
+    },
+    {
+      ...base,
+      method: 'GET',
+      path: '/wasm/:module_uuid/logs',
+      handler: async (ctx) => {
+        const uuid = ctx.param('module_uuid')
+        const log = await host.command(ReadLines, uuid.toLowerCase())
+        if (log === null) throw wasmErrors.module_not_found(uuid)
+        ctx.json(200, log)
+      },
+      docs: {
+        summary: 'Show the latest log lines and failures of a module, which it has had on this gateway',
+        tag,
+        responses: {
+          200: { description: 'The lines. They contain what the module logs.', schema: ModuleLogSchema },
+          404: { description: 'No such module.' },
+        },
       },
     },
     {

@@ -100,7 +100,7 @@ const descriptorMembers = {
   name: Type.String(),
   file_path: Type.String({
     description:
-      'Absolute path of a core module on the machine of the gateway, https URL, or reference in an OCI registry such as oci://ghcr.io/team/module:1.0 or …/module@sha256:…. A URL requires sha256, and plugins.wasm.sources.origins must list its origin.',
+      'Absolute path of a core module on the machine of the gateway, https URL, reference in an OCI registry such as oci://ghcr.io/team/module:1.0 or …/module@sha256:…, or upload://NAME for a file sent to POST /wasm/files. All but a path require sha256, and plugins.wasm.sources.origins must list the origin of a URL.',
   }),
   sha256: Type.Optional(
     Type.String({

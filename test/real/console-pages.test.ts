@@ -1,6 +1,6 @@
 /** The pages of the console in a real browser, with traffic through the built gateway to simulated engines. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
@@ -166,23 +166,31 @@ describe.skipIf(hasNoBrowser)('console', () => {
     await view.page.getByRole('alert').waitFor()
   })
 
-  test('registers a module, promotes a canary and rolls back', async () => {
+  test('uploads a module, promotes a canary and rolls back', async () => {
     const [first, second] = [await guests.guest('first'), await guests.guest('second')]
     const view = await openAs(ADMIN_KEY)
     await view.visit('modules', 'Modules')
     await view.button('Register module').click()
     const dialog = view.page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('guest')
-    await dialog.getByLabel('File').fill('/nowhere.wasm')
+    await dialog.getByLabel('Module file').setInputFiles({
+      name: 'picture.wasm',
+      mimeType: 'application/wasm',
+      buffer: Buffer.from('PNG'),
+    })
     await dialog.getByRole('button', { name: 'Register' }).click()
-    await dialog.getByRole('alert').waitFor()
-    await dialog.getByLabel('File').fill(first)
+    await dialog.getByRole('alert').getByText('must be a WebAssembly module').waitFor()
+    await dialog.getByLabel('Module file').setInputFiles(first)
     await dialog.getByRole('button', { name: 'Register' }).click()
     await view.row('guest').getByText('active').waitFor()
     await view.row('guest').getByRole('button').click()
 
     await view.button('New version').click()
-    await dialog.getByLabel('File').fill(second)
+    await dialog.getByRole('button', { name: 'Path or URL' }).click()
+    await dialog.getByLabel('File', { exact: true }).fill('/nowhere.wasm')
+    await dialog.getByRole('button', { name: 'Start' }).click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByLabel('File', { exact: true }).fill(second)
     await dialog.getByLabel('Requests, %').fill('50')
     await dialog.getByRole('button', { name: 'Start' }).click()
     await view.row('guest').getByText('canary').first().waitFor()
@@ -197,7 +205,23 @@ describe.skipIf(hasNoBrowser)('console', () => {
     const current = view.page.getByLabel('Versions').locator('tr.selected')
     await expect.poll(() => current.textContent()).toContain(second)
     await view.confirm('Roll back')
-    await expect.poll(() => current.textContent()).toContain(first)
+    await expect.poll(() => current.textContent()).toContain(`upload://${basename(first)}`)
+    await view.confirm('Remove')
+    await view.page.getByText('No modules').waitFor()
+  })
+
+  test('shows the log lines of a module', async () => {
+    const talker = await guests.module('talker', ['OnRequest'], { do: 'log' })
+    const admin = { authorization: `Bearer ${ADMIN_KEY}` }
+    expect((await gateway.send('POST', '/wasm', { modules: [talker] }, admin)).status).toBe(200)
+    const requestId = (await chat()).headers.get('x-request-id') as string
+    const view = await openAs(ADMIN_KEY)
+    await view.visit('modules?module=talker', 'Modules')
+    const line = view.page.getByLabel('Log', { exact: true }).locator('tr', { hasText: requestId })
+    await line.filter({ hasText: 'a warning, ä' }).waitFor()
+    await line.filter({ hasText: 'an error line' }).getByRole('link').click()
+    await view.page.getByRole('heading', { name: `Request ${requestId}` }).waitFor()
+    await view.visit('modules?module=talker', 'Modules')
     await view.confirm('Remove')
     await view.page.getByText('No modules').waitFor()
   })
@@ -375,7 +399,7 @@ async function configuration(engineUrl: string, guestFolder: string) {
         prices: [{ model: '*', input: 1, output: 2 }],
         budgets: [{ tenant: '*', period: 'day', cost: 20 }],
       },
-      wasm: { roots: [guestFolder] },
+      wasm: { roots: [guestFolder], allowUploads: true },
       workers: {
         urls: [engineUrl],
         health: { check_interval_secs: 1, failure_threshold: 1, success_threshold: 1 },

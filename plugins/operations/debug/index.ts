@@ -7,10 +7,11 @@ import {
   type RouteDefinition,
   Type,
 } from '#kernel'
+import { BatchSender } from '#shared'
 import { debugConfig } from './config.ts'
 import { debugErrors } from './errors.ts'
 import { RequestRecorder, toKnownId } from './record.ts'
-import { RecordSender, type RequestFilter, RequestLog, type RequestPage } from './request-log.ts'
+import { type RequestFilter, RequestLog, type RequestPage } from './request-log.ts'
 import { ASK_HEADER, ServerTiming } from './server-timing.ts'
 import { RequestPageResponse, RequestsResponse, type RequestView } from './wire.ts'
 
@@ -39,7 +40,11 @@ export default definePlugin({
     const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
 
     const recorder = new RequestRecorder(host)
-    const sender = new RecordSender((views) => host.command(RememberRequests, views), host.log)
+    const sender = new BatchSender<RequestView>(
+      'debug records',
+      (views) => host.command(RememberRequests, views),
+      host.log,
+    )
     host.hook('onAttempt', (ctx, report) => recorder.noteAttempt(ctx, report), inference)
     host.hook('onDone', (ctx) => sender.add(recorder.toView(ctx)), { ...inference, order: 'late' })
     host.route(listRoute((filter) => host.command(ListRequests, filter)))

@@ -1,13 +1,6 @@
-/** The last requests of all threads: sent to control in batches, and kept there, bounded by number and age. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from '#kernel'
-import { CoalescedWork } from '#shared'
+/** The last requests of all threads, on control, bounded by number and age. */
 import type { RequestView } from './wire.ts'
 
-/** Maximum delay of a record, in milliseconds. */
-const FLUSH_MS = 50
-/** Maximum pending records; if control falls behind, the newest are dropped. */
-const MAX_WAITING = 5_000
 /** Maximum requests returned for one id. */
 const MAX_PER_ID = 10
 
@@ -128,42 +121,4 @@ function matches(view: RequestView, { tenant, model, worker, status }: RequestFi
 
 function isOfStatus(status: number, wanted: string): boolean {
   return wanted.endsWith('xx') ? String(status)[0] === wanted[0] : String(status) === wanted
-}
-
-/** Sends records to control in batches instead of one message per request. */
-export class RecordSender {
-  #waiting: RequestView[] = []
-  #dropped = 0
-  readonly #send: (views: readonly RequestView[]) => Promise<void>
-  readonly #log: Logger
-  readonly #sending = new CoalescedWork(() => this.#flush())
-
-  constructor(send: (views: readonly RequestView[]) => Promise<void>, log: Logger) {
-    this.#send = send
-    this.#log = log
-  }
-
-  add(view: RequestView): void {
-    if (this.#waiting.length >= MAX_WAITING) {
-      this.#dropped++
-      return
-    }
-    this.#waiting.push(view)
-    void this.#sending.run()
-  }
-
-  async #flush(): Promise<void> {
-    await sleep(FLUSH_MS, undefined, { ref: false })
-    const views = this.#waiting
-    if (views.length === 0) return
-    this.#waiting = []
-    try {
-      await this.#send(views)
-    } catch (err) {
-      this.#log.debug({ err }, 'debug records could not be sent')
-    }
-    if (this.#dropped > 0)
-      this.#log.warn({ dropped: this.#dropped }, 'debug records dropped: too many pending')
-    this.#dropped = 0
-  }
 }

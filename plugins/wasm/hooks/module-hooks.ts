@@ -15,6 +15,7 @@ import {
   type TextStream,
   type ToolCallGuardsService,
 } from '#kernel'
+import { BatchSender } from '#shared'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
 import { ModuleFetches } from '../fetch/module-fetches.ts'
@@ -25,6 +26,7 @@ import { RecordedStream, recordedStream } from '../recording/recorded-step.ts'
 import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording.ts'
 import { CallStatistics } from '../statistics/call-statistics.ts'
 import { GaugeReports } from '../statistics/module-gauges.ts'
+import { KeepLines, type KeptLine } from '../statistics/module-logs.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
@@ -77,7 +79,18 @@ export class ModuleHooks {
     this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
     this.#metrics = new ModuleMetrics(host.metrics, new GaugeReports(host))
     const placements = new Placements(config.inline.fuel)
-    const statistics = new CallStatistics(stats, this.#metrics, host.log, placements)
+    const lines = new BatchSender<KeptLine>(
+      'log lines of wasm modules',
+      (kept) => host.command(KeepLines, { thread: host.threadIndex, lines: kept }),
+      host.log,
+    )
+    const statistics = new CallStatistics({
+      stats,
+      metrics: this.#metrics,
+      log: host.log,
+      placements,
+      keep: (line) => lines.add(line),
+    })
     const shared = new SharedState(state, threadId)
     const pendingCounts = new PendingCounts()
     this.#inline = new InlineGuests(

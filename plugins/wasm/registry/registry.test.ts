@@ -7,6 +7,7 @@ import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { wasmConfig } from '../config.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { ModuleSources } from '../sources/module-sources.ts'
+import { ModuleUploads } from '../sources/module-uploads.ts'
 import { ModuleStats, rowsFor } from '../statistics/module-stats.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { ModuleDescriptor } from '../wire.ts'
@@ -48,7 +49,7 @@ function open(settings: object = {}, store = new MemoryStore()) {
     log,
     pool: { close: async () => void closes++ } as unknown as GuestPool,
     http: { problemOf: () => null } as unknown as OutgoingHttp,
-    sources: new ModuleSources(config, undefined, log),
+    sources: new ModuleSources(config, new ModuleUploads(config), undefined, log),
     state: new StateKeeper({ config: config.kv, store, mesh: undefined, log }),
     publish: async () => {},
   })

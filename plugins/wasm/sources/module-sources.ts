@@ -1,4 +1,4 @@
-/** Reads modules from https URLs and OCI registries, by a pinned digest, and keeps their bytes in the store of the gateway. */
+/** Reads modules from uploads, https URLs and OCI registries, by a pinned digest, and keeps their bytes in the store of the gateway. */
 import { createHash } from 'node:crypto'
 import { type Collection, GATEWAY_TENANT, type Logger, type StoreService } from '#kernel'
 import type { WasmConfig } from '../config.ts'
@@ -6,6 +6,7 @@ import { covers, originOf, readOrigin } from '../fetch/origin-pattern.ts'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import type { ModuleDescriptor } from '../wire.ts'
 import { readModuleUrl, readOciReference } from './module-reference.ts'
+import { type ModuleUploads, UPLOAD_SCHEME } from './module-uploads.ts'
 import { authorizationOf, type Credential, OciRegistry } from './oci-registry.ts'
 import { SourceHttp, shown } from './source-http.ts'
 
@@ -15,14 +16,16 @@ interface KeptBytes {
 
 export class ModuleSources {
   readonly #config: WasmConfig
+  readonly #uploads: ModuleUploads
   readonly #log: Logger
   readonly #bytes: Collection<KeptBytes> | null
   /** SHA-256 of the bytes that are kept, so that they can be listed without reading them. */
   readonly #index: Collection<string> | null
 
   /** @param store undefined if no plugin provides one; nothing is kept then */
-  constructor(config: WasmConfig, store: StoreService | undefined, log: Logger) {
+  constructor(config: WasmConfig, uploads: ModuleUploads, store: StoreService | undefined, log: Logger) {
     this.#config = config
+    this.#uploads = uploads
     this.#log = log
     this.#bytes = store?.collection<KeptBytes>('wasm-bytes') ?? null
     this.#index = store?.collection<string>('wasm-bytes-index') ?? null
@@ -66,6 +69,11 @@ export class ModuleSources {
   }
 
   async #load(filePath: string, sha256: string): Promise<Uint8Array<ArrayBuffer>> {
+    if (filePath.startsWith(UPLOAD_SCHEME)) {
+      const bytes = this.#uploads.find(sha256)
+      if (bytes !== undefined) return bytes
+      throw new ModuleRejected(`no upload has the SHA-256 ${sha256}; send the file to POST /wasm/files first`)
+    }
     const http = new SourceHttp(this.#config)
     if (filePath.startsWith('oci://')) {
       const reference = readOciReference(filePath)

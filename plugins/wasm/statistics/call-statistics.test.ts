@@ -13,7 +13,8 @@ test('a call whose thread ended is not counted with its full time limit', () => 
   stats.begin(0, 1n)
   const metrics = { executed: vi.fn() } as unknown as ModuleMetrics
   const log = { warn: vi.fn(), error: vi.fn() } as never
-  const statistics = new CallStatistics(stats, metrics, log, new Placements(1_000))
+  const placements = new Placements(1_000)
+  const statistics = new CallStatistics({ stats, metrics, log, placements, keep: () => {} })
   const module = { uuid: 'u', name: 'n', row: 0, timeoutMs: 2_000 } as LoadedModule
   const call = { module, point: 'OnRequest', requestId: 'r' } as const
   statistics.lost(call, 'crashed')

@@ -3,6 +3,7 @@ import type { Logger } from '#kernel'
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule, LogLine } from '../threads/guest-task.ts'
 import type { Placements } from '../threads/placements.ts'
+import type { KeptLine } from './module-logs.ts'
 import type { ModuleMetrics, Outcome, SkipReason } from './module-metrics.ts'
 import type { ModuleStats } from './module-stats.ts'
 
@@ -17,20 +18,31 @@ export interface CallFacts {
   readonly requestId: string
 }
 
+interface StatisticsParts {
+  readonly stats: ModuleStats
+  readonly metrics: ModuleMetrics
+  readonly log: Logger
+  readonly placements: Placements
+  /** Receives each line that is logged for a call. */
+  keep(line: KeptLine): void
+}
+
 export class CallStatistics {
   readonly #stats: ModuleStats
   readonly #metrics: ModuleMetrics
   readonly #log: Logger
+  readonly #keep: StatisticsParts['keep']
   readonly #placements: Placements
   /** Log lines of the current second by module. */
   readonly #lines = new Map<string, number>()
   #second = 0
 
-  constructor(stats: ModuleStats, metrics: ModuleMetrics, log: Logger, placements: Placements) {
+  constructor({ stats, metrics, log, keep, placements }: StatisticsParts) {
     this.#placements = placements
     this.#stats = stats
     this.#metrics = metrics
     this.#log = log
+    this.#keep = keep
   }
 
   isSuspended(module: LoadedModule): boolean {
@@ -60,8 +72,8 @@ export class CallStatistics {
     report: CallReport & { readonly droppedHeaders?: number },
     outcome: Exclude<Outcome, Failure>,
   ): void {
-    const { module, requestId } = call
-    if (report.logs.length > 0) this.#write(module, requestId, report.logs)
+    const { module } = call
+    if (report.logs.length > 0) this.#write(call, report.logs)
     this.#metrics.droppedLines(module, report.droppedLogs)
     this.#metrics.noted(module, report)
     this.#placements.measured(module, report.fuel)
@@ -71,11 +83,20 @@ export class CallStatistics {
     else this.failed(call, failure.kind, durationUs, failure.message, report.fuel)
   }
 
-  #write(module: LoadedModule, requestId: string, lines: readonly LogLine[]): void {
+  #write(call: CallFacts, lines: readonly LogLine[]): void {
+    const { module, requestId } = call
     for (const [level, text] of lines) {
-      if (this.#mayLog(module)) this.#log[level]({ module: module.name, request_id: requestId }, text)
-      else this.#metrics.droppedLines(module, 1)
+      if (!this.#mayLog(module)) {
+        this.#metrics.droppedLines(module, 1)
+        continue
+      }
+      this.#log[level]({ module: module.name, request_id: requestId }, text)
+      this.#keepLine(call, level, text)
     }
+  }
+
+  #keepLine({ module, requestId }: CallFacts, level: LogLine[0], text: string): void {
+    this.#keep({ uuid: module.uuid, atMs: Date.now(), level, requestId, text })
   }
 
   /** The thread of a call ended. The duration is known only if the call was stopped at its deadline. */
@@ -88,9 +109,10 @@ export class CallStatistics {
   failed(call: CallFacts, outcome: Failure, durationUs: number, reason: string, fuel = 0): void {
     const { module, point, requestId } = call
     const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }
-    if (this.#mayLog(module))
+    if (this.#mayLog(module)) {
       this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'wasm module call failed')
-    else this.#metrics.droppedLines(module, 1)
+      this.#keepLine(call, 'warn', `call failed at ${point} (${outcome}): ${reason}`)
+    } else this.#metrics.droppedLines(module, 1)
     if (this.#count(call, outcome, durationUs, fuel, false)) this.#log.error(fields, 'wasm module suspended')
   }
 

@@ -30,12 +30,45 @@ export class ApiError extends Error {
  */
 export async function call<T>(method: string, path: string, body?: unknown, credential?: string): Promise<T> {
   const response = await send(method, path, body, credential)
-  const text = await response.text()
+  return resultOf(response.status, await response.text())
+}
+
+/**
+ * Sends a file with the cookie of the session, as `fetch` reports no progress.
+ *
+ * @param onProgress receives the sent part, 0 to 1
+ * @throws ApiError
+ */
+export function upload<T>(path: string, file: File, onProgress: (sent: number) => void): Promise<T> {
+  const request = new XMLHttpRequest()
+  request.open('POST', path)
+  request.setRequestHeader('x-weir-console', '1')
+  request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(loaded / total))
+  return new Promise<T>((resolve, reject) => {
+    request.addEventListener('load', () => {
+      try {
+        resolve(resultOf(request.status, request.responseText))
+      } catch (error) {
+        reject(error)
+      }
+    })
+    request.addEventListener('error', () => reject(unreachable('the upload was interrupted')))
+    request.send(file)
+  })
+}
+
+/** @throws ApiError for the status of an error */
+function resultOf<T>(status: number, text: string): T {
   const value = parsed(text)
-  if (response.ok) return (value ?? text) as T
-  if (response.status === 401) refusals.set(refusals.value + 1)
-  const message = textOf(value, 'message') ?? (text || `the gateway sent status ${response.status}`)
-  throw new ApiError(response.status, message, value)
+  if (status < 300) return (value ?? text) as T
+  if (status === 401) refusals.set(refusals.value + 1)
+  const message = textOf(value, 'message') ?? (text || `the gateway sent status ${status}`)
+  throw new ApiError(status, message, value)
+}
+
+function unreachable(reason: string): ApiError {
+  connectionLost()
+  return new ApiError(0, `the gateway does not respond (${reason})`)
 }
 
 async function send(
@@ -56,8 +89,7 @@ async function send(
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
   } catch (error) {
-    connectionLost()
-    throw new ApiError(0, `the gateway does not respond (${(error as Error).message})`)
+    throw unreachable((error as Error).message)
   }
 }
 

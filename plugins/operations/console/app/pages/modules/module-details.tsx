@@ -7,6 +7,7 @@ import { Chart } from '../../parts/chart.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import type { Rates } from './history.ts'
+import { ModuleLogLines } from './module-log.tsx'
 import { NewVersion } from './new-version.tsx'
 import type { Module } from './wire.ts'
 
@@ -75,6 +76,8 @@ export function ModuleDetails({ module, canary, ratesOf, reload }: DetailsProps)
         keyOf={({ uuid }) => uuid}
         selected={module.module_uuid}
       />
+      {canary !== undefined && <ModuleLogLines uuid={canary.module_uuid} title="Log of the canary" />}
+      <ModuleLogLines uuid={module.module_uuid} title="Log" />
     </Panel>
   )
 }

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { ApiError, call } from '../../data/api.ts'
 import { Dialog } from '../../parts/dialog.tsx'
 import { Choice, Field, Select } from '../../parts/fields.tsx'
+import { useModuleFile } from './module-file.tsx'
 import type { Module } from './wire.ts'
 
 const ATTACH_POINTS = [
@@ -15,9 +16,6 @@ const ATTACH_POINTS = [
   'OnToolCall',
   'OnPick',
 ]
-const FILE_HINT =
-  'A path on the machine of the gateway, an https URL, or a reference such as oci://registry/module:1.0.'
-
 interface RegistrationResult {
   readonly modules?: readonly { readonly add_result: { readonly Error?: string } }[]
 }
@@ -25,18 +23,16 @@ interface RegistrationResult {
 export function RegisterModule({ reload }: { reload: () => Promise<void> }) {
   const [isOpen, setOpen] = useState(false)
   const [name, setName] = useState('')
-  const [file, setFile] = useState('')
-  const [sha256, setSha256] = useState('')
+  const { source, fields } = useModuleFile('')
   const [onFailure, setOnFailure] = useState('open')
   const [points, setPoints] = useState<readonly string[]>(['OnRequest'])
   const submit = async () => {
     const module = {
       name,
-      file_path: file,
+      ...(await source()),
       module_type: 'Middleware',
       attach_points: points.map((point) => ({ Middleware: point })),
       on_failure: onFailure,
-      ...(sha256 !== '' && { sha256 }),
     }
     await call('POST', '/wasm', { modules: [module] }).catch(explain)
     await reload()
@@ -49,8 +45,7 @@ export function RegisterModule({ reload }: { reload: () => Promise<void> }) {
       {isOpen && (
         <Dialog title="Register a module" submit="Register" onClose={() => setOpen(false)} onSubmit={submit}>
           <Field label="Name" value={name} onChange={setName} required />
-          <Field label="File" value={file} onChange={setFile} required hint={FILE_HINT} />
-          <Field label="SHA-256" value={sha256} onChange={setSha256} hint="Required for URLs." />
+          {fields}
           <fieldset class="field groups">
             <legend>Attach points</legend>
             {ATTACH_POINTS.map((point) => (
@@ -92,12 +87,13 @@ function explain(error: Error): never {
 
 export function NewVersion({ module, reload }: { module: Module; reload: () => Promise<void> }) {
   const [isOpen, setOpen] = useState(false)
-  const [file, setFile] = useState(module.module_meta.file_path)
+  const { file_path } = module.module_meta
+  const { source, fields } = useModuleFile(file_path.startsWith('upload://') ? '' : file_path)
   const [kind, setKind] = useState('canary')
   const [share, setShare] = useState('10')
   const submit = async () => {
     const trial = kind === 'canary' ? { trial: { kind, percent: Number(share) } } : {}
-    await call('PUT', `/wasm/${module.module_uuid}`, { file_path: file, ...trial })
+    await call('PUT', `/wasm/${module.module_uuid}`, { ...(await source()), ...trial })
     await reload()
   }
   return (
@@ -112,7 +108,7 @@ export function NewVersion({ module, reload }: { module: Module; reload: () => P
           onClose={() => setOpen(false)}
           onSubmit={submit}
         >
-          <Field label="File" value={file} onChange={setFile} required hint={FILE_HINT} />
+          {fields}
           <Choice
             label="How it starts"
             value={kind}

@@ -42,3 +42,16 @@ export interface ModuleList {
     readonly reason: string
   }[]
 }
+
+export interface LogLine {
+  readonly time: string
+  readonly level: string
+  readonly text: string
+  readonly request_id: string
+  readonly thread: number
+}
+
+/** Latest first. */
+export interface ModuleLog {
+  readonly lines: readonly LogLine[]
+}
