@@ -7,8 +7,11 @@ export type ConnectionMode = string
 /** Engine of a worker, such as `sglang`, `vllm`, `external`; only transports and engine adapters interpret it. */
 export type RuntimeType = string
 
-/** Lifecycle of a worker; only `ready` workers are picked. */
-export type WorkerStatus = 'pending' | 'ready' | 'not_ready' | 'failed' | 'draining'
+/**
+ * Lifecycle of a worker; only `ready` workers are picked. `drained` is a healthy worker that an operator keeps requests away
+ * from, `draining` one that is being removed.
+ */
+export type WorkerStatus = 'pending' | 'ready' | 'not_ready' | 'failed' | 'draining' | 'drained'
 
 /** Number of each status in shared memory and in the `weir_worker_state` gauge. */
 export const WORKER_STATUS_CODE: Readonly<Record<WorkerStatus, number>> = Object.freeze({
@@ -17,6 +20,7 @@ export const WORKER_STATUS_CODE: Readonly<Record<WorkerStatus, number>> = Object
   not_ready: 2,
   failed: 3,
   draining: 4,
+  drained: 5,
 })
 
 /** One model that a worker serves. Other members are kept unchanged. */

@@ -76,7 +76,7 @@ export class WorkerMetrics {
     const health = perWorker('weir_worker_health', '1 if the worker is ready, else 0.')
     const state = perWorker(
       'weir_worker_state',
-      'State of the worker: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining.',
+      'State of the worker: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining, 5 drained.',
     )
     const failures = gauges.declare(
       'weir_worker_failures_total',

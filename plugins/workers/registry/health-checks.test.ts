@@ -253,6 +253,20 @@ test('a status set externally resets the counters', async () => {
   expect(statuses.get(0)).toBe('not_ready')
 })
 
+test('a drained worker is probed, and drained again when its engine recovers', async () => {
+  statuses.set(0, 'drained')
+  const one = worker(0, { intervalSecs: 1, failureThreshold: 1, successThreshold: 1 })
+  checks.watch({ ...one, spec: { ...one.spec, isDrained: true } })
+  await pass(5_000)
+  expect([statuses.get(0), probes.length]).toEqual(['drained', 6])
+  isUp = false
+  await pass(1_000)
+  expect(statuses.get(0)).toBe('not_ready')
+  isUp = true
+  await pass(1_000)
+  expect(statuses.get(0)).toBe('drained')
+})
+
 test('a draining worker is not probed', async () => {
   statuses.set(0, 'ready')
   checks.watch(worker(0, { intervalSecs: 1 }))

@@ -9,7 +9,7 @@ import {
   type WorkerStatus,
 } from '#kernel'
 import { Limiter } from '#shared'
-import type { Worker } from './worker.ts'
+import { healthyStatus, isHealthy, type Worker } from './worker.ts'
 
 const MAX_CONCURRENT_PROBES = 128
 
@@ -165,11 +165,11 @@ export class HealthChecks {
     const view = watch.view.status === status ? watch.view : { status, counts: NO_PROBES }
     const next = this.#isEarlyFailure(watch, status, problem)
       ? { status, counts: { ...view.counts, successes: 0 } }
-      : observeProbe(view, problem === null, worker.health)
+      : observeProbe(view, problem === null, worker.health, healthyStatus(worker))
     watch.view = next
     if (next.status !== status) this.#move(worker, status, next.status, problem)
     // Its breaker would keep requests away until the time that it opens for is over.
-    const hasRecovered = next.status === 'ready' && (status !== 'ready' || view.counts.failures > 0)
+    const hasRecovered = isHealthy(next.status) && (!isHealthy(status) || view.counts.failures > 0)
     if (problem === null && hasRecovered)
       for (const { entry } of this.#parts.engineOf(worker)) this.#parts.balance.recovered(entry)
     if (next.status === 'draining') this.unwatch(worker.id)
@@ -182,7 +182,7 @@ export class HealthChecks {
     if (problem === null) return false
     const nowMs = performance.now()
     const leastMs = watch.worker.health.intervalSecs * 1000 * (1 - JITTER)
-    if (status !== 'ready' && nowMs - watch.countedAtMs < leastMs) return true
+    if (!isHealthy(status) && nowMs - watch.countedAtMs < leastMs) return true
     watch.countedAtMs = nowMs
     return false
   }
@@ -196,7 +196,7 @@ export class HealthChecks {
   #move(worker: Worker, from: WorkerStatus, to: WorkerStatus, problem: string | null): void {
     for (const { entry } of this.#parts.engineOf(worker)) this.#parts.balance.setStatus(entry.slot, to)
     const fields = { worker: worker.spec.url, from, to, reason: problem }
-    if (to === 'ready') this.#parts.log.info(fields, 'worker healthy')
+    if (isHealthy(to)) this.#parts.log.info(fields, 'worker healthy')
     else this.#parts.log.warn(fields, 'worker unhealthy')
     if (to === 'failed') this.#parts.onFailed(worker)
   }
@@ -204,7 +204,7 @@ export class HealthChecks {
 
 /** A worker that is not ready or has failed a probe is probed often. */
 function pauseMs({ status, counts }: HealthView, intervalMs: number): number {
-  if (status === 'ready' && counts.failures === 0) return intervalMs
+  if (isHealthy(status) && counts.failures === 0) return intervalMs
   const isFailed = status === 'failed' && counts.successes === 0
   return Math.min(intervalMs, isFailed ? FAILED_PAUSE_MS : FAST_PAUSE_MS)
 }
@@ -236,8 +236,17 @@ const PENDING_PROBES_FACTOR = 10
 /** Failed probes in a row, as a multiple of the failure threshold, after which a worker that was ready has failed. */
 const NOT_READY_FAILURES_FACTOR = 3
 
-/** Applies one probe result. Counts start again with each change of status; a draining worker keeps its status. */
-export function observeProbe(view: HealthView, isGood: boolean, thresholds: HealthThresholds): HealthView {
+/**
+ * Applies one probe result. Counts start again with each change of status; a draining worker keeps its status.
+ *
+ * @param healthy status of the worker while it is healthy
+ */
+export function observeProbe(
+  view: HealthView,
+  isGood: boolean,
+  thresholds: HealthThresholds,
+  healthy: 'ready' | 'drained' = 'ready',
+): HealthView {
   const { status } = view
   if (status === 'draining') return view
   const counts = {
@@ -245,17 +254,18 @@ export function observeProbe(view: HealthView, isGood: boolean, thresholds: Heal
     failures: isGood ? 0 : view.counts.failures + 1,
     probes: view.counts.probes + 1,
   }
-  const next = nextStatus(status, counts, thresholds)
+  const next = nextStatus(status, counts, thresholds, healthy)
   return next === status ? { status, counts } : { status: next, counts: NO_PROBES }
 }
 
 function nextStatus(
-  status: 'pending' | 'ready' | 'not_ready' | 'failed',
+  status: Exclude<WorkerStatus, 'draining'>,
   counts: HealthCounts,
   { successThreshold, failureThreshold }: HealthThresholds,
+  healthy: 'ready' | 'drained',
 ): WorkerStatus {
-  if (status === 'ready') return counts.failures >= failureThreshold ? 'not_ready' : 'ready'
-  if (counts.successes >= successThreshold) return 'ready'
+  if (isHealthy(status)) return counts.failures >= failureThreshold ? 'not_ready' : healthy
+  if (counts.successes >= successThreshold) return healthy
   if (status === 'failed') return 'failed'
   const hasFailed =
     status === 'pending'

@@ -74,7 +74,11 @@ type Described = Pick<
 >
 
 /** Members that registered workers and unfinished registrations have. */
-function describedMembers(worker: Described, { maxConnectionAttempts }: WorkerSpec, health: HealthSettings) {
+function describedMembers(
+  worker: Described,
+  { isDrained, maxConnectionAttempts }: WorkerSpec,
+  health: HealthSettings,
+) {
   const { id, models, url, labels, priority, cost } = worker
   return {
     id,
@@ -86,6 +90,7 @@ function describedMembers(worker: Described, { maxConnectionAttempts }: WorkerSp
     ...(Object.keys(labels).length > 0 && { labels: { ...labels } }),
     priority,
     cost,
+    ...(isDrained && { drained: true }),
     max_connection_attempts: maxConnectionAttempts,
     health: toHealthWire(health),
   }

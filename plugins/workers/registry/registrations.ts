@@ -10,7 +10,7 @@ import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import type { JobContext, JobOptions } from './jobs.ts'
 import { serves, toCards } from './model-card.ts'
-import { type Findings, respecifyWorker, type Worker } from './worker.ts'
+import { type Findings, healthyStatus, isHealthy, respecifyWorker, type Worker } from './worker.ts'
 import {
   effectiveHealth,
   type Origin,
@@ -142,7 +142,9 @@ export class Registrations {
     await registry.put(engine)
     const [first] = engine
     if (!registry.isCurrent(first)) return
-    if (first.health.isDisabled) for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
+    for (const { entry } of engine)
+      if (first.health.isDisabled || isHealthy(balance.status(entry.slot)))
+        balance.setStatus(entry.slot, healthyStatus(first))
     checks.watch(first)
   }
 
@@ -231,7 +233,7 @@ export class Registrations {
   }
 
   /**
-   * Marks all workers of the engine as ready: the engine has just answered. Does nothing if the worker was removed
+   * Marks all workers of the engine as healthy: the engine has just answered. Does nothing if the worker was removed
    * while the table was published.
    */
   #activate(id: string): void {
@@ -239,7 +241,7 @@ export class Registrations {
     const worker = registry.currentById(id)
     if (worker === undefined) return
     const engine = registry.engineOf(worker)
-    for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
+    for (const { entry } of engine) balance.setStatus(entry.slot, healthyStatus(worker))
     checks.watch(worker)
     const { url } = worker.spec
     const { runtimeType: runtime } = worker.entry

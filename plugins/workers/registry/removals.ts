@@ -2,7 +2,7 @@
 import type { WorkerStatus } from '#kernel'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import type { JobContext, JobOptions } from './jobs.ts'
-import type { Worker } from './worker.ts'
+import { isHealthy, type Worker } from './worker.ts'
 import { workerKey } from './worker-url.ts'
 
 export class Removals {
@@ -26,7 +26,7 @@ export class Removals {
     if (!isExempt) jobs.requireRoom()
     const engine = registry.engineOf(worker)
     const slots = engine.map(({ entry }) => entry.slot)
-    const isServing = slots.some((slot) => balance.status(slot) === 'ready')
+    const isServing = slots.some((slot) => isHealthy(balance.status(slot)))
     const settleSecs = isServing ? worker.health.drainSettleSecs : 0
     const statuses = slots.map((slot) => balance.status(slot))
     const deleted = this.#detach(engine)

@@ -15,7 +15,7 @@ const MODE_IS_CHECKED =
   'A connection mode of an enabled plugin, such as http. Checked only: the URL scheme decides.'
 /** Name that a plugin registers for a connection mode, engine or API format. */
 const PluginName = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
-const WorkerStatus = Type.Enum(['pending', 'ready', 'not_ready', 'failed', 'draining'])
+const WorkerStatus = Type.Enum(['pending', 'ready', 'not_ready', 'failed', 'draining', 'drained'])
 /** JSON numbers such as 1e999 are not finite. */
 const Cost = Type.Number({ minimum: 0, maximum: Number.MAX_VALUE })
 const Labels = Type.Record(Type.String(), Type.String())
@@ -117,6 +117,8 @@ const ResilienceSchema = Type.Object({
 })
 export type ResilienceWire = Static<typeof ResilienceSchema>
 
+const IS_DRAINED = 'True: no new requests; those in flight finish, and health checks continue. Default false.'
+
 /** Body of POST and PUT, and an entry of `plugins.workers.workers`. */
 export const WorkerSpecSchema = Type.Object({
   url: Type.String({
@@ -133,6 +135,7 @@ export const WorkerSpecSchema = Type.Object({
   api_key: nullable(ApiKey),
   priority: nullable(u32({ description: 'Higher is preferred. Default 50.' })),
   cost: nullable(Cost, 'Lower is preferred among equal priorities. Default 1.'),
+  drained: nullable(Type.Boolean(), IS_DRAINED),
   labels: nullable(Labels),
   health: nullable(HealthSchema),
   provider: nullable(
@@ -173,6 +176,7 @@ export const WorkerPatchSchema = Type.Object({
   connection_mode: nullable(RequestedMode, MODE_IS_CHECKED),
   priority: nullable(u32()),
   cost: nullable(Cost),
+  drained: nullable(Type.Boolean(), IS_DRAINED),
   labels: nullable(Labels, 'Merged key by key; keys cannot be removed.'),
   api_key: nullable(ApiKey, 'Replaces the key; it cannot be cleared.'),
   health: nullable(HealthSchema, 'Merged field by field.'),
@@ -249,6 +253,9 @@ export const WorkerRecordSchema = Type.Object(
     labels: Type.Optional(Labels),
     priority: u32(),
     cost: Type.Number(),
+    drained: Type.Optional(
+      Type.Boolean({ description: 'Its status is `drained` while it is healthy. Absent: not drained.' }),
+    ),
     max_connection_attempts: u32(),
     health: Type.Object({
       timeout_secs: Type.Number(),

@@ -42,6 +42,8 @@ export interface WorkerSpec {
   readonly apiKey: string | null
   readonly priority: number
   readonly cost: number
+  /** Gets no new requests. */
+  readonly isDrained: boolean
   readonly labels: Readonly<Record<string, string>>
   /** Labels as the configuration file has them; a PATCH changes `labels` only. */
   readonly configuredLabels?: Readonly<Record<string, string>>
@@ -60,7 +62,9 @@ export interface Reservation {
 }
 
 /** Changes of a PATCH; absent members stay as they are. */
-export type WorkerPatch = Partial<Pick<WorkerSpec, 'priority' | 'cost' | 'labels' | 'health'>> & {
+export type WorkerPatch = Partial<
+  Pick<WorkerSpec, 'priority' | 'cost' | 'isDrained' | 'labels' | 'health'>
+> & {
   readonly apiKey?: string
 }
 
@@ -83,6 +87,7 @@ export function toWorkerSpec(wire: WorkerSpecWire): WorkerSpec {
     apiKey: wire.api_key ?? null,
     priority: wire.priority ?? 50,
     cost: wire.cost ?? 1,
+    isDrained: wire.drained ?? false,
     labels: wire.labels ?? {},
     health: toHealthOverrides(wire.health),
     maxConnectionAttempts: wire.max_connection_attempts ?? 20,
@@ -95,6 +100,7 @@ export function toWorkerPatch(wire: WorkerPatchWire): WorkerPatch {
   const patch = someOf<WorkerPatch>({
     priority: wire.priority,
     cost: wire.cost,
+    isDrained: wire.drained,
     labels: wire.labels,
     apiKey: wire.api_key,
     health: wire.health && toHealthOverrides(wire.health),

@@ -1,5 +1,12 @@
 /** A registered worker on control: its specification, what discovery found, and its row in the worker table. */
-import type { ConnectionMode, DataParallelRank, ModelCard, RuntimeType, WorkerEntry } from '#kernel'
+import type {
+  ConnectionMode,
+  DataParallelRank,
+  ModelCard,
+  RuntimeType,
+  WorkerEntry,
+  WorkerStatus,
+} from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import {
   effectiveHealth,
@@ -85,6 +92,18 @@ export function buildWorker(
       revision,
     },
   }
+}
+
+/** Status of the worker while its engine is healthy. */
+export function healthyStatus({ spec }: Worker): HealthyStatus {
+  return spec.isDrained ? 'drained' : 'ready'
+}
+
+type HealthyStatus = Extract<WorkerStatus, 'ready' | 'drained'>
+
+/** The engine of a worker of this status passes its probes. */
+export function isHealthy(status: WorkerStatus): status is HealthyStatus {
+  return status === 'ready' || status === 'drained'
 }
 
 function toDataParallel({ spec, findings, rank }: WorkerParts): DataParallelRank | null {

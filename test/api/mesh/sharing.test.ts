@@ -81,6 +81,18 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
     expect((await b.call('GET', `/ha/workers/${id}`)).body.version).toBeGreaterThan(before.version)
   })
 
+  it('a worker that A drains is drained on B, until B ends it', async () => {
+    const [a, b] = await openMesh(valkey.server)
+    const id = await addWorker(a)
+    const isDrained = (one: MeshGateway, drained: true | undefined) =>
+      eventually(5_000, async () => (await one.call('GET', `/workers/${id}`)).body.drained === drained)
+    await isDrained(b, undefined)
+    await a.call('PATCH', `/workers/${id}`, { drained: true })
+    await isDrained(b, true)
+    await b.call('PATCH', `/workers/${id}`, { drained: false })
+    await isDrained(a, undefined)
+  })
+
   it('M16 Each gateway shows the health that it has found itself', async () => {
     const worker = await startScriptedWorker({ models: ['llama'] })
     const health = { check_interval_secs: 1, timeout_secs: 1, failure_threshold: 1 }

@@ -1,4 +1,5 @@
 /** States of workers in words and colors. */
+import { count } from '../../data/format.ts'
 import { Badge, type Tone } from '../../parts/basics.tsx'
 import type { Worker, WorkerStatus } from './wire.ts'
 
@@ -7,12 +8,14 @@ export const STATUSES: readonly (readonly [WorkerStatus, string, Tone])[] = [
   ['not_ready', 'not ready', 'bad'],
   ['pending', 'pending', 'warn'],
   ['draining', 'draining', 'warn'],
+  ['drained', 'drained', 'idle'],
   ['failed', 'failed', 'bad'],
 ]
 
 export function Status({ worker }: { worker: Worker }) {
   const [, text, tone] = STATUSES.find(([name]) => name === worker.status) ?? ['', worker.status, 'idle']
-  return <Badge tone={tone as Tone}>{text}</Badge>
+  const isBusy = worker.status === 'drained' && worker.load > 0
+  return <Badge tone={tone as Tone}>{isBusy ? `drained, ${count(worker.load)} in flight` : text}</Badge>
 }
 
 /** Why the worker is not ready, not preferred, or to be corrected; null if it is as it should be. */

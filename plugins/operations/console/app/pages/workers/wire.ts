@@ -1,5 +1,5 @@
 /** What the page reads of the worker routes; see the HTTP API reference. */
-export type WorkerStatus = 'pending' | 'ready' | 'not_ready' | 'failed' | 'draining'
+export type WorkerStatus = 'pending' | 'ready' | 'not_ready' | 'failed' | 'draining' | 'drained'
 
 export interface Worker {
   readonly id: string
@@ -12,6 +12,7 @@ export interface Worker {
   readonly apis?: readonly string[]
   readonly priority: number
   readonly cost: number
+  readonly drained?: true
   readonly labels?: Readonly<Record<string, string>>
   readonly status: WorkerStatus
   /** Requests of this gateway that are in flight. */

@@ -11,7 +11,7 @@ import type { Worker } from './wire.ts'
 
 export function WorkerDetails({ worker, reload }: { worker: Worker; reload: () => Promise<void> }) {
   const mayWrite = useMayWrite()
-  const { traffic, engine } = worker
+  const { traffic, engine, drained = false } = worker
   const rows: readonly (readonly [string, string])[] = [
     ['State', `${worker.status}${reasonOf(worker) === null ? '' : `: ${reasonOf(worker)}`}`],
     ['Models', worker.models?.map(({ id }) => id).join(', ') ?? 'any'],
@@ -55,6 +55,18 @@ export function WorkerDetails({ worker, reload }: { worker: Worker; reload: () =
         mayWrite && (
           <>
             <ChangePriority worker={worker} reload={reload} />
+            <Confirm
+              label={drained ? 'End the drain' : 'Drain'}
+              title={drained ? 'End the drain?' : 'Drain the worker?'}
+              action={async () => {
+                await call('PATCH', `/workers/${worker.id}`, { drained: !drained })
+                await reload()
+              }}
+            >
+              {drained
+                ? `${worker.url} gets requests again while it is healthy.`
+                : `${worker.url} gets no further requests, and stays registered; running requests finish.`}
+            </Confirm>
             <Confirm
               label="Drain and remove"
               title="Drain and remove the worker?"
