@@ -64,6 +64,10 @@ test('an operator signs in, reads and changes the control plane, and signs out',
     204,
     'weir_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict',
   ])
+  // A copy of the cookie has ended too; another session of the key goes on.
+  expect((await call('GET', '/workers', cookies)).status).toBe(401)
+  expect(await show(cookies)).toMatchObject({ principal: null })
+  expect((await call('GET', '/workers', { cookie: cookieOf(response) })).status).toBe(200)
 })
 
 test('without a session, the console shows only that one is needed', async () => {
@@ -170,7 +174,7 @@ test('a session ends with its key: revoked at run time, removed by a reload, or 
   const keys = [{ id: 'boss', principal: 'ops', role: 'admin', key: 'boss' }]
   const dir = mkdtempSync(join(tmpdir(), 'weir-console-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
-  const { gateway, call, session } = await openConsole(
+  const { gateway, call, signIn, session } = await openConsole(
     { keys },
     { plugins: { keys: {}, reload: {}, storage: { dir } } },
   )
@@ -183,6 +187,9 @@ test('a session ends with its key: revoked at run time, removed by a reload, or 
   )
   expect(created.status).toBe(201)
   const { id, key } = (await created.json()) as { id: string; key: string }
+  // The key of a tenant is no operator's.
+  const tenant = await call('POST', '/keys', { ...admin, ...OWN_PAGE }, JSON.stringify({ tenant: 'team-a' }))
+  expect((await signIn(((await tenant.json()) as { key: string }).key)).status).toBe(401)
   const ann = await session(key)
   expect((await call('GET', '/workers', ann)).status).toBe(200)
   expect((await call('DELETE', `/keys/${id}`, { ...admin, ...OWN_PAGE })).status).toBe(200)

@@ -43,6 +43,15 @@ test('a session is valid on every thread, ends with the gateway, and is in no lo
   await until(() => streams.every(({ events }) => events.some(({ event }) => event === 'point')))
   for (const stream of streams) stream.close()
 
+  // A copy of the cookie of a session that was signed out is rejected by every thread.
+  const left = await signIn(gateway)
+  const signedOut = await fetch(`${gateway.url}/console/session`, {
+    method: 'DELETE',
+    headers: { ...left, 'x-weir-console': '1' },
+  })
+  expect([signedOut.status, await statuses(gateway, left)]).toEqual([204, [401]])
+  expect(await statuses(gateway, cookies)).toEqual([200])
+
   const output = gateway.command.lines.join('\n')
   expect(output).toContain('console sign-in')
   expect(output).toContain(`${gateway.url}/console`)

@@ -1,11 +1,9 @@
 /** The console plugin: the pages for operators at /console, and their sessions. */
-import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import {
   Auth,
   adminErrorFormat,
   definePlugin,
-  defineReplica,
   type Host,
   Mesh,
   type MeshService,
@@ -17,13 +15,10 @@ import { AppFiles } from './app-files.ts'
 import { consoleConfig } from './config.ts'
 import { handleLiveCommands, LiveStreams, PointsTopic } from './live/live-route.ts'
 import { countWorkers, Sampler } from './live/sampler.ts'
-import { SECRET_BYTES } from './session-cookie.ts'
 import { handleSessionCommands, sessionRoutes } from './session-routes.ts'
+import { SessionKeeper, SessionReplica } from './session-state.ts'
 import { ConsoleSessions } from './sessions.ts'
 import { SignInLimit } from './sign-in-limit.ts'
-
-/** Key of the session cookies. In memory only: sessions end with the gateway. */
-const SecretReplica = defineReplica<Uint8Array | null>('console.secret', null)
 
 export default definePlugin({
   manifest: {
@@ -35,10 +30,12 @@ export default definePlugin({
     config: consoleConfig,
   },
   register(host, config) {
-    const secret = host.replica(SecretReplica)
+    const state = host.replica(SessionReplica)
+    const keeper = host.isControl ? new SessionKeeper() : null
+    const publish = async () => keeper && host.publish(SessionReplica, keeper.state)
     const sessions = new ConsoleSessions({
       auth: host.kernelConfig.auth === 'off' ? null : (host.find(Auth) ?? null),
-      secret: () => secret.current,
+      state: () => state.current,
       lifeSecs: config.sessionSecs,
       hasTls: () => host.kernelConfig.tls !== undefined,
     })
@@ -46,7 +43,15 @@ export default definePlugin({
     const files = new AppFiles()
     for (const route of [...fileRoutes(files), ...sessionRoutes(host, sessions)]) host.route(route)
     const mesh = host.find(Mesh)
-    handleSessionCommands(host, new SignInLimit(), () => mesh?.name ?? hostname())
+    handleSessionCommands(
+      host,
+      new SignInLimit(),
+      async (session) => {
+        keeper?.end(session)
+        await publish()
+      },
+      () => mesh?.name ?? hostname(),
+    )
     // Without metrics there is nothing to show.
     const streams = host.find(TrafficWatch) === undefined ? null : new LiveStreams(host, sessions)
     if (streams !== null) host.route(streams.route)
@@ -54,7 +59,7 @@ export default definePlugin({
     if (sampler !== null) handleLiveCommands(host, sampler)
     return {
       async start() {
-        if (host.isControl) await host.publish(SecretReplica, randomBytes(SECRET_BYTES))
+        await publish()
         if (host.isData && !files.load()) host.log.warn({}, 'the pages of the console are not built')
       },
       ready: () => sampler?.start(),

@@ -14,6 +14,8 @@ export const SECRET_BYTES = 32
 export const MAX_CREDENTIAL_BYTES = 3_000
 
 export interface Session {
+  /** Unique. */
+  readonly id: string
   /** As in the `authorization` header. */
   readonly authorization: string
   /** Milliseconds since 1970. */
@@ -21,7 +23,7 @@ export interface Session {
 }
 
 /** @returns the value of the cookie, in the alphabet of base64url */
-export function sealSession({ authorization, expiresAtMs }: Session, secret: Uint8Array): string {
+export function sealSession({ authorization, expiresAtMs }: Omit<Session, 'id'>, secret: Uint8Array): string {
   const iv = randomBytes(IV_BYTES)
   const cipher = createCipheriv(CIPHER, secret, iv)
   const expiry = Buffer.alloc(EXPIRY_BYTES)
@@ -45,6 +47,7 @@ export function openSession(value: string, secret: Uint8Array): Session | null {
   try {
     const opened = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, end)), decipher.final()])
     return {
+      id: bytes.toString('base64url', 0, IV_BYTES),
       expiresAtMs: Number(opened.readBigUInt64BE()),
       authorization: opened.toString('utf8', EXPIRY_BYTES),
     }

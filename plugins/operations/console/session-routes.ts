@@ -9,11 +9,13 @@ import {
   readVersion,
   Type,
 } from '#kernel'
+import type { Session } from './session-cookie.ts'
 import { type ConsoleSessions, SESSION_HEADERS } from './sessions.ts'
 import type { SignInLimit } from './sign-in-limit.ts'
 
 const BeginSignIn = defineCommand<string, void>('console.begin-sign-in')
 const EndSignIn = defineCommand<string, void>('console.end-sign-in')
+const EndSession = defineCommand<Pick<Session, 'id' | 'expiresAtMs'>, void>('console.end-session')
 const ReadGateway = defineCommand<null, string>('console.gateway')
 
 const NOT_STORED = ['cache-control', 'no-store']
@@ -54,8 +56,19 @@ const SessionView = Type.Object({
   features: Type.Array(Type.String(), { description: 'Pages whose routes exist; empty without a session.' }),
 })
 
-/** Handles the commands of `sessionRoutes`; on control. */
-export function handleSessionCommands(host: Host, limit: SignInLimit, name: () => string): void {
+/**
+ * Handles the commands of `sessionRoutes`; on control.
+ *
+ * @param end ends a session on every thread
+ * @param name of the gateway
+ */
+export function handleSessionCommands(
+  host: Host,
+  limit: SignInLimit,
+  end: (session: Pick<Session, 'id' | 'expiresAtMs'>) => Promise<void>,
+  name: () => string,
+): void {
+  host.onCommand(EndSession, end)
   host.onCommand(BeginSignIn, (address) => limit.begin(address))
   host.onCommand(EndSignIn, (address) => limit.succeeded(address))
   host.onCommand(ReadGateway, name)
@@ -101,12 +114,12 @@ export function sessionRoutes(host: Host, sessions: ConsoleSessions): readonly R
     {
       ...base,
       method: 'DELETE',
-      handler: (ctx) => ctx.send(204, null, '', ['set-cookie', sessions.close(ctx), ...NOT_STORED]),
+      handler: (ctx) => signOut(ctx, host, sessions),
       docs: {
-        summary: 'Sign out: remove the session cookie',
+        summary: 'Sign out: end the session, copies of its cookie included',
         tag,
         responses: {
-          204: { description: 'The browser has no session any more.' },
+          204: { description: 'The session has ended on this gateway.' },
           403: { description: 'The request comes from another page.' },
         },
       },
@@ -125,18 +138,25 @@ async function signIn(ctx: RequestContext, host: Host, sessions: ConsoleSessions
     host.log.info({ audit: true, client: clientAddress, outcome: 'denied' }, 'console sign-in')
     throw error
   }
-  const { session, cookie } = sessions.open(ctx, authorization)
+  const { expiresAtMs, cookie } = sessions.open(ctx, authorization)
   await host.command(EndSignIn, clientAddress)
   const principal = toPrincipal(identity)
   host.log.info(
     { audit: true, ...principal, key_id: identity.keyId, client: clientAddress, outcome: 'success' },
     'console sign-in',
   )
-  ctx.json(200, { principal, expires_at: new Date(session.expiresAtMs).toISOString() }, [
+  ctx.json(200, { principal, expires_at: new Date(expiresAtMs).toISOString() }, [
     'set-cookie',
     cookie,
     ...NOT_STORED,
   ])
+}
+
+async function signOut(ctx: RequestContext, host: Host, sessions: ConsoleSessions): Promise<void> {
+  const cookie = sessions.close(ctx)
+  const session = sessions.read(ctx)
+  if (session !== null) await host.command(EndSession, { id: session.id, expiresAtMs: session.expiresAtMs })
+  ctx.send(204, null, '', ['set-cookie', cookie, ...NOT_STORED])
 }
 
 async function showSession(ctx: RequestContext, host: Host, sessions: ConsoleSessions) {

@@ -9,6 +9,7 @@ import {
   sealSession,
   writeCookie,
 } from './session-cookie.ts'
+import type { SessionState } from './session-state.ts'
 
 /** Request headers that sessions read. */
 export const SESSION_HEADERS = ['cookie', 'sec-fetch-site', 'x-weir-console'] as const
@@ -20,22 +21,21 @@ const ANONYMOUS: Identity = Object.freeze({ tenant: ANONYMOUS_TENANT, role: null
 
 export class ConsoleSessions implements SessionService {
   readonly #auth: AuthService | null
-  readonly #secret: () => Uint8Array | null
+  readonly #state: () => SessionState
   readonly #lifeSecs: number
   readonly #hasTls: () => boolean
 
   /**
-   * @param auth null if no route needs a credential
-   * @param secret null before control has made it
+   * @param options.auth null if no route needs a credential
    */
   constructor(options: {
     readonly auth: AuthService | null
-    readonly secret: () => Uint8Array | null
+    readonly state: () => SessionState
     readonly lifeSecs: number
     readonly hasTls: () => boolean
   }) {
     this.#auth = options.auth
-    this.#secret = options.secret
+    this.#state = options.state
     this.#lifeSecs = options.lifeSecs
     this.#hasTls = options.hasTls
   }
@@ -66,23 +66,25 @@ export class ConsoleSessions implements SessionService {
   /** The session of a request, whatever its page and the state of its key; null without one. */
   read(request: SessionRequest): Session | null {
     const value = readCookie(request.header('cookie'))
-    const secret = this.#secret()
+    const { secret, ended } = this.#state()
     const session = value === null || secret === null ? null : openSession(value, secret)
-    return session !== null && Date.now() < session.expiresAtMs ? session : null
+    if (session === null || ended.has(session.id)) return null
+    return Date.now() < session.expiresAtMs ? session : null
   }
 
   /**
    * @param authorization a checked credential
-   * @returns the session and its Set-Cookie header
+   * @returns the end of the session, milliseconds since 1970, and its Set-Cookie header
    * @throws credential_too_long
    */
-  open(request: SessionRequest, authorization: string): { session: Session; cookie: string } {
+  open(request: SessionRequest, authorization: string): { expiresAtMs: number; cookie: string } {
     const bytes = Buffer.byteLength(authorization)
     if (bytes > MAX_CREDENTIAL_BYTES) throw consoleErrors.credential_too_long(bytes, MAX_CREDENTIAL_BYTES)
-    const secret = this.#secret()
+    const { secret } = this.#state()
     if (secret === null) throw new Error('the secret of the sessions is not published yet')
-    const session = { authorization, expiresAtMs: Date.now() + this.#lifeSecs * 1_000 }
-    return { session, cookie: this.#cookie(request, sealSession(session, secret), this.#lifeSecs) }
+    const expiresAtMs = Date.now() + this.#lifeSecs * 1_000
+    const value = sealSession({ authorization, expiresAtMs }, secret)
+    return { expiresAtMs, cookie: this.#cookie(request, value, this.#lifeSecs) }
   }
 
   /** @returns the Set-Cookie header that removes the cookie @throws foreign_session_request */
