@@ -236,12 +236,12 @@ describe('the report of a pick', () => {
     expect(fleet.balance.pick(ctx, 'm').choice).toBeNull()
     fleet.balance.setStatus(0, 'draining')
     const { choice } = fleet.balance.pick(ctx, 'm', { report: true })
-    const row = { breaker: 'closed', isAvailable: true, isSuspect: false, inFlight: 0 }
+    const row = { breaker: 'closed', isAvailable: true, isSuspect: false, inFlight: 0, loadScore: 1 }
     expect(choice).toEqual({
       explanation: 'the second',
       candidates: [
         { ...row, workerId: 'worker-0', url: 'http://worker-0:8000', isAvailable: false },
-        { ...row, workerId: 'worker-1', url: 'http://worker-1:8000', inFlight: 1 },
+        { ...row, workerId: 'worker-1', url: 'http://worker-1:8000', inFlight: 1, loadScore: 2 },
         { ...row, workerId: 'worker-2', url: 'http://worker-2:8000' },
       ],
     })

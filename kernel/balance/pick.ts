@@ -3,7 +3,7 @@
  * @hot
  */
 import type { CandidateReport, HookSignatures } from '../contracts/hook.ts'
-import type { PickLeg, PickRequest, Policy, RandomSource } from '../contracts/policy.ts'
+import type { CandidateView, PickLeg, PickRequest, Policy, RandomSource } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import { NO_PENDING_WORKERS, type PendingWorkers, type WorkerEntry } from '../contracts/worker.ts'
@@ -146,7 +146,7 @@ export class Picker {
       if (!(index >= 0 && index < candidates.length))
         throw balanceErrors.no_suitable_worker(policy.name, model)
       const worker = candidates.worker(index)
-      const choice = options.report === true ? reportChoice(policy, candidates.members, parts) : null
+      const choice = options.report === true ? reportChoice(policy, candidates, parts) : null
       const permit = parts.breakers.acquire(worker)
       if (permit === REFUSED) {
         candidates.invalidate()
@@ -236,13 +236,15 @@ export class Picker {
   }
 }
 
+/** Slowness of a worker that takes twice as long as others, see `CandidateView.slownessBySlot`. */
+const LIKE_OTHERS = 256
 /** Limit of the candidates in a report. */
 const MAX_CANDIDATES = 64
 
 /** Describes a choice; call it after the policy chose and before the attempt is counted. */
 function reportChoice(
   policy: Policy,
-  members: readonly WorkerEntry[],
+  { members, slownessBySlot }: Pick<CandidateView, 'members' | 'slownessBySlot'>,
   counts: Pick<AttemptCounters, 'counters' | 'breakers'>,
 ): Choice {
   const { counters, breakers } = counts
@@ -251,6 +253,7 @@ function reportChoice(
       workerId: worker.id,
       url: worker.url,
       inFlight: counters.load(worker.slot),
+      loadScore: (counters.load(worker.slot) + 1) * (1 + slownessBySlot[worker.slot] / LIKE_OTHERS),
       breaker: breakers.state(worker),
       isAvailable: breakers.isAvailable(worker),
       isSuspect: isSuspect(counters.layout, worker.slot),

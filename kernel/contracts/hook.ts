@@ -87,6 +87,11 @@ export interface CandidateReport {
   readonly workerId: string
   readonly url: string
   readonly inFlight: number
+  /**
+   * Requests in flight with this one, weighed by the recent latency of the worker: what load policies compare without load reports;
+   * lower is preferred.
+   */
+  readonly loadScore: number
   readonly breaker: 'closed' | 'open' | 'half_open'
   readonly isAvailable: boolean
   /** It fails many of its recent requests, or has stalled: others are preferred. */

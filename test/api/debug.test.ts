@@ -60,6 +60,43 @@ test('a served request shows its worker, the pick and its timings', async () => 
   expect(text).not.toContain('a secret')
 })
 
+test('a request that waited for admission shows its time in the queue, and the load of the candidates', async () => {
+  const { hooked, chat, read } = await open(
+    {},
+    { plugins: { limits: { maxConcurrentRequests: 1, queueSize: 1, queueTimeoutMs: 60_000 } } },
+  )
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  hooked.worker.script(CHAT, async () => {
+    await released
+    return jsonAnswer({ fine: true })
+  })
+  const first = chat({ 'x-request-id': 'first' })
+  await expect.poll(() => hooked.worker.requestsTo(CHAT).length).toBe(1)
+  const second = chat({ 'x-request-id': 'second' })
+  await expect.poll(async () => (await chat({ 'x-request-id': 'third' })).status).toBe(429)
+  release()
+  expect([(await first).status, (await second).status]).toEqual([200, 200])
+  const shown = async (id: string) =>
+    ((await (await read(id)).json()) as { requests: Record<string, unknown>[] }).requests[0]
+  expect(await shown('first')).toMatchObject({
+    steps: [],
+    attempts: [{ candidates: [{ in_flight: 0, load_score: 1 }] }],
+  })
+  const { steps, duration_ms } = await shown('second')
+  expect(steps).toEqual([
+    {
+      kind: 'queue',
+      name: 'limits',
+      start_ms: expect.any(Number),
+      duration_ms: expect.any(Number),
+      error: null,
+    },
+  ])
+  const [{ duration_ms: waitedMs }] = steps as { duration_ms: number }[]
+  expect(waitedMs).toBeGreaterThan(0)
+  expect(waitedMs).toBeLessThanOrEqual(duration_ms as number)
+})
+
 test('a retried request shows each attempt with its failure', async () => {
   const other = await startScriptedWorker()
   cleanups.push(() => other.close())

@@ -91,7 +91,7 @@ async function open(scripts: readonly Script[], tool: ToolServer, section: Recor
   const seen: GenerationEvent[] = []
   const fleet = await openFleet({
     workers: [{}],
-    plugins: { mcp: { clientServers: { allowsPrivate: true }, ...section } },
+    plugins: { debug: {}, mcp: { clientServers: { allowsPrivate: true }, ...section } },
     own: [toolFront([mcpTool('tools', tool.url, { authorization: 'secret-token-1' })], seen)],
   })
   for (const script of scripts) fleet.workers[0].once(CHAT, script)
@@ -105,8 +105,8 @@ async function serveEcho(): Promise<ToolServer> {
 }
 
 test('a turn over an HTTP worker, streamed', async () => {
-  const { post, workers, seen } = await open([calling('hi'), answering], await serveEcho())
-  const reply = await post('/turn', {})
+  const { get, post, workers, seen } = await open([calling('hi'), answering], await serveEcho())
+  const reply = await post('/turn', {}, { 'x-request-id': 'turn-1' })
   expect(await reply.json()).toMatchObject({
     generations: 2,
     usage: { inputTokens: 2, outputTokens: 5 },
@@ -120,6 +120,10 @@ test('a turn over an HTTP worker, streamed', async () => {
     { role: 'tool', tool_call_id: 'c1', content: 'you said hi' },
   ])
   expect(JSON.stringify(bodies)).not.toContain('secret-token-1')
+  const record = await (await get('/debug/requests/turn-1')).json()
+  expect(record).toMatchObject({
+    requests: [{ steps: [{ kind: 'tool', name: 'echo at client', error: null }] }],
+  })
 })
 
 test('a turn over an HTTP worker, non-streamed; a guard of another plugin denies the call', async () => {

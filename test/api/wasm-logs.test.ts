@@ -7,7 +7,7 @@ const read = async (fleet: WasmFleet, uuid: string) =>
   ((await (await fleet.get(`/wasm/${uuid}/logs`)).json()) as ModuleLog).lines
 
 test('log lines and failures of a module are kept with their request, latest first', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({}, { plugins: { debug: {} } })
   const talker = await fleet.attach('talker', 'OnRequest', { do: 'log', secret: 'hidden-value' })
   const broken = await fleet.attach('broken', 'OnResponse', { do: 'trap' })
   expect(await read(fleet, talker)).toEqual([])
@@ -25,6 +25,19 @@ test('log lines and failures of a module are kept with their request, latest fir
   expect(await read(fleet, broken)).toEqual([
     { ...fixed, level: 'warn', text: expect.stringMatching(/^call failed at OnResponse \(error\): /) },
   ])
+  // The record of the request has the calls with their times.
+  const record = await (await fleet.get('/debug/requests/the-request')).json()
+  const call = { kind: 'module', start_ms: expect.any(Number), duration_ms: expect.any(Number) }
+  expect(record).toMatchObject({
+    requests: [
+      {
+        steps: [
+          { ...call, name: 'talker at OnRequest', error: null },
+          { ...call, name: 'broken at OnResponse', error: 'error' },
+        ],
+      },
+    ],
+  })
   await fleet.remove(talker)
   const removed = await fleet.get(`/wasm/${talker}/logs`)
   expect([removed.status, await removed.json()]).toMatchObject([404, { error: { code: 'module_not_found' } }])

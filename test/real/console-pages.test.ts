@@ -14,23 +14,8 @@ import {
   startSim,
   stopCommands,
 } from '../support/built-command.ts'
+import { ADMIN_KEY, consoleConfig, PAGES, TENANT_KEY, VIEWER_KEY } from '../support/console-config.ts'
 import { freePort } from '../support/free-port.ts'
-
-const ADMIN_KEY = 'admin-key-of-the-test'
-const VIEWER_KEY = 'viewer-key-of-the-test'
-const TENANT_KEY = 'tenant-key-of-the-test'
-
-const PAGES: readonly (readonly [name: string, title: string])[] = [
-  ['overview', 'Overview'],
-  ['workers', 'Workers'],
-  ['requests', 'Requests'],
-  ['modules', 'Modules'],
-  ['try', 'Try it'],
-  ['usage', 'Usage'],
-  ['keys', 'Keys'],
-  ['mesh', 'Mesh'],
-  ['configuration', 'Configuration'],
-]
 
 describe.skipIf(hasNoBrowser)('console', () => {
   let browser: Browser
@@ -44,7 +29,7 @@ describe.skipIf(hasNoBrowser)('console', () => {
     browser = await launchBrowser()
     engine = await startSim('--model', 'sim-1', '--ttft-ms', '5', '--itl-ms', '1')
     configFile = join(makeFolder(), 'weir.json')
-    writeFileSync(configFile, JSON.stringify(await configuration(engine.url, guests.path)))
+    writeFileSync(configFile, JSON.stringify(await consoleConfig([engine.url], guests.path)))
     gateway = await startGateway()
   })
   afterEach(async () => {
@@ -376,40 +361,3 @@ describe.skipIf(hasNoBrowser)('console', () => {
     expect(view.page.url()).toContain('#/workers')
   })
 })
-
-/** Every plugin whose routes the pages read. */
-async function configuration(engineUrl: string, guestFolder: string) {
-  return {
-    kernel: { threads: 2, port: await freePort(), warmUp: false, log: { level: 'warn' } },
-    plugins: {
-      auth: {
-        auditLog: false,
-        tenantKeys: [`team-a:${TENANT_KEY}`],
-        controlPlaneKeys: [`ops:Operator:admin:${ADMIN_KEY}`, `viewer:Viewer:user:${VIEWER_KEY}`],
-      },
-      chat: {},
-      console: {},
-      debug: {},
-      health: {},
-      'http-workers': {},
-      keys: {},
-      limits: {},
-      mesh: { name: 'gateway-1' },
-      messages: {},
-      metrics: { port: 0 },
-      policies: {},
-      reload: {},
-      responses: {},
-      storage: { dir: makeFolder() },
-      usage: {
-        prices: [{ model: '*', input: 1, output: 2 }],
-        budgets: [{ tenant: '*', period: 'day', cost: 20 }],
-      },
-      wasm: { roots: [guestFolder], allowUploads: true },
-      workers: {
-        urls: [engineUrl],
-        health: { check_interval_secs: 1, failure_threshold: 1, success_threshold: 1 },
-      },
-    },
-  }
-}

@@ -3,7 +3,13 @@
  * and releases everything when the request ends. Tenant limits come first, so that a tenant over its limit does not
  * use up the shared limits.
  */
-import { type OpeningGeneration, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
+import {
+  type OpeningGeneration,
+  type RequestContext,
+  type RequestSlot,
+  type RequestStepsService,
+  retryAfter,
+} from '#kernel'
 import { type Allowance, TokenShortage } from './allowance/allowance.ts'
 import { AdmissionState, type ConcurrencyLimiter, RETRY_SOON } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
@@ -39,6 +45,8 @@ export interface AdmissionParts {
   readonly running: RunningTable
   readonly concurrency: ConcurrencyLimiter
   readonly metrics: LimitsMetrics
+  /** Records the time in queues; undefined if nothing does. */
+  readonly steps?: RequestStepsService
   /** Monotonic clock that all threads share, in nanoseconds. */
   readonly nowNs: () => bigint
 }
@@ -80,7 +88,7 @@ export class Admission {
       const shortage = this.#take(ctx, state)
       const pending =
         shortage === null ? concurrency.enter(ctx, state) : this.#enterLater(ctx, state, shortage)
-      if (pending !== undefined) return this.#count(state, pending)
+      if (pending !== undefined) return this.#count(ctx, state, pending)
       metrics.allowed.inc()
     } catch (error) {
       throw this.#refuse(state, error)
@@ -197,12 +205,23 @@ export class Admission {
     return name === null || name === '' || name === ANY_MODEL ? models.served() : models.named(ctx, name)
   }
 
-  async #count(state: AdmissionState, pending: Promise<undefined>): Promise<undefined> {
+  async #count(ctx: RequestContext, state: AdmissionState, pending: Promise<undefined>): Promise<undefined> {
+    const startedAtMs = performance.now()
+    const note = (error: string | null) =>
+      this.#parts.steps?.note(ctx, {
+        kind: 'queue',
+        name: 'limits',
+        startedAtMs,
+        endedAtMs: performance.now(),
+        error,
+      })
     try {
       await pending
     } catch (error) {
+      note(codeOf(error))
       throw this.#refuse(state, error)
     }
+    note(null)
     if (!state.isOver) this.#parts.metrics.allowed.inc()
   }
 
@@ -210,10 +229,15 @@ export class Admission {
     const { metrics, tenants, nowNs } = this.#parts
     if (state.reservation !== null) tenants.refund(state.reservation, nowNs())
     state.reservation = null
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    const code = codeOf(error)
     if (Object.hasOwn(limitsErrors, code)) metrics.refused(code)
     return error
   }
+}
+
+/** Code of an error of the gateway; empty for another. */
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
 function rateError({ perSecond }: RateLimit, waitNs: bigint): Error {

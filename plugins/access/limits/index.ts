@@ -1,5 +1,5 @@
 /** The limits plugin: concurrency, request rate, priority scheduling and tenant limits. */
-import { definePlugin, Mesh, ModelTargets } from '#kernel'
+import { definePlugin, Mesh, ModelTargets, RequestSteps } from '#kernel'
 import { LimitSharingReplica } from './allowance/allowance.ts'
 import { MeshLimits } from './allowance/mesh-limits.ts'
 import { PRIORITY_HEADERS } from './concurrency-limiter.ts'
@@ -20,7 +20,7 @@ export default definePlugin({
     name: 'limits',
     version: '0.1.0',
     description: 'Concurrency and rate limits, tenant limits, priority scheduling.',
-    usesOptionally: [Mesh, ModelTargets],
+    usesOptionally: [Mesh, ModelTargets, RequestSteps],
     config: limitsConfig,
     flags: limitsFlags,
     reloads: [

@@ -1,5 +1,5 @@
 /** Builds the limits of one thread over the memory that all threads share. */
-import { type Host, Interval, ModelTargets } from '#kernel'
+import { type Host, Interval, ModelTargets, RequestSteps } from '#kernel'
 import { toTenant } from '#shared'
 import { Admission, type LimitedModels } from './admission.ts'
 import {
@@ -95,6 +95,7 @@ export class ThreadLimits {
         running: this.#running,
         concurrency,
         metrics,
+        steps: host.find(RequestSteps),
         nowNs: process.hrtime.bigint,
       },
       config,

@@ -4,6 +4,7 @@ import {
   defineCommand,
   definePlugin,
   type RequestContext,
+  RequestSteps,
   type RouteDefinition,
   Type,
 } from '#kernel'
@@ -30,6 +31,7 @@ export default definePlugin({
     name: 'debug',
     version: '0.1.0',
     description: 'GET /debug/requests, /debug/requests/{request_id} and the Server-Timing header.',
+    provides: [RequestSteps],
     config: debugConfig,
   },
   register(host, config) {
@@ -40,6 +42,7 @@ export default definePlugin({
     const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
 
     const recorder = new RequestRecorder(host)
+    host.provide(RequestSteps, recorder)
     const sender = new BatchSender<RequestView>(
       'debug records',
       (views) => host.command(RememberRequests, views),

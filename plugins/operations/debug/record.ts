@@ -1,10 +1,19 @@
 /** Records the events of each request on this thread and builds its debug record. */
-import type { AttemptReport, Host, RequestContext, RequestSlot } from '#kernel'
+import type {
+  AttemptReport,
+  Host,
+  RequestContext,
+  RequestSlot,
+  RequestStep,
+  RequestStepsService,
+} from '#kernel'
 import { tenantOf } from '#kernel'
-import type { AttemptView, RequestView } from './wire.ts'
+import type { AttemptView, RequestView, StepView } from './wire.ts'
 
 /** Maximum recorded candidates per attempt, which bounds memory on control. */
 const MAX_CANDIDATES = 16
+/** Maximum recorded steps per request. */
+const MAX_STEPS = 64
 /** Maximum characters of recorded paths and names; longer ones are truncated. */
 const MAX_PATH_LENGTH = 500
 const MAX_NAME_LENGTH = 256
@@ -14,12 +23,14 @@ export function toKnownId(requestId: string): string {
   return requestId.slice(0, MAX_NAME_LENGTH)
 }
 
-export class RequestRecorder {
+export class RequestRecorder implements RequestStepsService {
   readonly #attempts: RequestSlot<AttemptReport[]>
+  readonly #steps: RequestSlot<RequestStep[]>
   readonly #thread: number
 
   constructor(host: Host) {
     this.#attempts = host.slot()
+    this.#steps = host.slot()
     this.#thread = host.threadIndex
   }
 
@@ -27,6 +38,12 @@ export class RequestRecorder {
     const known = this.#attempts.get(ctx)
     if (known === undefined) this.#attempts.set(ctx, [report])
     else known.push(report)
+  }
+
+  note(ctx: RequestContext, step: RequestStep): void {
+    const known = this.#steps.get(ctx)
+    if (known === undefined) this.#steps.set(ctx, [step])
+    else if (known.length < MAX_STEPS) known.push(step)
   }
 
   /** Call in `onDone`. */
@@ -48,8 +65,19 @@ export class RequestRecorder {
       bytes_out: ctx.bytesOut,
       modules: [...(ctx.modules ?? [])],
       thread: this.#thread,
+      steps: (this.#steps.get(ctx) ?? []).map((step) => stepView(step, ctx.startedAtMs)),
       attempts: (this.#attempts.get(ctx) ?? []).map((attempt) => attemptView(attempt, ctx.startedAtMs)),
     }
+  }
+}
+
+function stepView({ kind, name, startedAtMs, endedAtMs, error }: RequestStep, arrivedAtMs: number): StepView {
+  return {
+    kind,
+    name: name.slice(0, MAX_NAME_LENGTH),
+    start_ms: round(startedAtMs - arrivedAtMs),
+    duration_ms: round(endedAtMs - startedAtMs),
+    error: error?.slice(0, MAX_NAME_LENGTH) ?? null,
   }
 }
 
@@ -65,6 +93,7 @@ function attemptView(attempt: AttemptReport, arrivedAtMs: number): AttemptView {
         worker_id: candidate.workerId,
         url: candidate.url,
         in_flight: candidate.inFlight,
+        load_score: round(candidate.loadScore),
         breaker: candidate.breaker,
         is_available: candidate.isAvailable,
         is_suspect: candidate.isSuspect,

@@ -9,6 +9,10 @@ export const CandidateView = Type.Object({
   worker_id: Type.String(),
   url: Type.String(),
   in_flight: Type.Integer({ description: 'Requests in flight when the worker was picked.' }),
+  load_score: Type.Number({
+    description:
+      'In flight with this request, weighed by the recent latency: what load policies compare; lower is preferred.',
+  }),
   breaker: Type.String({ description: 'closed, open or half_open.' }),
   is_available: Type.Boolean(),
   is_suspect: Type.Boolean({
@@ -38,6 +42,17 @@ export const AttemptView = Type.Object({
   outcome: Type.String({ description: 'success, failure, retried or cancelled.' }),
 })
 
+export const StepView = Type.Object({
+  kind: Type.Enum(['queue', 'module', 'tool'], {
+    description: 'Wait for admission, a call of a middleware module, or of a tool that the gateway runs.',
+  }),
+  name: Type.String(),
+  start_ms: Milliseconds('From the arrival of the request'),
+  duration_ms: Milliseconds('Duration'),
+  error: Nullable(Type.String({ description: 'Short reason; null when it went well.' })),
+})
+export type StepView = Static<typeof StepView>
+
 export const RequestView = Type.Object({
   request_id: Type.String(),
   method: Type.String(),
@@ -56,6 +71,7 @@ export const RequestView = Type.Object({
   bytes_out: Type.Integer(),
   modules: Type.Array(Type.String(), { description: 'Middleware modules that were called.' }),
   thread: Type.Integer({ description: 'Data thread that served the request.' }),
+  steps: Type.Array(StepView, { description: 'The first 64, in order of their ends.' }),
   attempts: Type.Array(AttemptView),
 })
 

@@ -1,5 +1,13 @@
 /** The mcp plugin: runs tools on servers of the Model Context Protocol. */
-import { definePlugin, Generations, OutgoingHttp, RequestTracing, ToolCallGuards, ToolLoop } from '#kernel'
+import {
+  definePlugin,
+  Generations,
+  OutgoingHttp,
+  RequestSteps,
+  RequestTracing,
+  ToolCallGuards,
+  ToolLoop,
+} from '#kernel'
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'
 import { ServerConnection } from './connection/server-connection.ts'
@@ -14,7 +22,7 @@ export default definePlugin({
     description: 'Tools that the gateway runs: MCP servers, built-in tools, policy and audit.',
     provides: [ToolLoop, ToolCallGuards],
     uses: [Generations],
-    usesOptionally: [RequestTracing, OutgoingHttp],
+    usesOptionally: [RequestSteps, RequestTracing, OutgoingHttp],
     config: mcpConfig,
   },
   register(host, config) {
@@ -27,7 +35,7 @@ export default definePlugin({
     )
     const guards = new ToolCallGuardList()
     const metrics = new ToolMetrics(host.metrics, () => pool.size)
-    const runner = new ToolRunner(config, guards, metrics)
+    const runner = new ToolRunner(config, guards, metrics, host.find(RequestSteps))
     host.provide(ToolCallGuards, guards)
     const tracing = host.find(RequestTracing)
     host.provide(ToolLoop, new GatewayToolLoop(host, { config, servers, pool, runner, metrics, tracing }))

@@ -9,6 +9,7 @@ import {
   type Policy,
   type PolicyParts,
   type RequestContext,
+  RequestSteps,
   type RouteDefinition,
   type TargetChooser,
   type TextEditor,
@@ -110,6 +111,7 @@ export class ModuleHooks {
       statistics,
       this.#recorder,
       new ModuleFetches(host, config, this.#metrics),
+      host.find(RequestSteps),
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)

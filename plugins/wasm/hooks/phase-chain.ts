@@ -1,5 +1,5 @@
 /** Runs the modules of one phase of one request in order, inline or in the pool, and combines their results. */
-import type { RequestContext } from '#kernel'
+import type { RequestContext, RequestStepsService } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
 import { isQuestion } from '../fetch/model-questions.ts'
@@ -38,6 +38,7 @@ export class PhaseChain {
   readonly #statistics: CallStatistics
   readonly #recorder: Recorder
   readonly #fetches: ModuleFetches
+  readonly #steps: RequestStepsService | undefined
 
   constructor(
     inline: InlineGuests,
@@ -45,7 +46,9 @@ export class PhaseChain {
     statistics: CallStatistics,
     recorder: Recorder,
     fetches: ModuleFetches,
+    steps: RequestStepsService | undefined,
   ) {
+    this.#steps = steps
     this.#fetches = fetches
     this.#recorder = recorder
     this.#inline = inline
@@ -115,6 +118,7 @@ export class PhaseChain {
   ): PhaseEnd | Promise<PhaseEnd> {
     const { point, input, origin } = message
     let order: FetchOrder | null = null
+    this.#noteSteps(chain, message, results)
     for (let place = 0; place < results.length; place++) {
       const module = chain[place]
       const given = results[place]
@@ -139,6 +143,29 @@ export class PhaseChain {
     if (order !== null) return this.#fetch({ end, rest: chain.slice(last), message: seen, order })
     // A fail-open module exceeded the number of fetches: the others continue.
     return this.run(chain.slice(results.length), { ...seen, fetched: null }, end)
+  }
+
+  /** The modules have run one after the other, just now. */
+  #noteSteps(
+    chain: readonly LoadedModule[],
+    { asker, point }: PhaseMessage,
+    results: readonly PhaseResult[],
+  ): void {
+    if (this.#steps === undefined || asker === null) return
+    let atMs = performance.now()
+    for (const { durationUs } of results) atMs -= durationUs / 1_000
+    for (const [place, { durationUs, failure }] of results.entries()) {
+      const endedAtMs = atMs + durationUs / 1_000
+      const name = `${chain[place].name} at ${point}`
+      this.#steps.note(asker, {
+        kind: 'module',
+        name,
+        startedAtMs: atMs,
+        endedAtMs,
+        error: failure?.kind ?? null,
+      })
+      atMs = endedAtMs
+    }
   }
 
   /** Turns a fetch beyond the limit into a failure. */

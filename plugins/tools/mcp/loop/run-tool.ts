@@ -9,6 +9,7 @@ import type {
   Logger,
   Metrics,
   RequestContext,
+  RequestStepsService,
   SpanAttributes,
   ToolCallGuard,
   ToolCallGuardsService,
@@ -56,8 +57,15 @@ export class ToolRunner {
   readonly #guards: ToolCallGuardList
   readonly #tenantCalls: TenantCalls
   readonly #metrics: ToolMetrics
+  readonly #steps: RequestStepsService | undefined
 
-  constructor(config: McpConfig, guards: ToolCallGuardList, metrics: ToolMetrics) {
+  constructor(
+    config: McpConfig,
+    guards: ToolCallGuardList,
+    metrics: ToolMetrics,
+    steps?: RequestStepsService,
+  ) {
+    this.#steps = steps
     this.#config = config
     this.#guards = guards
     this.#tenantCalls = new TenantCalls(config.limits.maxCallsPerTenant)
@@ -73,7 +81,16 @@ export class ToolRunner {
     const durationMs = performance.now() - startedMs
     this.#metrics.onCall(server, label, durationMs)
     this.#writeAudit(tool, argumentText, caller, label, durationMs)
-    span?.end(outcome.status === 'failed' ? label : null)
+    const error = outcome.status === 'failed' ? label : null
+    span?.end(error)
+    if (caller.ctx !== null)
+      this.#steps?.note(caller.ctx, {
+        kind: 'tool',
+        name: `${nameOf(tool.called)} at ${server}`,
+        startedAtMs: startedMs,
+        endedAtMs: startedMs + durationMs,
+        error,
+      })
     return { result: { ...outcome, durationMs }, images }
   }
 

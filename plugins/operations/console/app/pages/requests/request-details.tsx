@@ -23,6 +23,14 @@ export function RequestDetails({ request }: { request: PastRequest }) {
     ['Model', request.model ?? UNKNOWN],
     ['Status', `${request.status}${request.error_code === null ? '' : `, ${request.error_code}`}`],
     ['Client', request.is_aborted ? 'disconnected before the end' : 'received the whole response'],
+    [
+      'Queue',
+      milliseconds(
+        request.steps
+          .filter(({ kind }) => kind === 'queue')
+          .reduce((sum, { duration_ms }) => sum + duration_ms, 0),
+      ),
+    ],
     ['First byte to the client', milliseconds(request.first_byte_ms)],
     ['Sent', bytes(request.bytes_out)],
     ['Modules', request.modules.join(', ') || 'none'],
@@ -77,7 +85,7 @@ function AttemptDetails({ attempt }: { attempt: Attempt }) {
 const candidateColumns: readonly Column<Candidate>[] = [
   { name: 'Candidate', show: ({ url }) => url },
   { name: 'In flight', isNumber: true, show: ({ in_flight }) => count(in_flight) },
-  { name: 'Score', isNumber: true, show: ({ score }) => short(score) },
+  { name: 'Load score', isNumber: true, show: ({ load_score }) => short(load_score) },
   { name: 'Breaker', show: ({ breaker }) => breaker },
   { name: 'Available', show: ({ is_available }) => (is_available ? 'yes' : 'no') },
   { name: 'Suspect', show: ({ is_suspect }) => (is_suspect ? 'yes' : 'no') },

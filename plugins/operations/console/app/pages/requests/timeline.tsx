@@ -45,13 +45,17 @@ export function Timeline({ request }: { request: PastRequest }) {
   )
 }
 
-function phasesOf({ attempts, queue_ms, tools, first_byte_ms, duration_ms }: PastRequest): Phase[] {
-  const firstStartMs = attempts[0]?.start_ms ?? duration_ms
-  const queue = Math.min(queue_ms ?? 0, firstStartMs)
-  const phases: Phase[] = []
-  if (queue > 0)
-    phases.push({ name: 'Queue', startMs: firstStartMs - queue, durationMs: queue, tone: 'wait' })
-  phases.push({ name: 'Gateway', startMs: 0, durationMs: firstStartMs - queue, tone: 'idle' })
+const STEP_NAMES = { queue: 'Queue of', module: 'Module', tool: 'Tool' } as const
+
+function phasesOf({ attempts, steps, first_byte_ms, duration_ms }: PastRequest): Phase[] {
+  const phases: Phase[] = [
+    { name: 'Gateway', startMs: 0, durationMs: attempts[0]?.start_ms ?? duration_ms, tone: 'idle' },
+  ]
+  for (const { kind, name, start_ms, duration_ms: durationMs, error } of steps) {
+    const text = `${STEP_NAMES[kind]} ${name}${error === null ? '' : `: ${error}`}`
+    const tone = error !== null ? 'bad' : kind === 'queue' ? 'wait' : 'good'
+    phases.push({ name: text, startMs: start_ms, durationMs, tone })
+  }
   for (const { number, worker_url, start_ms, first_byte_ms: wait, duration_ms: whole, outcome } of attempts) {
     const tone = outcome === 'success' ? 'good' : outcome === 'cancelled' ? 'warn' : 'bad'
     const name = `Attempt ${number}, ${worker_url}`
@@ -60,15 +64,8 @@ function phasesOf({ attempts, queue_ms, tools, first_byte_ms, duration_ms }: Pas
       phases.push({ name: `${name}: ${outcome}`, startMs: start_ms + wait, durationMs: whole - wait, tone })
     else phases.push({ name: `${name}: ${outcome}`, startMs: start_ms + whole, durationMs: 0, tone })
   }
-  for (const tool of tools ?? [])
-    phases.push({
-      name: `Tool ${tool.name}`,
-      startMs: tool.start_ms,
-      durationMs: tool.duration_ms,
-      tone: tool.is_error ? 'bad' : 'good',
-    })
   if (first_byte_ms !== null)
     phases.push({ name: 'First byte to the client', startMs: first_byte_ms, durationMs: 0, tone: 'idle' })
   phases.push({ name: 'End', startMs: duration_ms, durationMs: 0, tone: 'idle' })
-  return phases
+  return phases.toSorted((a, b) => a.startMs - b.startMs)
 }

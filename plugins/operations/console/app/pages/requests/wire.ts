@@ -6,7 +6,7 @@ export interface Candidate {
   readonly breaker: string
   readonly is_available: boolean
   readonly is_suspect: boolean
-  readonly score?: number | null
+  readonly load_score: number
 }
 
 export interface Attempt {
@@ -28,6 +28,15 @@ export interface Attempt {
   readonly outcome: string
 }
 
+export interface Step {
+  readonly kind: 'queue' | 'module' | 'tool'
+  readonly name: string
+  /** From the arrival of the request. */
+  readonly start_ms: number
+  readonly duration_ms: number
+  readonly error: string | null
+}
+
 export interface PastRequest {
   readonly request_id: string
   readonly method: string
@@ -44,13 +53,7 @@ export interface PastRequest {
   readonly modules: readonly string[]
   readonly thread: number
   readonly attempts: readonly Attempt[]
-  readonly queue_ms?: number | null
-  readonly tools?: readonly {
-    readonly name: string
-    readonly start_ms: number
-    readonly duration_ms: number
-    readonly is_error: boolean
-  }[]
+  readonly steps: readonly Step[]
 }
 
 export interface RequestPage {
