@@ -1,24 +1,15 @@
-/** Debian's Chromium, driven by playwright-core, for tests of the console. */
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+/** The console in a browser, for tests. */
 import axe from 'axe-core'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { chromiumPath } from './chromium.ts'
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
-const executablePath = NAMES.flatMap((name) =>
-  (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)),
-).find(existsSync)
+export { launchBrowser } from './chromium.ts'
 
 /** Whether tests with a browser are skipped, because none is installed. */
-export const hasNoBrowser = executablePath === undefined && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1'
+export const hasNoBrowser = chromiumPath === undefined && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1'
 if (hasNoBrowser)
   console.warn('skipped: tests with a browser, since chromium is not on PATH: apt-get install chromium')
-
-export function launchBrowser(): Promise<Browser> {
-  // Chromium has no sandbox for root, as in containers.
-  return chromium.launch({ executablePath: executablePath ?? 'chromium', args: ['--no-sandbox'] })
-}
 
 export type Appearance = 'light' | 'dark'
 

@@ -77,7 +77,10 @@ export function ModuleDetails({ module, canary, ratesOf, reload }: DetailsProps)
         selected={module.module_uuid}
       />
       {canary !== undefined && <ModuleLogLines uuid={canary.module_uuid} title="Log of the canary" />}
-      <ModuleLogLines uuid={module.module_uuid} title="Log" />
+      <ModuleLogLines
+        uuid={module.module_uuid}
+        title={canary === undefined ? 'Log' : 'Log of the current version'}
+      />
     </Panel>
   )
 }

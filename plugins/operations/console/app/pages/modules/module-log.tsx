@@ -23,7 +23,7 @@ export function ModuleLogLines({ uuid, title }: { uuid: string; title: string })
             <PagedTable
               label={title}
               what="lines"
-              pageSize={20}
+              pageSize={10}
               columns={columns}
               rows={lines.map((line, index) => ({ ...line, key: `${lines.length - index}` }))}
               keyOf={({ key }) => key}
