@@ -2,6 +2,7 @@
 import type { ComparableScenario, Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { console2000 } from './console-2000.ts'
+import { consoleView } from './console-view.ts'
 import { faultyWorkers } from './faulty-workers.ts'
 import { firstSeconds } from './first-seconds.ts'
 import { fleet2000 } from './fleet-2000.ts'
@@ -64,6 +65,7 @@ export const SCENARIOS: readonly Scenario[] = [
   faultyWorkers,
   fleet2000,
   console2000,
+  consoleView,
   wasmNone,
   wasmHeaders,
   wasmBody4k,

@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 
+export type { Browser, Page } from 'playwright-core'
+
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 
 /** Undefined if none is on PATH. */
