@@ -1,20 +1,22 @@
 /** The benchmark command: runs scenarios, prints figures with their targets, and writes them as JSON. */
 import { writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { COMPARABLE, SCENARIOS } from './scenarios/catalog.ts'
 import { chooseScenarios } from './support/choose-scenarios.ts'
 import { type Figure, progressOf, type Scenario, verdict } from './support/figure.ts'
+import { plotCurves } from './support/plot.ts'
 import { renderTable, type ScenarioResult, toJson } from './support/report.ts'
 
 const USAGE = `Usage: npm run bench -- [name …] [--rounds 5] [--seconds 4] [--json out.json]
-                        [--policy round_robin …] [--shared 0.7] [--against ../before]
+                        [--policy round_robin …] [--shared 0.7] [--against ../before] [--plots docs/guide/curves]
 
 ${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(23)} ${question}`).join('\n')}
 
 A name selects that scenario, or else all scenarios that start with it ("wasm" runs wasm-*); the default is all.
 --policy (repeatable) applies to policy-sim and fleet-2000.
 --shared (share of prompts with a common system prompt, 0 to 1) applies to policy-sim.
+--plots is the folder for an SVG file of each curves-*.
 --against is the root of another built checkout: scenarios with such a form compare its gateway with this one, by turns.
 Load clients, workers, nginx and gateway run on this machine, so compare only figures of the same run.
 The exit code is 1 if a target is missed.`
@@ -34,6 +36,7 @@ async function main(): Promise<void> {
       policy: { type: 'string', multiple: true, default: [] },
       shared: { type: 'string', default: '0.7' },
       json: { type: 'string' },
+      plots: { type: 'string' },
       against: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
@@ -47,9 +50,11 @@ async function main(): Promise<void> {
     shared: numberOf('shared', values.shared, 0, 1),
   }
   const results: ScenarioResult[] = []
-  const report = async ({ name, question }: Scenario, measured: Promise<Figure[]>) => {
-    const result = { scenario: name, question, figures: await measured }
+  const report = async ({ name, question, axis }: Scenario, measured: Promise<Figure[]>) => {
+    const result = { scenario: name, question, axis, figures: await measured }
     results.push(result)
+    if (values.plots !== undefined && axis !== undefined)
+      writeFileSync(join(values.plots, `${name}.svg`), plotCurves(question, axis, result.figures))
     console.log(`\n${renderTable(result)}\n`)
   }
   if (values.against === undefined) {

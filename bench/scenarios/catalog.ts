@@ -3,6 +3,14 @@ import type { ComparableScenario, Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
 import { console2000 } from './console-2000.ts'
 import { consoleView } from './console-view.ts'
+import {
+  curvesConnections,
+  curvesGateways,
+  curvesModules,
+  curvesTenants,
+  curvesThreads,
+  curvesWorkers,
+} from './curves.ts'
 import { faultyWorkers } from './faulty-workers.ts'
 import { firstSeconds } from './first-seconds.ts'
 import { fleet2000 } from './fleet-2000.ts'
@@ -75,6 +83,12 @@ export const SCENARIOS: readonly Scenario[] = [
   wasmText,
   wasmLoop,
   peers,
+  curvesThreads,
+  curvesConnections,
+  curvesWorkers,
+  curvesModules,
+  curvesTenants,
+  curvesGateways,
 ]
 
 /** Those that compare two checkouts. */

@@ -5,6 +5,8 @@ export interface Figure {
   /** Measured quantity and subject. */
   readonly name: string
   readonly unit: string
+  /** Value of the varied quantity: figures of one name are a curve. */
+  readonly x?: number
   /** One value per round. */
   readonly values: readonly number[]
   /** The median must not be above this. */
@@ -24,6 +26,8 @@ export interface Scenario {
   readonly name: string
   /** The question that the figures answer. */
   readonly question: string
+  /** The varied quantity, if the figures are curves. */
+  readonly axis?: string
   run(options: RunOptions): Promise<Figure[]>
   /** Compares the gateways of two checkouts; the last figure is the ratio. Absent if the scenario has no such form. */
   compare?(options: CompareOptions): Promise<Figure[]>

@@ -1,10 +1,11 @@
 /** Starts a gateway and registers many workers through its API. */
 import { callGateway, type GatewaySubject, readyWorkers, startGateway } from './gateway.ts'
 import type { GatewayFeatures } from './gateway-config.ts'
-import { waitUntil } from './process.ts'
+import { wait, waitUntil } from './process.ts'
 
 /** Concurrent registrations. */
 const WINDOW = 16
+const RETRY_MS = 100
 const READY_LIMIT_MS = 120_000
 
 export interface FleetGateway extends GatewaySubject {
@@ -41,7 +42,13 @@ export async function startFleetGateway(
 async function register(gatewayPort: number, port: number, health: object): Promise<void> {
   const url = `http://127.0.0.1:${port}`
   const spec = { url, runtime_type: 'sglang', models: [{ id: 'bench' }], health }
-  const response = await callGateway(gatewayPort, 'POST', '/workers', spec)
+  let response = await callGateway(gatewayPort, 'POST', '/workers', spec)
+  // The queue of changes is full: discovery is slower than registration.
+  while (response.status === 503) {
+    await response.arrayBuffer()
+    await wait(RETRY_MS)
+    response = await callGateway(gatewayPort, 'POST', '/workers', spec)
+  }
   const text = await response.text()
   if (response.status !== 202) throw new Error(`POST /workers returned ${response.status}: ${text}`)
 }

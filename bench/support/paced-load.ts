@@ -7,7 +7,8 @@ import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 import { build } from 'hdr-histogram-js'
 import { announceReady } from './process.ts'
-import { chatBody, requestBytes } from './request-bytes.ts'
+import { chatBody, requestBytes, tenantKeys } from './request-bytes.ts'
+import { BENCH_KEY } from './subject.ts'
 
 const { values } = parseArgs({
   options: {
@@ -16,11 +17,16 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '4' },
     bytes: { type: 'string', default: '250' },
     rate: { type: 'string', default: '0' },
+    // Requests use their keys in turn; 0: all use the shared key.
+    tenants: { type: 'string', default: '0' },
   },
 })
 const port = Number(values.port)
 const ratePerMs = Number(values.rate) / 1_000
-const request = requestBytes(port, chatBody({ stream: false, bodyBytes: Number(values.bytes) }))
+const body = chatBody({ stream: false, bodyBytes: Number(values.bytes) })
+const keys = values.tenants === '0' ? [BENCH_KEY] : tenantKeys(Number(values.tenants))
+const requests = keys.map((key) => requestBytes(port, body, { key }))
+let sent = 0
 const histogram = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })
 const free: Connection[] = []
 const overdue: number[] = []
@@ -43,7 +49,7 @@ class Connection {
 
   send(dueAtMs: number): void {
     this.#sentAtMs = dueAtMs
-    this.#socket.write(request)
+    this.#socket.write(requests[sent++ % requests.length])
   }
 
   #take(bytes: Buffer): void {

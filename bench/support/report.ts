@@ -5,10 +5,11 @@ import { type Figure, median, verdict } from './figure.ts'
 export interface ScenarioResult {
   readonly scenario: string
   readonly question: string
+  readonly axis?: string
   readonly figures: readonly Figure[]
 }
 
-function short(value: number): string {
+export function short(value: number): string {
   if (!Number.isFinite(value)) return '-'
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US')
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2)
@@ -19,15 +20,17 @@ function limit({ target, atLeast }: Figure): string {
   return atLeast === undefined ? '' : `≥ ${short(atLeast)}`
 }
 
-function cells(figure: Figure): string[] {
-  const { values, unit, withheld } = figure
-  if (withheld !== undefined) return [figure.name, unit, '-', '', limit(figure), 'withheld']
+function cells(figure: Figure, axis: string | undefined): string[] {
+  const { values, unit, withheld, x } = figure
+  const name = x === undefined ? figure.name : `${figure.name}, ${x} ${axis}`
+  if (withheld !== undefined) return [name, unit, '-', '', limit(figure), 'withheld']
   const spread = values.length > 1 ? `${short(Math.min(...values))} … ${short(Math.max(...values))}` : ''
-  return [figure.name, unit, short(median(values)), spread, limit(figure), verdict(figure)]
+  return [name, unit, short(median(values)), spread, limit(figure), verdict(figure)]
 }
 
 export function renderTable(result: ScenarioResult): string {
-  const rows = [['figure', 'unit', 'median', 'spread', 'target', 'verdict'], ...result.figures.map(cells)]
+  const body = result.figures.map((figure) => cells(figure, result.axis))
+  const rows = [['figure', 'unit', 'median', 'spread', 'target', 'verdict'], ...body]
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
   const lines = rows.map((row) => {
     const padded = row.map((cell, column) =>

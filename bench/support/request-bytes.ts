@@ -51,9 +51,19 @@ export const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   authorization: `Bearer ${BENCH_KEY}`,
 }
 
+/** API keys of that many tenants. */
+export function tenantKeys(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `bench-key-of-tenant-${index}`)
+}
+
 /** Encodes head and body. */
-export function requestBytes(port: number, body: string, path = '/v1/chat/completions'): Buffer {
-  const headers = Object.entries(REQUEST_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
+export function requestBytes(
+  port: number,
+  body: string,
+  { path = '/v1/chat/completions', key = BENCH_KEY } = {},
+): Buffer {
+  const lines = { ...REQUEST_HEADERS, authorization: `Bearer ${key}` }
+  const headers = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`)
   const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${headers.join('')}`
   return Buffer.from(`${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
 }

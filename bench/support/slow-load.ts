@@ -61,7 +61,7 @@ let decoder: ChunkedDecoder | null = null
 const socket = connect(port, '127.0.0.1')
 socket.write(
   values.messages === '1'
-    ? requestBytes(port, messageBody(250, 'bulk'), '/v1/messages')
+    ? requestBytes(port, messageBody(250, 'bulk'), { path: '/v1/messages' })
     : requestBytes(port, chatBody({ stream: true, bodyBytes: 250, user: isText ? 'bulk-text' : 'bulk' })),
 )
 socket.on('data', (bytes) => {

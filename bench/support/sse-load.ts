@@ -33,9 +33,11 @@ const isResponses = values.responses === '1'
 const isMessages = values.messages !== '0'
 const PLAIN_CHAT = { stream: true, bodyBytes: 250 }
 const request = isResponses
-  ? requestBytes(port, responsesBody({ stream: true, store: true, bodyBytes: 250 }), '/v1/responses')
+  ? requestBytes(port, responsesBody({ stream: true, store: true, bodyBytes: 250 }), {
+      path: '/v1/responses',
+    })
   : isMessages
-    ? requestBytes(port, messageBody(250), '/v1/messages')
+    ? requestBytes(port, messageBody(250), { path: '/v1/messages' })
     : requestBytes(
         port,
         chatBody(values.engine === '2' ? { ...PLAIN_CHAT, bodyBytes: 700, tools: TOOLS } : PLAIN_CHAT),

@@ -23,7 +23,7 @@ const port = Number(values.port)
 const count = Number(values.streams)
 const request =
   values.messages === '1'
-    ? requestBytes(port, messageBody(250), '/v1/messages')
+    ? requestBytes(port, messageBody(250), { path: '/v1/messages' })
     : requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
 /** Streams that start per millisecond, so that they are spread evenly over the interval. */
 const STARTS_PER_MS = Math.ceil(count / PACE_MS / 10)
