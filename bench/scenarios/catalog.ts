@@ -29,6 +29,7 @@ import { responsesChain } from './responses-chain.ts'
 import { responsesJson } from './responses-json.ts'
 import { responsesStart } from './responses-start.ts'
 import { generateSlowReader, slowReader } from './slow-reader.ts'
+import { soak } from './soak.ts'
 import {
   generateSse,
   messagesProxySse,
@@ -82,6 +83,7 @@ export const SCENARIOS: readonly Scenario[] = [
   wasmStreamEvent,
   wasmText,
   wasmLoop,
+  soak,
   peers,
   curvesThreads,
   curvesConnections,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { configurations, type GatewayFeatures } from './gateway-config.ts'
 import { type Child, freePort, StopWaiting, startChild, temporaryDirectory, waitUntil } from './process.ts'
+import type { RuntimeReports } from './runtime-reports.ts'
 import { BENCH_KEY, type Subject } from './subject.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -21,6 +22,8 @@ export interface GatewayOptions extends GatewayFeatures {
   readonly workerPorts: readonly number[]
   /** Root of another checkout whose build is started instead; null for this one. */
   readonly root?: string | null
+  /** Collects memory and collections of its threads. */
+  readonly runtime?: Pick<RuntimeReports, 'nodeOptions' | 'env'>
 }
 
 /** Configurations of a checkout; those of this one if it is older than that file. */
@@ -30,10 +33,14 @@ export async function configurationsOf(root: string | null): Promise<typeof conf
 }
 
 /** Starts the built `weir` command. @throws if it is not built */
-export function startWeir(args: readonly string[], root: string | null = null): Child {
+export function startWeir(
+  args: readonly string[],
+  root: string | null = null,
+  { nodeOptions, env }: NonNullable<GatewayOptions['runtime']> = { nodeOptions: [], env: {} },
+): Child {
   const command = join(root ?? ROOT, 'dist/plugins/cli.js')
   if (!existsSync(command)) throw new Error(`${command} is missing: run "npm run build" there first`)
-  return startChild(process.execPath, [YOUNG_OBJECTS, command, ...args])
+  return startChild(process.execPath, [YOUNG_OBJECTS, ...nodeOptions, command, ...args], env)
 }
 
 /** Resolves when every worker of the configuration is ready. @throws after 60 s, with the gateway's error output */
@@ -44,7 +51,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewaySubj
   const file = join(temporaryDirectory(), 'weir.json')
   writeFileSync(file, JSON.stringify(gatewayConfig({ port, apiKey: BENCH_KEY, workerPorts }, options)))
   const startedAtMs = performance.now()
-  const child = startWeir(['serve', '--config', file], root)
+  const child = startWeir(['serve', '--config', file], root, options.runtime)
   try {
     // A gateway without workers never becomes ready.
     const path = workerPorts.length === 0 ? '/liveness' : '/readiness'
