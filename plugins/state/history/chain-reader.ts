@@ -14,21 +14,15 @@ import {
   type Segment,
   turnId,
 } from './collections.ts'
-import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
-
-interface CachedChain extends CachedHistory {
-  readonly segments: readonly Segment[]
-  readonly place: ChainPosition
-  readonly readAtMs: number
-}
+import { approximateBytes, CACHED_MS, type CachedChain, type HistoryCache } from './history-cache.ts'
 
 export class ChainReader {
   readonly #parts: HistoryParts
-  readonly #cache: HistoryCache<CachedChain>
+  readonly #cache: HistoryCache
 
-  constructor(parts: HistoryParts) {
+  constructor(parts: HistoryParts, cache: HistoryCache) {
     this.#parts = parts
-    this.#cache = new HistoryCache(parts.config.cacheBytes)
+    this.#cache = cache
   }
 
   async load(tenant: string, responseId: string): Promise<LoadedHistory | HistoryProblem> {
@@ -49,7 +43,7 @@ export class ChainReader {
 
   /** Chain position of a cached response. */
   placeOf(tenant: string, id: string): ChainPosition | undefined {
-    return this.#cache.get(tenant, id)?.place
+    return this.#cache.chain(tenant, id)?.place
   }
 
   /** Caches the history of a written turn if the history of its parent is cached. */
@@ -66,13 +60,13 @@ export class ChainReader {
       const cached = { items, bytes: place.bytes, segments: [own], marks: [undefined], place, readAtMs }
       this.#cache.set(tenant, id, cached)
     }
-    const parent = parentId === null ? undefined : this.#cache.get(tenant, parentId)
+    const parent = parentId === null ? undefined : this.#cache.chain(tenant, parentId)
     if (parent !== undefined && parentId !== null && place.turn > 0)
       this.#extend(tenant, id, parentId, parent, place, items)
   }
 
   async #cached(tenant: string, id: string): Promise<CachedChain | undefined> {
-    const cached = this.#cache.get(tenant, id)
+    const cached = this.#cache.chain(tenant, id)
     if (cached === undefined || performance.now() - cached.readAtMs > CACHED_MS) return undefined
     const marks = await this.#marksOf(tenant, cached.segments)
     if (marks.every((mark, index) => mark === cached.marks[index])) return cached

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { openCollections } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
+import { HistoryCache } from './history-cache.ts'
 import { StoredResponses } from './response-history.ts'
 import { TenantUsage } from './tenant-usage.ts'
 
@@ -20,7 +21,7 @@ function openResponses(store: MemoryStore, collections: ReturnType<typeof openCo
     log: { info() {}, warn() {}, error() {} },
     outage: () => null,
   }
-  return new StoredResponses(parts, new TenantUsage(parts))
+  return new StoredResponses(parts, new TenantUsage(parts), new HistoryCache(config.cacheBytes))
 }
 
 let count = 0

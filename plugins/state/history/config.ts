@@ -46,7 +46,7 @@ export const historyConfig = Type.Object(
     ),
     cacheBytes: integer(
       { default: 16 * 1024 * 1024, min: 0 },
-      'Size of the cache of recently used histories per thread, in bytes of text.',
+      'Memory for recently used histories per thread, in bytes.',
     ),
     lockLeaseMs: integer(
       { default: 15_000, min: 1_000 },

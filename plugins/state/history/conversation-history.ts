@@ -33,29 +33,23 @@ import {
 } from './collections.ts'
 import { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
-import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
+import { approximateBytes, CACHED_MS, type HistoryCache } from './history-cache.ts'
 import type { ItemIndex } from './item-index.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const NOT_FOUND = { problem: 'conversation_not_found' } as const
 
-interface CachedConversation extends CachedHistory {
-  /** Position of the first item that is not cached. */
-  readonly next: number
-  readonly readAtMs: number
-}
-
 export class StoredConversations implements ConversationHistory {
   readonly #parts: HistoryParts
   readonly #usage: TenantUsage
   readonly #items: ConversationItems
-  readonly #cache: HistoryCache<CachedConversation>
+  readonly #cache: HistoryCache
 
-  constructor(parts: HistoryParts, usage: TenantUsage, index: ItemIndex) {
+  constructor(parts: HistoryParts, usage: TenantUsage, index: ItemIndex, cache: HistoryCache) {
     this.#parts = parts
     this.#usage = usage
     this.#items = new ConversationItems(parts, index)
-    this.#cache = new HistoryCache(parts.config.cacheBytes)
+    this.#cache = cache
   }
 
   create(
@@ -163,7 +157,7 @@ export class StoredConversations implements ConversationHistory {
     // Read before the items, so that a later deletion changes a mark that was read.
     const nowMs = performance.now()
     const [mark] = await this.#parts.marks.getMany(tenant, [id])
-    const cached = this.#cache.get(tenant, id)
+    const cached = this.#cache.conversation(tenant, id)
     const isCurrent = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
     const known = isCurrent ? cached : { items: [], bytes: 0, next: 0, readAtMs: nowMs }
     if (known.next === found.value.next) return { items: known.items, bytes: known.bytes }

@@ -5,6 +5,7 @@ import { type Collections, type HistoryParts, openCollections } from './collecti
 import type { HistoryConfig } from './config.ts'
 import { StoredConversations } from './conversation-history.ts'
 import { StoredEvents } from './event-log.ts'
+import { HistoryCache } from './history-cache.ts'
 import { ItemIndex } from './item-index.ts'
 import { StoredResponses } from './response-history.ts'
 import { Retention } from './retention.ts'
@@ -39,8 +40,9 @@ export class StoredHistory implements HistoryService {
     const parts = { ...this.collections, store, config, log, outage }
     this.usage = new TenantUsage(parts)
     this.#index = new ItemIndex(parts)
-    this.responses = new StoredResponses(parts, this.usage)
-    this.conversations = new StoredConversations(parts, this.usage, this.#index)
+    const cache = new HistoryCache(config.cacheBytes)
+    this.responses = new StoredResponses(parts, this.usage, cache)
+    this.conversations = new StoredConversations(parts, this.usage, this.#index, cache)
     this.queue = new StoredQueue(parts)
     this.events = new StoredEvents(parts)
     this.retention = new Retention(parts, this.usage)

@@ -21,6 +21,7 @@ import {
   turnId,
 } from './collections.ts'
 import { ResponseFinisher } from './finish-response.ts'
+import type { HistoryCache } from './history-cache.ts'
 import { removeTurnPointers } from './item-index.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
@@ -34,10 +35,10 @@ export class StoredResponses implements ResponseHistory {
   /** Running responses created by this thread, so that `finish` need not read whether they exist. */
   readonly #created = new Set<string>()
 
-  constructor(parts: HistoryParts, usage: TenantUsage) {
+  constructor(parts: HistoryParts, usage: TenantUsage, cache: HistoryCache) {
     this.#parts = parts
     this.#usage = usage
-    this.#chains = new ChainReader(parts)
+    this.#chains = new ChainReader(parts, cache)
     this.#end = new ResponseFinisher(parts, usage, this.#chains)
   }
 
