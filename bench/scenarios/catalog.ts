@@ -16,6 +16,7 @@ import { firstSeconds } from './first-seconds.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { grpcLongPrompt } from './grpc-long-prompt.ts'
 import { grpcSse } from './grpc-sse.ts'
+import { idle } from './idle.ts'
 import { idleStreams } from './idle-streams.ts'
 import { livenessUnderAttack } from './liveness-under-attack.ts'
 import { messages1000 } from './messages-1000.ts'
@@ -47,6 +48,7 @@ import { wasmText } from './wasm-text.ts'
 export const SCENARIOS: readonly Scenario[] = [
   boot,
   firstSeconds,
+  idle,
   relayJson,
   relayJson100k,
   relayJsonFull,

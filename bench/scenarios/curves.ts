@@ -1,20 +1,12 @@
 /** How cost, throughput and memory change with one quantity; `--plots` draws them. */
-import { once } from 'node:events'
-import { connect } from 'node:net'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { startFleetGateway } from '../support/fleet.ts'
 import { type GatewayOptions, startGateway } from '../support/gateway.ts'
 import { configurations } from '../support/gateway-config.ts'
 import { compileGuests } from '../support/guests.ts'
 import { cpuPerRequest, type LoadResult, runLoad, warmUp } from '../support/load.ts'
-import {
-  freePort,
-  openFileLimit,
-  startChild,
-  temporaryDirectory,
-  treeRssBytes,
-  waitUntil,
-} from '../support/process.ts'
+import { startMesh } from '../support/mesh.ts'
+import { openFileLimit, temporaryDirectory, treeRssBytes } from '../support/process.ts'
 import { tenantKeys } from '../support/request-bytes.ts'
 import { BENCH_KEY, type RunningWorker, type Subject, startWorker } from '../support/subject.ts'
 import { startWasmGateway } from '../support/wasm-gateway.ts'
@@ -175,53 +167,11 @@ export const curvesTenants = toScenario({
   load: (tenants) => ({ tenants }),
 })
 
-/** @throws if valkey-server is not on PATH */
-async function startMesh(count: number, { ports }: RunningWorker): Promise<Subject[]> {
-  const port = await freePort()
-  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', temporaryDirectory()]
-  const valkey = startChild('valkey-server', args)
-  const gateways: Subject[] = []
-  try {
-    await waitUntil('valkey-server is ready', 5_000, () => accepts(port))
-    for (let index = 0; index < count; index++) {
-      const mesh = { name: `gateway-${index}`, secret: 'bench-secret-of-the-mesh', acknowledge: 'memory' }
-      const plugins = {
-        storage: { dir: temporaryDirectory() },
-        mesh,
-        'mesh-valkey': { url: `redis://127.0.0.1:${port}` },
-      }
-      const gateway = await startGateway({ workerPorts: ports, kernel: { policy: 'cache_aware' }, plugins })
-      gateways.push(gateway)
-    }
-  } catch (error) {
-    for (const gateway of gateways) await gateway.stop()
-    await valkey.stop()
-    throw error
-  }
-  const [first, ...rest] = gateways
-  const stop = async () => {
-    await first.stop()
-    await valkey.stop()
-  }
-  // The rest is stopped before.
-  return [...rest, { ...first, stop }]
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } finally {
-    socket.destroy()
-  }
-}
-
 export const curvesGateways = toScenario({
   name: 'curves-gateways',
   question: `what does a mesh of more gateways cost, at ${MESH_RATE} requests/s over all of them?`,
   axis: 'gateways on one Valkey',
   points: [1, 2, 4, 8],
-  start: startMesh,
+  start: (count, { ports }) => startMesh(count, ports),
   load: (count) => ({ rate: MESH_RATE / count }),
 })

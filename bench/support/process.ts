@@ -121,6 +121,17 @@ export function threadTimes(pid: number): Map<number, number> {
   return times
 }
 
+/** How often each thread of a process has slept and woken up so far, by its name and id. */
+export function threadWakeUps(pid: number): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const id of threadTimes(pid).keys()) {
+    const status = readFileSync(`/proc/${pid}/task/${id}/status`, 'latin1')
+    const name = /^Name:\s*(.+)$/m.exec(status)?.[1]
+    counts.set(`${name} ${id - pid}`, Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]))
+  }
+  return counts
+}
+
 /** Time that a thread has waited for a core so far, in milliseconds. */
 export function runQueueMs(pid: number, thread: number): number {
   return schedule(pid, thread)[1] / 1e6
