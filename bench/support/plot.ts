@@ -20,6 +20,7 @@ export function plotCurves(title: string, axis: string, figures: readonly Figure
     return `<g transform="translate(${x} ${y})">${panel(axis, points)}</g>`
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="sans-serif" font-size="11">
+<title>${escapeXml(title)}</title>
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="12" y="20" font-size="13">${escapeXml(title)}</text>
 ${panels.join('\n')}
