@@ -78,7 +78,7 @@ function shapesOf(checker: Checker, type: Type | undefined): readonly Shape[] {
   // A boolean is the union of its two values.
   if (flags & TypeFlags.Boolean) return [{ kind: 'boolean' }]
   if (flags & TypeFlags.Union) {
-    const all = ((type as UnionType).getTypes() ?? []).flatMap((one) => shapesOf(checker, one))
+    const all = ((type as UnionType).getTypes() ?? []).flatMap((one) => shapesOf(checker, one)).sort(byValue)
     const isBoolean = (shape: Shape) => shape.kind === 'value' && typeof shape.value === 'boolean'
     const others = all.filter((shape) => !isBoolean(shape))
     return all.filter(isBoolean).length === 2 ? [...others, { kind: 'boolean' }] : all
@@ -99,6 +99,12 @@ function shapesOf(checker: Checker, type: Type | undefined): readonly Shape[] {
     return [{ kind: 'object', id, members: once(() => membersOf(checker, type)) }]
   }
   return [{ kind: 'any' }]
+}
+
+/** Literals first: the compiler's order of them differs from run to run. */
+function byValue(one: Shape, other: Shape): number {
+  const key = (shape: Shape) => (shape.kind === 'value' ? `0${shape.value}` : '1')
+  return key(one) < key(other) ? -1 : Number(key(one) > key(other))
 }
 
 function membersOf(checker: Checker, type: Type): readonly Member[] {
