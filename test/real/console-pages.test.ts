@@ -70,7 +70,8 @@ describe.skipIf(hasNoBrowser)('console', () => {
     await view.page.getByRole('alert').waitFor()
     await view.expectAccessible('light')
     await view.signIn(ADMIN_KEY)
-    expect(await view.page.title()).toContain('Overview')
+    // The title follows the page's first frame.
+    await expect.poll(() => view.page.title()).toContain('Overview')
     // Neither key nor cookie can be read by scripts.
     expect(
       await view.page.evaluate('document.cookie + JSON.stringify({ ...localStorage, ...sessionStorage })'),

@@ -3,6 +3,7 @@
  * not installed.
  */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { endChildren, endsWithTest } from '../support/child-processes.ts'
@@ -27,10 +28,15 @@ async function start(engine: RealEngine, port: number, model = engine.model, key
   const [program, ...args] = engine.command(port, model, keys)
   const child = endsWithTest(spawn(program, args, { stdio: 'ignore', env: environmentOf(engine) }))
   const url = `http://127.0.0.1:${port}`
-  await vi.waitFor(async () => expect((await fetch(`${url}/health`)).status).toBe(200), {
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`${program} ended with code ${code} before it served`)
+  })
+  const serves = vi.waitFor(async () => expect((await fetch(`${url}/health`)).status).toBe(200), {
     timeout: 300_000,
     interval: 50,
   })
+  await Promise.race([serves, ended])
+  ended.catch(() => {})
   return { url, child }
 }
 
