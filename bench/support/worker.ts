@@ -189,9 +189,12 @@ app
   .post('/v1/chat/completions', serveChat)
   .post('/v1/messages', serveMessages)
   .post('/v1/responses', (response) =>
-    readBody(response, () =>
-      startTicking(response, RESPONSE_START, { chunks: RESPONSE_CHUNKS, end: RESPONSE_END, sent: 0 }),
-    ),
+    readBody(response, (body) => {
+      if (body.includes('"stream":true'))
+        startTicking(response, RESPONSE_START, { chunks: RESPONSE_CHUNKS, end: RESPONSE_END, sent: 0 })
+      // A trial at the registration must not find the route: only workers whose format is configured get responses.
+      else response.writeStatus('404 Not Found').end('{}')
+    }),
   )
   .get('/probes', (response) => void response.end(String(probes)))
   .any('/*', (response) => void response.writeStatus('404 Not Found').end('{}'))
