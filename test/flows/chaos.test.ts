@@ -79,9 +79,11 @@ beforeAll(async () => {
   gateway = await startBuiltGateway({
     kernel: {
       log: { level: 'error' },
-      // Each fault on its own: no retries, no breaker.
+      // Each fault on its own: no retries, no breaker, no outliers.
       retry: { maxAttempts: 1 },
-      breaker: { enabled: false },
+      breaker: { enabled: false, maxOutlierShare: 0 },
+      // Each thread deals its requests out evenly, whatever their prompts and durations are.
+      policy: 'round_robin',
       upstream: { requestMs: REQUEST_LIMIT_MS, idleMs: IDLE_LIMIT_MS, keepAliveMs: 1_000 },
     },
     // Longer than the limit above, also on a busy machine.
@@ -163,8 +165,8 @@ async function expectNoLeak(openBefore: number): Promise<void> {
     const stats = async () =>
       (await (await fetch(`${url}/sim/stats`)).json()) as { running: number; total: number }
     await expect.poll(async () => (await stats()).running).toBe(0)
-    // The load was balanced: each of four workers got about a quarter.
-    expect((await stats()).total).toBeGreaterThan(REQUESTS / 10)
+    // Each of four workers was picked for a quarter; some clients disconnect before their request is sent.
+    expect((await stats()).total).toBeGreaterThan(REQUESTS / 8)
   }
   await until(
     () => gateway.command.openFiles() <= openBefore + 10,
