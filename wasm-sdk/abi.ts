@@ -220,9 +220,9 @@ export interface GuestInput {
     /** Workers that may take the request, or targets. */
     readonly candidates: readonly PickCandidate[]
   }
-  /** Stream phase: state of the previous call of this stream, empty at first. Otherwise: state of the fetch. */
+  /** Stream phase: state of the previous call of this stream, a fetch included, empty at first. Otherwise: state of the fetch. */
   readonly state?: string
-  /** Result of the fetch that the previous call requested. */
+  /** Result of the fetch that the previous call requested; of a stream or a text the first member. */
   readonly fetched?: FetchedHead
 }
 
@@ -311,7 +311,7 @@ export interface ModifyAction {
   readonly replaces_body?: boolean
 }
 
-/** Sends a request with the body of the frame, then calls the module again with the result. Not in the stream phase. */
+/** Sends a request with the body of the frame, then calls the module again with the result. Not in the pick phase. */
 export interface FetchAction {
   readonly action: 'fetch'
   /** http or https. */

@@ -102,6 +102,41 @@ describe.each([
     expect(checkOutput(late.output, 'OnRequest').body?.toString()).toBe('timeout')
   })
 
+  echo('fetches for an event and for a text, and is called again with them', async (open) => {
+    const response = { status: 200, is_stream: true }
+    const event = { index: 0, name: 'fetch', is_end: false }
+    const text = {
+      kind: 'citation',
+      choice: 0,
+      call_id: null,
+      call_name: null,
+      is_last: false,
+      held_bytes: 0,
+    } as const
+    const cases = [
+      ['OnStreamEvent', input('stream_event', { response, event, state: '' })],
+      ['OnText', input('text', { text })],
+    ] as const
+    for (const [point, head] of cases) {
+      const first = await open.call(point, head, Buffer.from(TEXT))
+      expect(first.problem).toBeNull()
+      const { fetch } = checkOutput(first.output, point)
+      expect([fetch?.url, fetch?.method, fetch?.body.toString(), fetch?.state]).toEqual([
+        'https://a.example/',
+        'PUT',
+        TEXT,
+        'kept',
+      ])
+      const result = { error: null, status: 200, headers: [], body_bytes: Buffer.byteLength(TEXT) } as const
+      // The first member, as the gateway sends it.
+      const again = { fetched: result, ...head, state: 'kept' }
+      const { output, problem } = await open.call(point, again, Buffer.from(TEXT + TEXT))
+      expect(problem).toBeNull()
+      const { text: passed, events } = checkOutput(output, point)
+      expect(passed ?? events?.[0].data).toBe(`${TEXT}|kept|${TEXT}`)
+    }
+  })
+
   echo('asks a model', async (open) => {
     const asked = input('request', { request: { ...request, method: 'ASK' } })
     const question = { messages: [{ role: 'user', content: TEXT }], max_tokens: 20 }

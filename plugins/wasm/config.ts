@@ -121,13 +121,13 @@ export const wasmConfig = Type.Object(
           2_000,
           1,
           25_000,
-          'Maximum total time of the fetches of a module in one phase of a request, milliseconds, including connecting. No thread is blocked.',
+          'Maximum total time of the fetches of a module in one phase of a request, or for one event or piece of text of a stream, milliseconds, including connecting. No thread is blocked.',
         ),
         maxPerCall: count(
           4,
           1,
           64,
-          'Maximum number of fetches of a module in one phase of a request; a further one fails the call.',
+          'Maximum number of fetches of a module in one phase of a request, or for one event or piece of text of a stream; a further one fails the call.',
         ),
         maxOpen: count(
           32,

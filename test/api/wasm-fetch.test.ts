@@ -1,9 +1,14 @@
 /** Outgoing HTTP of modules over real sockets: permitted origins, results, and no blocking of other requests. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import type { RequestContext } from '#kernel'
+import { runCase } from '../../plugins/wasm/testing/run-cases.ts'
+import { guestBytes } from '../fixtures/wasm/guest-build.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { plugin } from '../support/hooked-gateway.ts'
+import { sseAnswer } from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const servers: Server[] = []
@@ -319,4 +324,163 @@ test.each(['OnResponse', 'OnError'] as const)('a response waits for a fetch too 
   const reply = await fleet.chat()
   const { fetched, text } = await shown(reply)
   expect([reply.status, fetched.status, text.endsWith('fine')]).toEqual([200, 200, true])
+})
+
+/** A fleet with a service, and what a module needs to fetch from it. */
+async function openFetching(answer: Parameters<typeof openService>[0], limits: Record<string, unknown> = {}) {
+  const service = await openService(answer)
+  const { origin } = service
+  const fleet = await openWasmFleet({
+    ...GENEROUS,
+    fetch: { timeoutMs: 20_000, origins: [origin], ...limits },
+  })
+  const posts = (more: Record<string, string> = {}) =>
+    fetching({ url: origin, method: 'POST', headers: [['x-key', 'v']], state: 'kept' }, more)
+  return { ...service, fleet, posts, more: { allowed_hosts: [origin] } }
+}
+
+async function streamOf(fleet: WasmFleet, content?: string) {
+  const messages = [{ role: 'user', content: 'hi' }]
+  const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
+    body: { model: 'test-model', stream: true, messages, ...(content !== undefined && { content }) },
+  })
+  await stream.done
+  return stream
+}
+
+/** Text of the chat answer, streamed or not. */
+async function saidBy(fleet: WasmFleet, isStream: boolean): Promise<string> {
+  if (!isStream) {
+    const reply = await fleet.chat({ model: 'test-model', messages: [{ role: 'user', content: 'hi' }] })
+    const { choices } = (await reply.json()) as { choices: { message: { content: string } }[] }
+    return choices[0].message.content
+  }
+  const { events, isWhole } = await streamOf(fleet)
+  expect(isWhole).toBe(true)
+  const chunks = events.filter(({ data }) => data.startsWith('{')).map(({ data }) => JSON.parse(data))
+  expect(chunks.filter(({ error }) => error !== undefined)).toEqual([])
+  return chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+}
+
+const dataOf = ({ events }: { readonly events: readonly { readonly data: string }[] }) =>
+  events.map(({ data }) => data)
+
+describe.each(['pool', 'inline'] as const)('in streams and texts (%s)', (placement) => {
+  test('an event waits for the fetch, those behind it keep their order, and later modules see the result', async () => {
+    const { fleet, posts, more, received } = await openFetching((_, response) => void response.end('!'))
+    fleet.workers[0].script(CHAT, sseAnswer(['a', 'b', 'c', 'd', '[DONE]']))
+    await fleet.attach('double', 'OnStreamEvent', { do: 'double', when: 'c' }, { placement })
+    await fleet.attach('requester', 'OnStreamEvent', posts({ end: 'too' }), { placement, ...more })
+    await fleet.attach('upper', 'OnStreamEvent', { do: 'upper', when: 'b' }, { placement })
+    expect(dataOf(await streamOf(fleet))).toEqual(['a!', 'B!', 'c!', 'c!', 'd!', '!', '[DONE]'])
+    expect(received.map(({ body }) => body)).toEqual(['a', 'b', 'c', 'c', 'd', ''])
+    const metrics = await fleet.metrics()
+    const calls = (outcome: string) =>
+      [...metrics].find(
+        ([name]) => /wasm.*executions_total.*requester/.test(name) && name.includes(`"${outcome}"`),
+      )?.[1]
+    expect([calls('fetch'), calls('modify')]).toEqual([6, 6])
+  })
+
+  test('a text waits for the fetch, streamed or not, between modules that hold text back', async () => {
+    const { fleet, posts, more, received } = await openFetching((_, response) => void response.end('!'))
+    fleet.workers[0].script(CHAT, chatAnswer('one two three'))
+    await fleet.attach('holds', 'OnText', { do: 'hold' }, { placement })
+    await fleet.attach('requester', 'OnText', posts({ end: 'too' }), { placement, ...more })
+    await fleet.attach('holds-too', 'OnText', { do: 'hold' }, { placement })
+    for (const isStream of [true, false]) expect(await saidBy(fleet, isStream)).toBe('one two three!')
+    expect(received.map(({ body }) => body)).toEqual(['one two three', 'one two three'])
+  })
+
+  test('every piece of a text may fetch; the pieces stay in order', async () => {
+    let delayMs = 40
+    const { fleet, posts, more } = await openFetching((_, response) => {
+      // Each response is faster than the one before.
+      delayMs = Math.max(0, delayMs - 10)
+      setTimeout(() => response.end('.'), delayMs)
+    })
+    fleet.workers[0].script(CHAT, chatAnswer('abcdefghijklmnopqrstuvwxyz'))
+    await fleet.attach('requester', 'OnText', posts(), { placement, ...more })
+    const text = await saidBy(fleet, true)
+    expect(text.replaceAll('.', '')).toBe('abcdefghijklmnopqrstuvwxyz')
+    expect(text).toMatch(/^[a-z]+\./)
+  })
+
+  test.each([
+    ['an unreachable server', 'unreachable'],
+    ['an expired deadline', 'timeout'],
+  ] as const)('%s is passed to the module, and the answer is complete', async (_, error) => {
+    const { fleet, posts, more, server } = await openFetching(() => {}, { timeoutMs: 200 })
+    if (error === 'unreachable') await new Promise((resolve) => server.close(resolve))
+    fleet.workers[0].script(CHAT, chatAnswer('it'))
+    await fleet.attach('requester', 'OnText', posts({ when: 'it' }), { placement, ...more })
+    for (const isStream of [true, false]) expect(await saidBy(fleet, isStream)).toBe('it')
+    const metrics = await fleet.metrics()
+    expect(metrics.get(`weir_wasm_fetches_total{module="requester",outcome="${error}"}`)).toBe(2)
+  })
+
+  test.each(['again', 'trap'])(
+    'a module that fails behind its fetch (%s) passes or ends the answer',
+    async (after) => {
+      const { fleet, posts, more, received } = await openFetching(respondWith('!'), { maxPerCall: 3 })
+      fleet.workers[0].script(CHAT, chatAnswer('it'))
+      const open = await fleet.attach('open', 'OnText', posts({ after, when: 'it' }), { placement, ...more })
+      expect(await saidBy(fleet, true)).toBe('it')
+      expect(received).toHaveLength(after === 'again' ? 3 : 1)
+      await fleet.remove(open)
+      const closed = { placement, ...more, on_failure: 'closed' } as const
+      const text = await fleet.attach('closed', 'OnText', posts({ after, when: 'it' }), closed)
+      expect((await streamOf(fleet)).text()).toContain('wasm_module_failed')
+      await fleet.remove(text)
+      await fleet.attach('events', 'OnStreamEvent', posts({ after, when: 'it' }), closed)
+      expect((await streamOf(fleet)).text()).toContain('wasm_module_failed')
+    },
+  )
+})
+
+test.each(['OnText', 'OnStreamEvent'] as const)(
+  'a client that leaves ends the fetch of its stream (%s)',
+  async (point) => {
+    const { fleet, posts, more, received, server } = await openFetching(() => {})
+    fleet.workers[0].script(CHAT, chatAnswer('all of it'))
+    await fleet.attach('requester', point, posts({ when: 'all' }), more)
+    const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
+      body: { model: 'test-model', stream: true, messages: [{ role: 'user', content: 'hi' }] },
+    })
+    await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1)
+    stream.close()
+    const connections = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))
+    await expect.poll(connections, { timeout: 15_000 }).toBe(0)
+  },
+)
+
+test('cases of modules have the results of fetches for events and texts', async () => {
+  const head = JSON.stringify({ action: 'fetch', url: 'https://a.example', state: 'kept' })
+  const fetched = [{ body: '!' }, { error: 'timeout' as const }]
+  const fetches = [{ url: 'https://a.example', body: 'a' }, { body: 'b' }]
+  const moduleCase = {
+    title: 'fetches',
+    config: { do: 'fetch', head },
+    steps: [
+      {
+        on: 'OnStreamEvent' as const,
+        events: [{ data: 'a' }, { data: 'b' }],
+        fetched,
+        expect: { events: [{ data: 'a!' }, { data: 'b' }], fetches },
+      },
+      {
+        on: 'OnText' as const,
+        text: { pieces: ['a', 'b'] },
+        fetched,
+        expect: { pieces: ['a!', 'b', ''], fetches },
+      },
+      {
+        on: 'OnText' as const,
+        text: { pieces: ['a'] },
+        expect: { fails: '`fetched` of the step has no further entry' },
+      },
+    ],
+  }
+  const { steps } = await runCase(moduleCase, { bytes: await guestBytes() })
+  expect(steps.flatMap(({ differences }) => differences)).toEqual([])
 })

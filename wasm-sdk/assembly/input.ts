@@ -5,6 +5,9 @@ import { Headers } from './headers'
 import { Json } from './json'
 import { readInput } from './memory'
 
+/** First letter of the name `fetched`. */
+const FIRST_OF_FETCHED: u8 = 0x66
+
 export class Input {
   private json: Json | null = null
   private bytes: Uint8Array | null = null
@@ -42,9 +45,11 @@ export class Input {
     return bytes
   }
 
-  /** Like `body`, for phases without fetches. */
+  /** Like `body`, for streams and texts: there, the result of a fetch is the first member, so that other heads need not be read. */
   get rest(): Uint8Array {
-    return readInput(this.bodyStart, this.end)
+    const start = this.bodyStart
+    if (host.input_load_u8(FRAME_HEAD_BYTES + 2) == FIRST_OF_FETCHED) return this.body
+    return readInput(start, this.end)
   }
 
   /** Body of the fetched response, which follows the body of the phase. */

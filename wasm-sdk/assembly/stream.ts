@@ -1,4 +1,5 @@
 /** One server-sent event of a streamed response, and the result of its handler. */
+import { Action } from './action'
 import { ByteBuffer } from './byte-buffer'
 import { Input, Section } from './input'
 import { Json } from './json'
@@ -54,10 +55,18 @@ export class StreamAction {
   /** Data of the events, concatenated. */
   private body: ByteBuffer | null = null
   private state: string | null = null
+  private fetched: Action | null = null
 
   /** Passes the event unchanged. */
   static pass(): StreamAction {
     return new StreamAction()
+  }
+
+  /** Fetches first, see `Action.fetch`: the handler is called again with the same event. `keep` of the action sets `event.state`. */
+  static fetch(action: Action): StreamAction {
+    const fetching = new StreamAction()
+    fetching.fetched = action
+    return fetching
   }
 
   /** Drops the event; `emit` may replace it. */
@@ -93,6 +102,8 @@ export class StreamAction {
 
   /** Writes the output of the call. */
   send(): void {
+    const fetched = this.fetched
+    if (fetched !== null) return fetched.send()
     const events = this.events
     const state = this.state
     if (events === null && state === null) return

@@ -1,4 +1,5 @@
 /** One piece of a text of an answer, the same for every client format, and the result of its handler. */
+import { Action } from './action'
 import { ByteBuffer } from './byte-buffer'
 import { Input, Section } from './input'
 import { JsonWriter } from './json-writer'
@@ -82,6 +83,7 @@ export class TextAction {
   private constructor(
     private passed: string | null,
     private held: string,
+    private fetched: Action | null = null,
   ) {}
 
   /** Passes the whole text on unchanged. */
@@ -97,8 +99,15 @@ export class TextAction {
     return new TextAction(text, held)
   }
 
+  /** Fetches before the text is passed on, see `Action.fetch`: the handler is called again with the same text. */
+  static fetch(action: Action): TextAction {
+    return new TextAction(null, '', action)
+  }
+
   /** Writes the output of the call. */
   send(): void {
+    const fetched = this.fetched
+    if (fetched !== null) return fetched.send()
     const passed = this.passed
     if (passed === null) return
     const body = new ByteBuffer(passed.length + this.held.length + 16)

@@ -126,6 +126,7 @@ type StreamAction struct {
 	body     []byte
 	keeps    bool
 	state    string
+	fetch    *Action
 }
 
 type outgoingEvent struct {
@@ -135,6 +136,9 @@ type outgoingEvent struct {
 
 // PassEvent passes the event on unchanged.
 func PassEvent() *StreamAction { return &StreamAction{} }
+
+// FetchForEvent fetches first, see Fetch: the handler is called again with the same event. Keep of the action sets Event.State.
+func FetchForEvent(fetch *Action) *StreamAction { return &StreamAction{fetch: fetch} }
 
 // DropEvent drops the event; Emit sends others in its place.
 func DropEvent() *StreamAction { return &StreamAction{replaces: true} }
@@ -154,6 +158,10 @@ func (action *StreamAction) Keep(state string) *StreamAction {
 }
 
 func (action *StreamAction) send() {
+	if action != nil && action.fetch != nil {
+		action.fetch.send()
+		return
+	}
 	if action == nil || !action.replaces && !action.keeps {
 		return
 	}
@@ -181,10 +189,14 @@ func (action *StreamAction) send() {
 type TextAction struct {
 	passed string
 	held   string
+	fetch  *Action
 }
 
 // PassText passes a text on in place of the piece's text. A nil action passes the piece's text on unchanged.
 func PassText(text string) *TextAction { return &TextAction{passed: text} }
+
+// FetchForText fetches before the text is passed on, see Fetch: the handler is called again with the same text.
+func FetchForText(fetch *Action) *TextAction { return &TextAction{fetch: fetch} }
 
 // Hold keeps text of at most 64 KiB: the next piece of this text begins with it.
 func (action *TextAction) Hold(text string) *TextAction {
@@ -194,6 +206,10 @@ func (action *TextAction) Hold(text string) *TextAction {
 
 func (action *TextAction) send() {
 	if action == nil {
+		return
+	}
+	if action.fetch != nil {
+		action.fetch.send()
 		return
 	}
 	writer := headWriter{}

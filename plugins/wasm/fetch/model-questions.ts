@@ -12,6 +12,7 @@ import {
   type Static,
   Type,
 } from '#kernel'
+import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { fits } from '../hooks/active-modules.ts'
 import { type FetchOrder, type FetchResult, failedFetch } from './fetch-order.ts'
@@ -42,8 +43,7 @@ export function isQuestion({ url }: Pick<FetchOrder, 'url'>): boolean {
 interface Asker {
   /** Null for a phase without a request. */
   readonly ctx: RequestContext | null
-  /** The phase is part of a request to a model. */
-  readonly isPrompt: boolean
+  readonly point: AttachPoint
 }
 
 export class ModelQuestions {
@@ -69,15 +69,16 @@ export class ModelQuestions {
    */
   async ask(
     { url, body, timeoutMs }: Pick<FetchOrder, 'url' | 'body' | 'timeoutMs'>,
-    { ctx, isPrompt }: Asker,
+    { ctx, point }: Asker,
   ): Promise<FetchResult> {
     const { ask, fetch } = this.#config
     const model = url.slice(SCHEME.length)
     const generations = this.#host.find(Generations)
     const isListed = ask.models.some((pattern) => fits(pattern, model))
     if (generations === undefined || ctx === null || !isListed) return failedFetch('not_allowed')
-    // The prompt of a question passes through the modules too, which could ask without end.
-    if (isPrompt && this.isOpen(ctx)) return failedFetch('not_allowed')
+    // Prompt and answer of a question pass through the modules too, which could ask without end.
+    if (point === 'OnStreamEvent' || point === 'OnText') return failedFetch('not_allowed')
+    if (point === 'OnPromptText' && this.isOpen(ctx)) return failedFetch('not_allowed')
     if (body.length > fetch.maxRequestBytes) return failedFetch('too_large')
     const question = readQuestion(body)
     if (question === null) return failedFetch('invalid')

@@ -105,17 +105,28 @@ export class ModuleHooks {
     )
     this.#recorder = this.#openRecorder(host)
     const { poolThreads, queueLimit } = config
+    const fetches = new ModuleFetches(host, config, this.#metrics)
     this.#phases = new PhaseChain(
       this.#inline,
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => statistics.isSuspended(module)),
       statistics,
       this.#recorder,
-      new ModuleFetches(host, config, this.#metrics),
+      fetches,
       host.find(RequestSteps),
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
-    this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)
-    this.#textBatcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, null, 'OnText')
+    const batcher = (point: 'OnStreamEvent' | 'OnText', shown: SkipNotices | null) =>
+      new StreamBatcher({
+        inline: this.#inline,
+        pool: this.#pool,
+        statistics,
+        fetches,
+        threads: poolThreads,
+        notices: shown,
+        point,
+      })
+    this.#batcher = batcher('OnStreamEvent', notices)
+    this.#textBatcher = batcher('OnText', null)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, statistics, maxBodyBytes }
     this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
@@ -132,7 +143,10 @@ export class ModuleHooks {
         maxResponseBytes: 0,
       }),
       error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
-      events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
+      events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), {
+        ...options,
+        timeoutMs: 0,
+      }),
       text: host.hook('onText', (ctx, stream) => this.#onText(ctx, stream), {
         ...options,
         routes: (route) =>

@@ -2,11 +2,11 @@
 import type { RequestContext, RequestStepsService } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
-import { isQuestion } from '../fetch/model-questions.ts'
 import type { ModuleFetches } from '../fetch/module-fetches.ts'
+import { tooManyFetches } from '../instances/guest-output.ts'
 import type { Recorder } from '../recording/recording.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
-import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-task.ts'
+import type { HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 import { advanced, type PhaseMessage } from './phase-message.ts'
@@ -172,26 +172,15 @@ export class PhaseChain {
   #withinLimit(result: PhaseResult, module: LoadedModule, { fetched }: PhaseMessage): PhaseResult {
     const { maxPerCall } = this.#fetches.limits
     if (result.fetch === null || fetched?.uuid !== module.uuid || fetched.count < maxPerCall) return result
-    const text = `more than ${maxPerCall} fetches in one phase (plugins.wasm.fetch.maxPerCall)`
-    return { ...result, fetch: null, failure: { kind: 'bad_output', message: text } }
+    return { ...result, fetch: null, failure: { kind: 'bad_output', message: tooManyFetches(maxPerCall) } }
   }
 
   /** Fetches without occupying a pool thread, then calls the module again with the result. */
   async #fetch({ end, rest, message, order }: Waiting): Promise<PhaseEnd> {
-    const [{ uuid }] = rest
-    const { timeoutMs } = this.#fetches.limits
-    const nowMs = performance.now()
-    const before = message.fetched?.uuid === uuid ? message.fetched : null
-    const untilMs = before?.untilMs ?? nowMs + timeoutMs
-    const isAsking = isQuestion(order)
-    const { head, body } = isAsking
-      ? await this.#fetches.ask(rest[0], order, message)
-      : await this.#fetches.fetch(rest[0], order, untilMs - nowMs, message.origin)
+    const [module] = rest
+    const before = message.fetched?.uuid === module.uuid ? message.fetched : null
+    const fetched = await this.#fetches.fetched(module, order, before, message)
     if (message.origin.isDone) return end
-    const count = (before?.count ?? 0) + 1
-    // A question has a time limit of its own.
-    const left = isAsking ? untilMs + performance.now() - nowMs : untilMs
-    const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs: left }
     return this.run(rest, { ...message, fetched }, end)
   }
 

@@ -73,9 +73,9 @@ test.each([
 
 describe('output for a stream', () => {
   test('missing events keep the event, an empty list drops it', () => {
-    expect(readStreamOutput(null)).toEqual({ events: null, state: null })
-    expect(readStreamOutput(encodeFrame({ state: 's' }))).toEqual({ events: null, state: 's' })
-    expect(readStreamOutput(encodeFrame({ events: [] }))).toEqual({ events: [], state: null })
+    expect(readStreamOutput(null)).toEqual({ events: null, state: null, fetch: null })
+    expect(readStreamOutput(encodeFrame({ state: 's' }))).toEqual({ events: null, state: 's', fetch: null })
+    expect(readStreamOutput(encodeFrame({ events: [] }))).toEqual({ events: [], state: null, fetch: null })
     expect(readStreamOutput(encodeFrame({ events: [{ data: 'x' }] })).events).toEqual([
       { name: null, data: 'x' },
     ])

@@ -9,6 +9,7 @@ import {
   type PromptTextEntry,
   type TextAction,
 } from '../../../wasm-sdk/abi.ts'
+import type { FetchOrder } from '../fetch/fetch-order.ts'
 import { applyEdits, EditList } from '../hooks/header-edits.ts'
 import type { PhaseResult, StreamEvent } from '../threads/guest-task.ts'
 
@@ -106,6 +107,11 @@ function readFetch(head: Record<string, unknown>, body: Uint8Array): PhaseOutput
   const headers = applyEdits([], list.edits)
   const fetch = { ...order, headers, body: new Uint8Array(body) }
   return { ...CONTINUE, action: 'fetch', droppedHeaders: list.dropped, fetch }
+}
+
+/** Why a call fails that requests a further fetch. */
+export function tooManyFetches(limit: number): string {
+  return `more than ${limit} fetches in one phase (plugins.wasm.fetch.maxPerCall)`
 }
 
 function readState(state: unknown): string {
@@ -218,41 +224,53 @@ export interface StreamOutput {
   readonly events: readonly StreamEvent[] | null
   /** Null keeps what there was. */
   readonly state: string | null
+  /** Null if the module requests no fetch. */
+  readonly fetch: FetchOrder | null
 }
 
 /** @throws BadOutput */
 export function readStreamOutput(output: Uint8Array | null): StreamOutput {
-  if (output === null || output.length === 0) return { events: null, state: null }
+  if (output === null || output.length === 0) return { events: null, state: null, fetch: null }
   const { head, body } = readFrame(output)
-  return readStreamHead(head, body)
+  if (head.action === 'fetch')
+    return { events: null, state: keptState(head), fetch: readFetch(head, body).fetch }
+  return { ...readStreamHead(head, body), fetch: null }
 }
 
 /** @throws BadOutput */
-export function readStreamHead(head: Record<string, unknown>, body: Buffer): StreamOutput {
-  const { events, state } = head
-  if (head.action === 'fetch') throw new BadOutput('the action fetch is not available in OnStreamEvent')
-  const kept = state === undefined ? null : readState(state)
-  return { events: events === undefined ? null : readEvents(events, body), state: kept }
+export function readStreamHead(
+  head: Record<string, unknown>,
+  body: Buffer,
+): Pick<StreamOutput, 'events' | 'state'> {
+  const { events } = head
+  return { events: events === undefined ? null : readEvents(events, body), state: keptState(head) }
+}
+
+/** @returns null without a state @throws BadOutput */
+export function keptState({ state }: Record<string, unknown>): string | null {
+  return state === undefined ? null : readState(state)
 }
 
 export interface TextOutput {
   /** Text to pass on now; null passes on the whole text. */
   readonly text: string | null
   readonly held: string
+  /** Null if the module requests no fetch. */
+  readonly fetch: FetchOrder | null
 }
 
-const WHOLE_TEXT: TextOutput = Object.freeze({ text: null, held: '' })
+const WHOLE_TEXT: TextOutput = Object.freeze({ text: null, held: '', fetch: null })
 
 /** Output of OnText. @throws BadOutput */
 export function readTextOutput(output: Uint8Array | null): TextOutput {
   if (output === null || output.length === 0) return WHOLE_TEXT
   const { head, body } = readFrame(output)
-  return readTextHead(head, body)
+  if (head.action === 'fetch') return { ...WHOLE_TEXT, fetch: readFetch(head, body).fetch }
+  return { ...readTextHead(head, body), fetch: null }
 }
 
 /** @throws BadOutput */
-export function readTextHead(head: Record<string, unknown>, body: Buffer): TextOutput {
-  if (head.action === 'fetch') throw new BadOutput('the action fetch is not available in OnText')
+export function readTextHead(head: Record<string, unknown>, body: Buffer): Pick<TextOutput, 'text' | 'held'> {
   const { held_bytes: heldBytes = 0 } = head as TextAction
   if (heldBytes === 0) return { text: body.toString('utf8'), held: '' }
   const end = Number.isSafeInteger(heldBytes) ? body.length - heldBytes : -1

@@ -1,15 +1,24 @@
 /** Events pass the module chain in order, for any output of the modules and any missing instances. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeFrame, encodeFrame } from '../../../wasm-sdk/abi.ts'
+import { decodeFrame, encodeFrame, type FetchedHead } from '../../../wasm-sdk/abi.ts'
 import type { Guest, GuestCall, GuestOrder } from '../instances/guest.ts'
-import type { LoadedModule, StreamEvent, StreamReport } from '../threads/guest-task.ts'
+import type {
+  LoadedModule,
+  OutEvent,
+  StreamEvent,
+  StreamPause,
+  StreamReport,
+  StreamResume,
+} from '../threads/guest-task.ts'
 import { StreamRun } from './run-stream.ts'
 
-const KINDS = ['pass', 'drop', 'twice', 'count', 'last', 'fails'] as const
+const KINDS = ['pass', 'drop', 'twice', 'count', 'last', 'fails', 'fetch'] as const
 type Kind = (typeof KINDS)[number]
 
 interface Said {
+  readonly action?: string
+  readonly url?: string
   readonly events?: readonly StreamEvent[]
   readonly state?: string
 }
@@ -19,7 +28,9 @@ const event = (data: string): StreamEvent => ({ name: null, data })
 /** The output of a module of the given kind; `fails` for a failed call. */
 function say(kind: Kind, data: string, isEnd: boolean, state: string): Said | 'fails' {
   if (kind === 'fails') return 'fails'
+  if (isEnd && kind === 'fetch') return { events: [event(`end ${state}f`)] }
   if (isEnd) return kind === 'last' ? { events: [event(`end ${state}`), event('bye')] } : {}
+  if (kind === 'fetch') return { events: [event(`${data}f`)], state: `${state}f` }
   if (kind === 'drop') return { events: [] }
   if (kind === 'twice') return { events: [event(`${data}a`), event(`${data}b`)] }
   if (kind === 'count') return { events: [event(`${data}${state.length}`)], state: `${state}.` }
@@ -50,6 +61,9 @@ function told(kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
   return { out, states }
 }
 
+const FETCH = { action: 'fetch', url: 'http://a.example' }
+const RESULT = { head: { error: null, status: 200, headers: [], body_bytes: 6 }, body: Buffer.from('result') }
+
 interface Script {
   readonly kinds: readonly Kind[]
   /** Indices of the readiness checks that return false. */
@@ -63,13 +77,24 @@ function scripted({ kinds, missing = [], onFailure = 'open', failure = 'error' }
   const calls: number[] = []
   let asked = 0
   const guests = kinds.map((kind, place) => ({
-    module: { onFailure } as LoadedModule,
+    module: { onFailure, uuid: String(place) } as LoadedModule,
     isReady: () => !missing.includes(asked++),
     call<T>({ input, read }: GuestOrder<T>): GuestCall<T> {
       calls.push(place)
       const { head, body } = decodeFrame(input)
-      const { event: about, state } = head as { event: { is_end: boolean }; state: string }
-      const said = say(kind, body.toString(), about.is_end, state)
+      const {
+        event: about,
+        state,
+        fetched,
+      } = head as {
+        event: { is_end: boolean }
+        state: string
+        fetched?: FetchedHead
+      }
+      // The body of the result follows.
+      const data = body.toString('utf8', 0, body.length - (fetched?.body_bytes ?? 0))
+      const isFetching = kind === 'fetch' && fetched === undefined
+      const said = isFetching ? FETCH : say(kind, data, about.is_end, state)
       const report = {
         durationUs: 1,
         fuel: 1,
@@ -87,7 +112,12 @@ function scripted({ kinds, missing = [], onFailure = 'open', failure = 'error' }
   return { guests: guests as unknown as readonly Guest[], calls }
 }
 
-function start(script: Script, data: readonly string[], isEnd: boolean) {
+function start(
+  script: Script,
+  data: readonly string[],
+  isEnd: boolean,
+  before: { states: readonly string[]; pause: StreamPause | null } = { states: [], pause: null },
+) {
   const reports: StreamReport[] = []
   const { guests, calls } = scripted(script)
   const { kinds } = script
@@ -98,12 +128,14 @@ function start(script: Script, data: readonly string[], isEnd: boolean) {
     item: {
       point: 'OnStreamEvent',
       prefixes: kinds.map(() => '"request":{},"response":{}'),
-      states: kinds.map(() => ''),
+      states: kinds.map((_, place) => before.states[place] ?? ''),
       requestId: 'req-1',
       tenant: null,
       firstIndex: 0,
       events: data.map(event),
       isEnd,
+      resume: before.pause && resumeOf(before.pause),
+      maxFetches: 4,
     },
     reports,
     fuel: null,
@@ -111,7 +143,12 @@ function start(script: Script, data: readonly string[], isEnd: boolean) {
   return { run, reports, guests, calls }
 }
 
-test('the result equals module-by-module processing, for any missing instances', () => {
+function resumeOf(pause: StreamPause): StreamResume {
+  const uuid = String(pause.pending.at(-1)?.place ?? pause.ended)
+  return { ...pause, fetched: { ...RESULT, uuid, state: '', count: 1, untilMs: 0 } }
+}
+
+test('the result equals module-by-module processing, for any missing instances and fetches', () => {
   const streams = fc.record({
     kinds: fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 4 }),
     data: fc.array(fc.stringMatching(/^[a-c]{0,3}$/), { maxLength: 4 }),
@@ -120,18 +157,25 @@ test('the result equals module-by-module processing, for any missing instances',
   })
   fc.assert(
     fc.property(streams, ({ kinds, data, isEnd, missing }) => {
-      const { run, reports, guests, calls } = start({ kinds, missing }, data, isEnd)
-      let waits = 0
-      for (let guest = run.next(); guest !== null; guest = run.next()) {
-        expect(guests).toContain(guest)
-        waits++
-      }
-      expect(waits).toBeLessThanOrEqual(missing.length)
-      const { out, states, failedClosed } = run.result
+      const out: OutEvent[] = []
+      let before: { states: readonly string[]; pause: StreamPause | null } = { states: [], pause: null }
+      do {
+        const { run, reports, guests, calls } = start({ kinds, missing }, data, isEnd, before)
+        let waits = 0
+        for (let guest = run.next(); guest !== null; guest = run.next()) {
+          expect(guests).toContain(guest)
+          waits++
+        }
+        expect(waits).toBeLessThanOrEqual(missing.length)
+        out.push(...run.result.out)
+        expect(run.result.failedClosed).toBe(-1)
+        expect(reports.map(({ module }) => module - 1)).toEqual(calls)
+        before = run.result
+      } while (before.pause !== null)
+      const { states } = before
       const expected = told(kinds, data, isEnd)
       const texts = out.map(({ source, written }) => ({ source, data: written?.data ?? data[source] }))
-      expect({ out: texts, states, failedClosed }).toEqual({ ...expected, failedClosed: -1 })
-      expect(reports.map(({ module }) => module - 1)).toEqual(calls)
+      expect({ out: texts, states }).toEqual(expected)
     }),
     { numRuns: 500 },
   )

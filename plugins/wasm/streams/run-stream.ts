@@ -1,15 +1,19 @@
 /** Runs events of a stream through its modules in order; each event passes the whole chain. @hot */
 import { performance } from 'node:perf_hooks'
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, type GuestInput } from '../../../wasm-sdk/abi.ts'
+import type { FetchOrder } from '../fetch/fetch-order.ts'
 import type { Guest } from '../instances/guest.ts'
 import { quoted, writeFrame } from '../instances/guest-frame.ts'
-import { BadOutput, readStreamOutput, type StreamOutput } from '../instances/guest-output.ts'
+import { BadOutput, readStreamOutput, type StreamOutput, tooManyFetches } from '../instances/guest-output.ts'
 import type {
   CallReport,
+  Fetched,
   OutEvent,
+  PendingEvent,
   StreamEvent,
   StreamItem,
   StreamItemResult,
+  StreamPause,
   StreamReport,
 } from '../threads/guest-task.ts'
 
@@ -18,15 +22,6 @@ const MAX_WRITTEN_BYTES = 4 * 1_048_576
 
 /** Fuel per byte of output data: decoding and encoding take about 2.5 ns per byte. */
 export const UNITS_OF_DATA_BYTE = 8
-
-/** An event in the chain. */
-interface Pending {
-  readonly source: number
-  readonly event: StreamEvent
-  readonly isWritten: boolean
-  /** Index of the next module. */
-  readonly place: number
-}
 
 export interface StreamRunParts {
   readonly item: Omit<StreamItem, 'modules'>
@@ -47,12 +42,33 @@ export function reportCall(
   { item, modules, reports }: StreamRunParts,
   place: number,
   report: CallReport,
-  isChanged: boolean,
+  action: StreamReport['action'],
 ): number {
   const module = modules?.[place] ?? place
   const { requestId } = item
-  reports.push({ ...report, module, requestId, isChanged })
+  reports.push({ ...report, module, requestId, action })
   return module
+}
+
+/** Result of the fetch for which the run waited, if it was requested by the module of this call. */
+export function fetchedFor({ item }: StreamRunParts, { module }: Guest, isFirst: boolean): Fetched | null {
+  const fetched = (isFirst && item.resume?.fetched) || null
+  return fetched?.uuid === module.uuid ? fetched : null
+}
+
+/** @throws BadOutput */
+export function checkFetches({ item: { maxFetches } }: StreamRunParts, fetched: Fetched | null): void {
+  if (fetched !== null && fetched.count >= maxFetches) throw new BadOutput(tooManyFetches(maxFetches))
+}
+
+/** Members that begin the head of a call with the result of a fetch. */
+export function fetchedMember(fetched: Fetched | null): string {
+  return fetched === null ? '' : `"fetched":${JSON.stringify(fetched.head)},`
+}
+
+/** Body of such a call. */
+export function withFetched(text: string, fetched: Fetched | null): string | Uint8Array {
+  return fetched === null ? text : Buffer.concat([Buffer.from(text), fetched.body])
 }
 
 export class StreamRun {
@@ -60,7 +76,7 @@ export class StreamRun {
   readonly #states: string[]
   readonly #out: OutEvent[] = []
   /** A stack: the results of an event pass the whole chain before the next event. */
-  readonly #pending: Pending[] = []
+  readonly #pending: PendingEvent[] = []
   /** Number of events taken so far. */
   #taken = 0
   /** Number of modules that were called for the end of the stream. */
@@ -71,19 +87,34 @@ export class StreamRun {
   /** Indices of modules that used up the fuel of a call; they are not called again. */
   #exhausted: Set<number> | null = null
   #hasSkipped = false
+  #pause: StreamPause | null = null
+  /** No call was made yet. */
+  #isFirst = true
   /** End of the last call, and start of the next. */
   #atMs = 0
 
   constructor(parts: StreamRunParts) {
     this.#parts = parts
-    const { states, events } = parts.item
+    const { states, events, resume } = parts.item
     this.#states = states.slice()
-    for (const { data } of events) this.#room += 2 * data.length
+    if (resume === null) {
+      for (const { data } of events) this.#room += 2 * data.length
+      return
+    }
+    this.#pending.push(...resume.pending)
+    this.#taken = resume.taken
+    this.#ended = resume.ended
+    this.#room = resume.room
   }
 
   /** Complete after `next` returned null. */
   get result(): StreamItemResult {
-    return { out: this.#out, states: this.#states, failedClosed: this.#failedClosed }
+    return {
+      out: this.#out,
+      states: this.#states,
+      failedClosed: this.#failedClosed,
+      pause: this.#pause,
+    }
   }
 
   /** A module used up the fuel of a call. */
@@ -100,7 +131,7 @@ export class StreamRun {
   next(): Guest | null {
     const { item, guests } = this.#parts
     this.#atMs = performance.now()
-    while (this.#failedClosed < 0) {
+    while (this.#failedClosed < 0 && this.#pause === null) {
       let missing: Guest | null = null
       if (this.#pending.length > 0) missing = this.#step()
       else if (this.#taken < item.events.length) this.#take(item.events[this.#taken])
@@ -131,8 +162,9 @@ export class StreamRun {
     }
     const missing = this.#missing(place)
     if (missing !== null) return missing
-    this.#pending.pop()
     const events = this.#call(place, source, event)
+    if (this.#pause !== null) return null
+    this.#pending.pop()
     if (events === null) this.#pending.push({ source, event, isWritten, place: place + 1 })
     else this.#send(events, source, place + 1)
     return null
@@ -147,9 +179,11 @@ export class StreamRun {
     }
     const missing = this.#missing(place)
     if (missing !== null) return missing
-    this.#ended++
     const source = this.#parts.item.events.length
-    this.#send(this.#call(place, source, null) ?? [], source, place + 1)
+    const events = this.#call(place, source, null)
+    if (this.#pause !== null) return null
+    this.#ended++
+    this.#send(events ?? [], source, place + 1)
     return null
   }
 
@@ -177,17 +211,23 @@ export class StreamRun {
     const { prefixes, firstIndex, tenant } = item
     const guest = guests[place]
     const about = { index: firstIndex + index, name: event?.name ?? null, is_end: event === null }
+    const fetched = fetchedFor(this.#parts, guest, this.#isFirst)
+    this.#isFirst = false
     const { value, report, endedAtMs } = guest.call({
       exportName: EXPORT_OF_ATTACH_POINT.OnStreamEvent,
-      input: streamFrame(prefixes[place], about, this.#states[place], event?.data ?? ''),
+      input: writeFrame(
+        streamHead(about, this.#states[place], { prefix: prefixes[place], fetched }),
+        withFetched(event?.data ?? '', fetched),
+      ),
       tenant,
       fuel,
       bodyByteUnits: UNITS_OF_DATA_BYTE,
       startedAtMs: this.#atMs,
-      read: this.#read,
+      read: fetched === null ? this.#read : (output) => this.#readAgain(output, fetched),
     })
     this.#atMs = endedAtMs
-    const module = reportCall(this.#parts, place, report, value !== null && value.events !== null)
+    const changed = value?.events == null ? 'continue' : 'modify'
+    const module = reportCall(this.#parts, place, report, value?.fetch == null ? changed : 'fetch')
     if (value === null) {
       if (report.failure?.kind === 'fuel') {
         this.#exhausted ??= new Set()
@@ -197,7 +237,20 @@ export class StreamRun {
       return null
     }
     if (value.state !== null) this.#states[place] = value.state
+    if (value.fetch !== null) this.#waitFor(value.fetch, fetched !== null)
     return value.events
+  }
+
+  #waitFor(order: FetchOrder, isRepeated: boolean): void {
+    const pending = [...this.#pending]
+    this.#pause = { pending, taken: this.#taken, ended: this.#ended, room: this.#room, order, isRepeated }
+  }
+
+  /** @throws BadOutput */
+  #readAgain(output: Buffer | null, fetched: Fetched): StreamOutput {
+    const read = this.#read(output)
+    if (read.fetch !== null) checkFetches(this.#parts, fetched)
+    return read
   }
 
   /** @throws BadOutput */
@@ -211,16 +264,15 @@ export class StreamRun {
   }
 }
 
-/** Like `encodeFrame`, from parts that are JSON already. Changing members come first, since few modules read further. */
-function streamFrame(
-  prefix: string,
+/** Members that change come first, since few modules read further. */
+function streamHead(
   { index, name, is_end }: NonNullable<GuestInput['event']>,
   state: string,
-  data: string,
-): Buffer {
+  { prefix, fetched }: { readonly prefix: string; readonly fetched: Fetched | null },
+): string {
   const event = `{"index":${index},"name":${name === null ? 'null' : quoted(name)},"is_end":${is_end}}`
-  const head =
-    `{"abi":${ABI_VERSION},"phase":"stream_event","now_ms":${Date.now()},` +
+  return (
+    `{${fetchedMember(fetched)}"abi":${ABI_VERSION},"phase":"stream_event","now_ms":${Date.now()},` +
     `"event":${event},"state":${quoted(state)},${prefix}}`
-  return writeFrame(head, data)
+  )
 }

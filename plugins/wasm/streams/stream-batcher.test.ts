@@ -1,5 +1,6 @@
 /** Batching of stream events: state changes during the wait apply. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { RequestContext } from '#kernel'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
 import type { LoadedModule, StreamItem, StreamItemResult, StreamTask } from '../threads/guest-task.ts'
@@ -20,7 +21,7 @@ const work = (...modules: LoadedModule[]): StreamWork => ({
   firstIndex: 0,
   events: [{ name: null, data: 'x' }],
   isEnd: false,
-  origin: { isDone: false },
+  origin: { isDone: false } as RequestContext,
 })
 const UNTOUCHED = [{ source: 0, written: null }]
 const turn = () => vi.advanceTimersByTimeAsync(0)
@@ -44,6 +45,7 @@ class StubPool {
         out: [{ source: 0, written: { name: null, data: called } }],
         states: called.split(','),
         failedClosed: -1,
+        pause: null,
       }),
     )
     task?.end({ kind: 'result', result: { kind: 'stream', items, reports: [] } })
@@ -59,7 +61,12 @@ function open() {
     skip: (one: LoadedModule, reason: string) => skipped.push(`${one.uuid} ${reason}`),
   } as unknown as CallStatistics
   const inline = { stream: () => null } as unknown as InlineGuests
-  const batcher = new StreamBatcher(inline, pool as unknown as GuestPool, statistics, 1)
+  const fetches = {
+    limits: { maxPerCall: 4, timeoutMs: 1_000 },
+    fetched: () => Promise.reject(new Error('unexpected')),
+  }
+  const parts = { inline, statistics, fetches, threads: 1, notices: null, point: 'OnStreamEvent' } as const
+  const batcher = new StreamBatcher({ ...parts, pool: pool as unknown as GuestPool })
   return { pool, suspended, skipped, batcher }
 }
 

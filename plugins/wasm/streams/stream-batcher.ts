@@ -1,14 +1,20 @@
 /** Sends events of streams to the pool, with several streams in one task. */
-import type { PhaseOrigin } from '../hooks/phase-message.ts'
+import type { RequestContext } from '#kernel'
+import type { ModuleFetches } from '../fetch/module-fetches.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import { Batcher, type LostCall } from '../threads/batcher.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type {
   GuestTaskResult,
   LoadedModule,
+  OutEvent,
+  PendingEvent,
   StreamItem,
   StreamItemResult,
+  StreamPause,
+  StreamProgress,
   StreamReport,
+  StreamResume,
 } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import type { SkipNotices } from './skip-notices.ts'
@@ -17,12 +23,26 @@ import type { SkipNotices } from './skip-notices.ts'
 const MAX_BATCH = 64
 
 /** Events of one stream, and its modules. */
-export interface StreamWork extends Omit<StreamItem, 'modules' | 'point' | 'states'> {
+export interface StreamWork
+  extends Omit<StreamItem, 'modules' | 'point' | 'states' | 'resume' | 'maxFetches'> {
   readonly modules: readonly LoadedModule[]
   /** State of each module; replaced by those that the modules return. */
   states: string[]
-  readonly origin: Pick<PhaseOrigin, 'isDone'>
+  readonly origin: RequestContext
+  /** Set while the work waits for a fetch and afterwards. */
+  waited?: WaitedWork
 }
+
+/** Work that has waited for a fetch. */
+interface WaitedWork {
+  /** Outgoing events before. */
+  readonly out: readonly OutEvent[]
+  /** With places in all modules of the work. */
+  readonly resume: StreamResume
+}
+
+/** Outgoing events; null if a fail-closed module failed. */
+type StreamEnd = StreamItemResult['out'] | null
 
 interface Waiting {
   readonly work: StreamWork
@@ -30,7 +50,20 @@ interface Waiting {
   readonly places: readonly number[]
   /** Time by which its first call must begin, `performance.now()`. */
   readonly dueAtMs: number
-  readonly resolve: (out: StreamItemResult['out'] | null) => void
+  readonly resolve: (out: StreamEnd | Promise<StreamEnd>) => void
+}
+
+interface StreamBatcherParts {
+  readonly inline: Pick<InlineGuests, 'stream'>
+  readonly pool: GuestPool
+  readonly statistics: CallStatistics
+  readonly fetches: Pick<ModuleFetches, 'fetched' | 'limits'>
+  /** Threads of the pool: the maximum number of running batches. */
+  readonly threads: number
+  /** Null if clients are not notified of skipped modules. */
+  readonly notices: SkipNotices | null
+  /** Attach point of all work. */
+  readonly point: StreamItem['point']
 }
 
 export class StreamBatcher extends Batcher<Waiting> {
@@ -38,30 +71,25 @@ export class StreamBatcher extends Batcher<Waiting> {
   readonly #statistics: CallStatistics
   readonly #notices: SkipNotices | null
   readonly #point: StreamItem['point']
+  readonly #fetches: StreamBatcherParts['fetches']
 
-  /**
-   * @param threads of the pool: the maximum number of running batches
-   * @param notices null if clients are not notified of skipped modules
-   * @param point attach point of all work
-   */
-  constructor(
-    inline: Pick<InlineGuests, 'stream'>,
-    pool: GuestPool,
-    statistics: CallStatistics,
-    threads: number,
-    notices: SkipNotices | null = null,
-    point: StreamItem['point'] = 'OnStreamEvent',
-  ) {
+  constructor({ inline, pool, statistics, fetches, threads, notices, point }: StreamBatcherParts) {
     super(pool, threads)
+    this.#fetches = fetches
     this.#notices = notices
     this.#point = point
     this.#inline = inline
     this.#statistics = statistics
   }
 
-  /** Synchronous if all modules run inline. @returns the outgoing events; null if a fail-closed module failed. Never rejects. */
-  run(work: StreamWork): StreamItemResult['out'] | null | Promise<StreamItemResult['out'] | null> {
-    const places = this.#withoutSuspended(work, null)
+  /**
+   * Synchronous if all modules run inline and none fetches. Never rejects.
+   *
+   * @param among indices of the modules to call; null for all
+   * @returns the outgoing events; null if a fail-closed module failed
+   */
+  run(work: StreamWork, among: readonly number[] | null = null): StreamEnd | Promise<StreamEnd> {
+    const places = this.#withoutSuspended(work, among)
     if (places === null) return null
     if (places.length === 0) return this.#untouched(work)
     const inline = this.#here(work, places)
@@ -95,32 +123,38 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 
   /** @returns undefined if the pool must run it */
-  #here(work: StreamWork, places: readonly number[]): StreamItemResult['out'] | null | undefined {
-    // Usually all modules are called, so that their lists are used unchanged.
-    const isWhole = places.length === work.modules.length
-    const modules = isWhole ? work.modules : places.map((place) => work.modules[place])
-    const { requestId, tenant, firstIndex, events, isEnd } = work
-    const ended = this.#inline.stream(modules, {
-      point: this.#point,
-      prefixes: isWhole ? work.prefixes : places.map((place) => work.prefixes[place]),
-      states: isWhole ? work.states : places.map((place) => work.states[place]),
-      requestId,
-      tenant,
-      firstIndex,
-      events,
-      isEnd,
-    })
+  #here(work: StreamWork, places: readonly number[]): StreamEnd | Promise<StreamEnd> | undefined {
+    const modules = isWhole(work, places) ? work.modules : places.map((place) => work.modules[place])
+    const ended = this.#inline.stream(modules, this.#itemOf(work, places))
     if (ended === null) return undefined
     this.#note(ended.reports, modules)
     if (this.#notices !== null) this.#noteFailures(ended.reports, modules, [{ work }])
     return this.#finish(work, places, ended.result)
   }
 
+  #itemOf(work: StreamWork, places: readonly number[]): Omit<StreamItem, 'modules'> {
+    const { prefixes, states, requestId, tenant, firstIndex, events, isEnd, waited } = work
+    // Usually all modules are called, so that their lists are used unchanged.
+    const isAll = isWhole(work, places)
+    return {
+      point: this.#point,
+      prefixes: isAll ? prefixes : places.map((place) => prefixes[place]),
+      states: isAll ? states : places.map((place) => states[place]),
+      requestId,
+      tenant,
+      firstIndex,
+      events,
+      isEnd,
+      resume: waited === undefined ? null : amongCalled(waited.resume, places),
+      maxFetches: this.#fetches.limits.maxPerCall,
+    }
+  }
+
   #note(reports: readonly StreamReport[], chain: readonly LoadedModule[]): void {
     for (let index = 0; index < reports.length; index++) {
       const report = reports[index]
       const call = { module: chain[report.module], point: this.#point, requestId: report.requestId }
-      this.#statistics.called(call, report, report.isChanged ? 'modify' : 'continue')
+      this.#statistics.called(call, report, report.action)
     }
   }
 
@@ -140,10 +174,31 @@ export class StreamBatcher extends Batcher<Waiting> {
   #finish(
     work: StreamWork,
     places: readonly number[],
-    { out, states, failedClosed }: StreamItemResult,
-  ): StreamItemResult['out'] | null {
+    { out, states, failedClosed, pause }: StreamItemResult,
+  ): StreamEnd | Promise<StreamEnd> {
     for (let index = 0; index < places.length; index++) work.states[places[index]] = states[index]
-    return failedClosed >= 0 ? null : this.#withNotices(work, out)
+    if (failedClosed >= 0) return null
+    const all = work.waited === undefined ? out : [...work.waited.out, ...out]
+    return pause === null ? this.#withNotices(work, all) : this.#fetch(work, places, all, pause)
+  }
+
+  /** Fetches without occupying a thread, then continues with the call that requested it. */
+  async #fetch(
+    work: StreamWork,
+    places: readonly number[],
+    out: readonly OutEvent[],
+    { order, isRepeated, ...pause }: StreamPause,
+  ): Promise<StreamEnd> {
+    const { origin } = work
+    const before = isRepeated ? (work.waited?.resume.fetched ?? null) : null
+    const progress = amongAll(pause, places, work.modules.length)
+    work.waited = { out, resume: { ...progress, fetched: null } }
+    const module = work.modules[progress.pending.at(-1)?.place ?? progress.ended]
+    const from = { origin, asker: origin, point: this.#point }
+    const fetched = await this.#fetches.fetched(module, order, before, from)
+    if (origin.isDone) return untouched(work)
+    work.waited = { out, resume: { ...progress, fetched } }
+    return this.run(work, places)
   }
 
   #untouched(work: StreamWork): StreamItemResult['out'] {
@@ -178,20 +233,12 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 
   protected override draftOf(batch: readonly Waiting[], chain: readonly LoadedModule[]) {
-    const items = batch.map(({ work, places }): StreamItem => {
-      const { requestId, tenant, firstIndex, events, isEnd } = work
-      return {
-        point: this.#point,
+    const items = batch.map(
+      ({ work, places }): StreamItem => ({
         modules: places.map((place) => chain.indexOf(work.modules[place])),
-        prefixes: places.map((place) => work.prefixes[place]),
-        states: places.map((place) => work.states[place]),
-        requestId,
-        tenant,
-        firstIndex,
-        events,
-        isEnd,
-      }
-    })
+        ...this.#itemOf(work, places),
+      }),
+    )
     return { task: { kind: 'stream' as const, chain: chain.map(({ uuid }) => uuid), items }, transfer: [] }
   }
 
@@ -238,6 +285,36 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 }
 
-function untouched({ events }: StreamWork): StreamItemResult['out'] {
-  return events.map((_, source) => ({ source, written: null }))
+/** What modules have returned so far, and the rest as it is. */
+function untouched({ events, waited }: StreamWork): StreamItemResult['out'] {
+  const rest = events.map((_, source): OutEvent => ({ source, written: null }))
+  if (waited === undefined) return rest
+  const { pending, taken } = waited.resume
+  const between = pending.map(({ source, event, isWritten }) => ({
+    source,
+    written: isWritten ? event : null,
+  }))
+  return [...waited.out, ...between.reverse(), ...rest.slice(taken)]
+}
+
+function isWhole({ modules }: StreamWork, places: readonly number[]): boolean {
+  return places.length === modules.length
+}
+
+/** @returns the progress with places in all modules */
+function amongAll(progress: StreamProgress, places: readonly number[], modules: number): StreamProgress {
+  return atPlaces(progress, (index) => places[index] ?? modules)
+}
+
+/** @returns the progress with places in the modules that are called */
+function amongCalled(resume: StreamResume, places: readonly number[]): StreamResume {
+  return atPlaces(resume, (place) => places.filter((one) => one < place).length)
+}
+
+function atPlaces<Progress extends StreamProgress>(
+  progress: Progress,
+  to: (place: number) => number,
+): Progress {
+  const pending = progress.pending.map((one): PendingEvent => ({ ...one, place: to(one.place) }))
+  return { ...progress, pending, ended: to(progress.ended) }
 }

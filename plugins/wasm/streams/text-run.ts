@@ -1,11 +1,20 @@
 /** Runs one piece of a text through its modules in order; text that a module holds back is put before its next piece. @hot */
 import { performance } from 'node:perf_hooks'
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
+import type { FetchOrder } from '../fetch/fetch-order.ts'
 import type { Guest } from '../instances/guest.ts'
-import { writeFrame } from '../instances/guest-frame.ts'
+import { quoted, writeFrame } from '../instances/guest-frame.ts'
 import { BadOutput, readTextOutput, type TextOutput } from '../instances/guest-output.ts'
-import type { StreamItemResult } from '../threads/guest-task.ts'
-import { reportCall, StreamRun, type StreamRunParts } from './run-stream.ts'
+import type { Fetched, StreamItemResult, StreamPause } from '../threads/guest-task.ts'
+import {
+  checkFetches,
+  fetchedFor,
+  fetchedMember,
+  reportCall,
+  StreamRun,
+  type StreamRunParts,
+  withFetched,
+} from './run-stream.ts'
 
 /** Maximum size of an output, in addition to four times the length of the input, bytes. */
 const MAX_WRITTEN_BYTES = 1_048_576
@@ -23,36 +32,44 @@ class TextRun {
   #place = 0
   #failedClosed = -1
   #room = 0
+  #pause: StreamPause | null = null
+  /** No call was made yet. */
+  #isFirst = true
 
   /** @param parts whose item has at most one event, the new text; its states are the held-back texts */
   constructor(parts: StreamRunParts) {
     this.#parts = parts
     this.#held = parts.item.states.slice()
     this.#given = parts.item.events.length === 0 ? '' : parts.item.events[0].data
-    this.#text = this.#given
+    const [resumed] = parts.item.resume?.pending ?? []
+    this.#text = resumed?.event.data ?? this.#given
+    this.#place = resumed?.place ?? 0
   }
 
   /** Complete after `next` returned null. */
   get result(): StreamItemResult {
     const text = this.#text
+    const isNothing = this.#pause !== null || (text === '' && this.#given === '')
     const written = text === this.#given ? null : { name: null, data: text }
     return {
-      out: text === '' && this.#given === '' ? [] : [{ source: 0, written }],
+      out: isNothing ? [] : [{ source: 0, written }],
       states: this.#held,
       failedClosed: this.#failedClosed,
+      pause: this.#pause,
     }
   }
 
   /** Continues. @returns a guest that needs an instance first; null when finished */
   next(): Guest | null {
     const { guests, item, onStart } = this.#parts
-    while (this.#place < guests.length && this.#failedClosed < 0) {
+    while (this.#place < guests.length && this.#failedClosed < 0 && this.#pause === null) {
       // Nothing new for the modules behind one that holds all of it back.
       if (this.#text === '' && !item.isEnd) return null
       const guest = guests[this.#place]
       onStart?.(this.#place)
       if (!guest.isReady(item.tenant)) return guest
-      this.#call(guest, this.#place++)
+      this.#call(guest, this.#place)
+      if (this.#pause === null) this.#place++
     }
     return null
   }
@@ -62,24 +79,32 @@ class TextRun {
     const held = this.#held[place]
     const text = held + this.#text
     this.#room = MAX_WRITTEN_BYTES + 4 * text.length
+    const fetched = fetchedFor(this.#parts, guest, this.#isFirst)
+    this.#isFirst = false
     const heldBytes = held === '' ? 0 : Buffer.byteLength(held)
     const { value, report } = guest.call({
       exportName: EXPORT_OF_ATTACH_POINT.OnText,
       input: writeFrame(
-        `{"abi":${ABI_VERSION},"phase":"text","now_ms":${Date.now()},` +
+        `{${fetchedMember(fetched)}"abi":${ABI_VERSION},"phase":"text","now_ms":${Date.now()},` +
+          (fetched === null ? '' : `"state":${quoted(fetched.state)},`) +
           `"text":{"is_last":${item.isEnd},"held_bytes":${heldBytes},${item.prefixes[place]}`,
-        text,
+        withFetched(text, fetched),
       ),
       tenant: item.tenant,
       fuel,
       bodyByteUnits: UNITS_OF_TEXT_BYTE,
       startedAtMs: performance.now(),
-      read: this.#read,
+      read: fetched === null ? this.#read : (output) => this.#readAgain(output, fetched),
     })
-    const module = reportCall(this.#parts, place, report, value?.text != null)
+    const changed = value?.text == null ? 'continue' : 'modify'
+    const module = reportCall(this.#parts, place, report, value?.fetch == null ? changed : 'fetch')
     if (report.failure?.kind === 'fuel') this.hasExhausted = true
     if (value === null && guest.module.onFailure === 'closed') {
       this.#failedClosed = module
+      return
+    }
+    if (value?.fetch != null) {
+      this.#waitFor(value.fetch, fetched !== null)
       return
     }
     this.#text = value?.text ?? text
@@ -89,6 +114,24 @@ class TextRun {
       this.#text += this.#held[place]
       this.#held[place] = ''
     }
+  }
+
+  #waitFor(order: FetchOrder, isRepeated: boolean): void {
+    const { length } = this.#parts.item.events
+    const pending = {
+      source: 0,
+      event: { name: null, data: this.#text },
+      isWritten: this.#text !== this.#given,
+      place: this.#place,
+    }
+    this.#pause = { pending: [pending], taken: length, ended: 0, room: 0, order, isRepeated }
+  }
+
+  /** @throws BadOutput */
+  #readAgain(output: Buffer | null, fetched: Fetched): TextOutput {
+    const read = this.#read(output)
+    if (read.fetch !== null) checkFetches(this.#parts, fetched)
+    return read
   }
 
   /** @throws BadOutput */

@@ -5,6 +5,7 @@ import {
   BadOutput,
   checkChoice,
   isStatus,
+  keptState,
   NO_CHOICE,
   readEdits,
   readFetchHead,
@@ -93,6 +94,10 @@ export function checkOutput(
   if (typeof output.head !== 'object' || output.head === null || Array.isArray(output.head))
     throw new BadOutput('the head of the output must be a JSON object')
   const head = output.head as Record<string, unknown>
+  if (head.action === 'fetch' && point !== 'OnPick') {
+    const fetch = readFetch(head, body)
+    return point === 'OnStreamEvent' ? { ...fetch, state: keptState(head) } : fetch
+  }
   if (point === 'OnStreamEvent') return { ...CONTINUE, ...readStreamHead(head, body) }
   if (point === 'OnText') return { ...CONTINUE, ...readTextHead(head, body) }
   if (point === 'OnPick') {
@@ -100,7 +105,6 @@ export function checkOutput(
     return choice === NO_CHOICE ? CONTINUE : { ...CONTINUE, choice }
   }
   if (head.action === 'continue') return unchanged
-  if (head.action === 'fetch') return readFetch(head, body)
   if (point === 'OnToolCall') return readTool(head, body)
   if (point === 'OnPromptText') {
     const { action, status, texts } = readPromptHead(head, body, prompt)

@@ -1,7 +1,7 @@
 /** Runs cases against a module. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
+import type { AttachPoint, FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
 import { toEntries } from '../instances/guest-output.ts'
 import { type CallInput, DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
 import { type CheckedOutput, CONTINUE, checkOutput, type RequestedFetch } from './checked-output.ts'
@@ -82,14 +82,16 @@ interface Outcome {
 }
 
 async function callsOf(runner: ModuleRunner, step: CaseStep, { head, body }: CallInput): Promise<Outcome> {
-  if (step.on === 'OnStreamEvent') return runStream(runner, step.events ?? [], head)
-  if (step.on === 'OnText') return runText(runner, step.text?.pieces ?? [], head)
-  return { calls: await callThrough(runner, step, head, body) }
+  const { on, events = [], text, fetched = [] } = step
+  const results = { fetched: [...fetched] }
+  if (on === 'OnStreamEvent') return runStream(runner, events, head, results)
+  if (on === 'OnText') return runText(runner, text?.pieces ?? [], head, results)
+  return { calls: await callThrough(runner, on, { head, body }, results) }
 }
 
 async function callOnce(
   runner: ModuleRunner,
-  { on }: Pick<CaseStep, 'on'>,
+  on: AttachPoint,
   head: GuestInput,
   body: Uint8Array,
 ): Promise<Call> {
@@ -109,26 +111,32 @@ function entriesEnd({ fetched }: GuestInput, body: Uint8Array): number {
   return body.length - (fetched?.body_bytes ?? 0)
 }
 
-/** Calls the module again with each response that the case has for its fetches. */
+/** Results that the case has for the fetches of a step, without those that were used. */
+interface FetchResults {
+  readonly fetched: CaseFetched[]
+}
+
+/** Calls the module again with each result that the case has for its fetches. */
 async function callThrough(
   runner: ModuleRunner,
-  step: CaseStep,
-  head: GuestInput,
-  body: Uint8Array,
+  on: AttachPoint,
+  { head, body }: CallInput,
+  results: FetchResults,
 ): Promise<Call[]> {
-  const calls = [await callOnce(runner, step, head, body)]
-  for (const answer of step.fetched ?? []) {
-    const fetch = calls[calls.length - 1].answer?.fetch ?? null
+  const calls = [await callOnce(runner, on, head, body)]
+  for (;;) {
+    const last = calls[calls.length - 1]
+    const fetch = last.answer?.fetch ?? null
     if (fetch === null) return calls
+    const answer = results.fetched.shift()
+    if (answer === undefined) {
+      const failure = `it fetches ${fetch.url}, but \`fetched\` of the step has no further entry`
+      return [...calls.slice(0, -1), { ...last, failure }]
+    }
     const { head: fetched, body: more } = toFetched(answer)
-    const next = { ...head, fetched, state: fetch.state }
-    calls.push(await callOnce(runner, step, next, Buffer.concat([body, more])))
+    const state = on === 'OnStreamEvent' ? (last.answer?.state ?? head.state) : fetch.state
+    calls.push(await callOnce(runner, on, { fetched, ...head, state }, Buffer.concat([body, more])))
   }
-  const last = calls[calls.length - 1]
-  const left = last.answer?.fetch ?? null
-  if (left === null) return calls
-  const failure = `it fetches ${left.url}, but \`fetched\` of the step has no further entry`
-  return [...calls.slice(0, -1), { ...last, failure }]
 }
 
 function toFetched({ error = null, status, headers = {}, body }: CaseFetched): {
@@ -147,6 +155,7 @@ async function runText(
   runner: ModuleRunner,
   incoming: readonly string[],
   head: GuestInput,
+  results: FetchResults,
 ): Promise<Outcome> {
   const calls: Call[] = []
   const pieces: string[] = []
@@ -155,10 +164,12 @@ async function runText(
     if (head.text === undefined) return
     const text = { ...head.text, is_last: isLast, held_bytes: Buffer.byteLength(held) }
     const whole = held + piece
-    const call = await callOnce(runner, { on: 'OnText' }, { ...head, text }, toBytes(whole))
-    calls.push(call)
-    held = call.answer?.held ?? ''
-    const passed = call.answer?.text ?? whole
+    calls.push(
+      ...(await callThrough(runner, 'OnText', { head: { ...head, text }, body: toBytes(whole) }, results)),
+    )
+    const { answer } = calls[calls.length - 1]
+    held = answer?.held ?? ''
+    const passed = answer?.text ?? whole
     pieces.push(isLast ? passed + held : passed)
   }
   for (const piece of incoming) await offer(piece, false)
@@ -171,21 +182,18 @@ async function runStream(
   runner: ModuleRunner,
   incoming: readonly CaseEvent[],
   head: GuestInput,
+  results: FetchResults,
 ): Promise<{ calls: Call[]; events: Observed['events'] }> {
   const calls: Call[] = []
   const events: { name: string | null; data: string }[] = []
   let state = ''
   const offer = async (index: number, name: string | null, data: string | null) => {
     const event = { index, name, is_end: data === null }
-    const call = await callOnce(
-      runner,
-      { on: 'OnStreamEvent' },
-      { ...head, event, state },
-      toBytes(data ?? ''),
-    )
-    calls.push(call)
-    state = call.answer?.state ?? state
-    events.push(...(call.answer?.events ?? (data === null ? [] : [{ name, data }])))
+    const about = { head: { ...head, event, state }, body: toBytes(data ?? '') }
+    const made = await callThrough(runner, 'OnStreamEvent', about, results)
+    calls.push(...made)
+    for (const { answer } of made) state = answer?.state ?? state
+    events.push(...(made[made.length - 1].answer?.events ?? (data === null ? [] : [{ name, data }])))
   }
   let index = 0
   let hasEnded = false

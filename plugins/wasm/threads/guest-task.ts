@@ -159,6 +159,44 @@ export interface StreamItem {
   readonly events: readonly StreamEvent[]
   /** The stream ends after the events. */
   readonly isEnd: boolean
+  /** Where the run continues after a fetch of a module; null for a new run. */
+  readonly resume: StreamResume | null
+  /** Maximum number of fetches of a module for one event or piece of text. */
+  readonly maxFetches: number
+}
+
+/** Progress of a run. */
+export interface StreamProgress {
+  /** A stack of events between two modules: the results of an event pass the whole chain before the next event. */
+  readonly pending: readonly PendingEvent[]
+  /** Number of events taken so far. */
+  readonly taken: number
+  /** Number of modules that were called for the end of the stream. */
+  readonly ended: number
+  /** Bytes that the modules may still write. */
+  readonly room: number
+}
+
+/** An event in the chain. */
+export interface PendingEvent {
+  /** Index of the incoming event that it results from. */
+  readonly source: number
+  readonly event: StreamEvent
+  readonly isWritten: boolean
+  /** Index of the next module. */
+  readonly place: number
+}
+
+/** A run that waits for a fetch of the module of its next call, which it repeats then. */
+export interface StreamPause extends StreamProgress {
+  readonly order: FetchOrder
+  /** The call had the result of a fetch already. */
+  readonly isRepeated: boolean
+}
+
+export interface StreamResume extends StreamProgress {
+  /** For the next call; null if its module is not called any more. */
+  readonly fetched: Fetched | null
 }
 
 export interface StreamEvent {
@@ -192,6 +230,8 @@ export interface StreamItemResult {
   readonly states: readonly string[]
   /** Index in the task's chain of a fail-closed module that failed; -1 if none. */
   readonly failedClosed: number
+  /** Null for a run that is complete. */
+  readonly pause: StreamPause | null
 }
 
 /** A call of one module in a stream task. */
@@ -199,7 +239,8 @@ export interface StreamReport extends CallReport {
   /** Index in the task's chain. */
   readonly module: number
   readonly requestId: string
-  readonly isChanged: boolean
+  /** Of a successful call. */
+  readonly action: 'continue' | 'modify' | 'fetch'
 }
 
 export type GuestTaskResult =

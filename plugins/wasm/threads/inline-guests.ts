@@ -74,6 +74,7 @@ export class InlineGuests {
     item: Omit<StreamItem, 'modules'>,
   ): { result: StreamItemResult; reports: readonly StreamReport[] } | null {
     for (const { data } of item.events) if (data.length > this.#limits.maxBodyBytes) return null
+    if ((item.resume?.fetched?.body.length ?? 0) > this.#limits.maxBodyBytes) return null
     const guests = this.#ready(modules, item.tenant)
     if (guests === null) return null
     const reports: StreamReport[] = []

@@ -206,8 +206,11 @@ impl Input {
         })
     }
 
-    /// Like `body`, in a phase that waits for no fetch: the head may stay unread.
+    /// Like `body`, of a stream or a text: there, the result of a fetch is the first member, so that other heads stay unread.
     pub fn rest(&self) -> &[u8] {
+        if unsafe { kernel::input_load_u8(FRAME_HEAD_BYTES as u64 + 2) } == b'f' {
+            return self.body();
+        }
         self.body.get_or_init(|| read_input(self.body_start, self.end))
     }
 }

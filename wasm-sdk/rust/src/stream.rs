@@ -63,12 +63,19 @@ pub struct StreamAction {
     /// Data of the events, one behind the other.
     #[serde(skip)]
     body: Vec<u8>,
+    #[serde(skip)]
+    fetch: Option<crate::Action>,
 }
 
 impl StreamAction {
     /// The event goes on byte for byte.
     pub fn pass() -> Self {
         Self::default()
+    }
+
+    /// Fetches first, see `Action::fetch`: the handler is called again with the same event. `keep` of the action sets `state()`.
+    pub fn fetch(action: crate::Action) -> Self {
+        Self { fetch: Some(action), ..Self::default() }
     }
 
     /// The event does not go on; `emit` may put others in its place.
@@ -92,6 +99,9 @@ impl StreamAction {
     }
 
     pub(crate) fn send(&self) -> Result<()> {
+        if let Some(fetch) = &self.fetch {
+            return fetch.send();
+        }
         if self.events.is_none() && self.state.is_none() {
             return Ok(());
         }

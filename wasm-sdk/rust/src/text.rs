@@ -49,17 +49,19 @@ pub struct TextAction {
     /// The text that is passed on, and the held-back text behind it; none passes the whole text on.
     #[serde(skip)]
     body: Option<Vec<u8>>,
+    #[serde(skip)]
+    fetch: Option<crate::Action>,
 }
 
 impl TextAction {
     /// Passes the whole text on unchanged.
     pub fn unchanged() -> Self {
-        Self { held_bytes: 0, body: None }
+        Self { held_bytes: 0, body: None, fetch: None }
     }
 
     /// Passes a text on in place of the piece's text.
     pub fn pass(text: impl Into<String>) -> Self {
-        Self { held_bytes: 0, body: Some(text.into().into_bytes()) }
+        Self { body: Some(text.into().into_bytes()), ..Self::unchanged() }
     }
 
     /// Text of at most 64 KiB that the next piece of this text begins with.
@@ -69,7 +71,15 @@ impl TextAction {
         self
     }
 
+    /// Fetches before the text is passed on, see `Action::fetch`: the handler is called again with the same text.
+    pub fn fetch(action: crate::Action) -> Self {
+        Self { fetch: Some(action), ..Self::unchanged() }
+    }
+
     pub(crate) fn send(&self) -> Result<()> {
+        if let Some(fetch) = &self.fetch {
+            return fetch.send();
+        }
         match &self.body {
             None => Ok(()),
             Some(body) => output_frame(self, body),
