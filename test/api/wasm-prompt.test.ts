@@ -1,5 +1,7 @@
 /** Modules at OnPromptText: placements, chains, refusals, failures and what they see. */
-import { beforeAll, describe, expect, test } from 'vitest'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { BUILD_LIMIT_MS, builtModule } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { withSection } from '../fixtures/wasm/guest-build.ts'
 import { tinyModule } from '../fixtures/wasm/tiny-module.ts'
@@ -31,7 +33,7 @@ const ask = (fleet: WasmFleet, content: string, more: object = {}) =>
 
 const trapping = tinyModule({ exports: ['on_prompt_text'], code: [0x00] })
 
-describe.each(['pool', 'inline', 'auto'])('placement %s', (placement) => {
+describe.each(['pool', 'inline', 'auto'] as const)('placement %s', (placement) => {
   test('modules change texts in order; the rest of the body stays', async () => {
     const fleet = await openWasmFleet()
     await attach(fleet, echo, { placement })
@@ -45,6 +47,31 @@ describe.each(['pool', 'inline', 'auto'])('placement %s', (placement) => {
         any_member: 1.5,
       })
     expect((await fleet.list()).metrics.failed_executions).toBe(0)
+  })
+
+  test('texts that several modules replace, before and behind a fetch, all reach the worker', async () => {
+    const service = createServer((_, response) => void response.end('fine'))
+    onTestFinished(() => void service.close())
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
+    const origin = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
+    const fleet = await openWasmFleet({ fetch: { origins: [origin], timeoutMs: 20_000 } })
+    const replace = (name: string, texts: readonly (string | null)[]) => {
+      const head = JSON.stringify({ action: 'modify', replaces_body: true })
+      return fleet.attach(name, 'OnPromptText', { head, body: JSON.stringify(texts) }, { placement })
+    }
+    await replace('first', ['one', null, 'three'])
+    await replace('second', [null, null, 'drei'])
+    const head = JSON.stringify({ action: 'fetch', url: origin })
+    const fetcher = { do: 'fetch', after: 'continue', head, when: '"text":"drei"' }
+    await fleet.attach('fetcher', 'OnPromptText', fetcher, { placement, allowed_hosts: [origin] })
+    await replace('last', ['eins', null, null])
+    const messages = ['a', 'b', 'c'].map((content) => ({ role: 'user', content }))
+    expect((await fleet.chat({ model: 'test-model', messages })).status).toBe(200)
+    const [request] = fleet.workers[0].requests
+    const sent = request.json() as { messages: { content: string }[] }
+    expect(sent.messages.map(({ content }) => content)).toEqual(['eins', 'b', 'drei'])
+    const metrics = await fleet.metrics()
+    expect(metrics.get('weir_wasm_fetches_total{module="fetcher",outcome="answered"}')).toBe(1)
   })
 
   test('a refusal is an error of the route with the status and the words of the module; no worker is asked', async () => {

@@ -1,11 +1,11 @@
 /** The OnPromptText attach point: before a request goes to a model, modules may change its texts or refuse it. */
 import type { PromptText, RequestContext } from '#kernel'
 import { wasmErrors } from '../errors.ts'
-import { toEntries } from '../instances/guest-output.ts'
 import { type Chain, selectModules } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
 import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import { messageOf } from './phase-message.ts'
+import { toReplacedTexts } from './prompt-texts.ts'
 
 const REFUSED = 'The prompt was refused.'
 
@@ -31,14 +31,14 @@ export function runOnPromptText(
     body,
   })
   const end = phases.run(modules, message)
-  return end instanceof Promise ? end.then(toTexts) : toTexts(end)
+  return end instanceof Promise ? end.then((ended) => toTexts(ended, texts)) : toTexts(end, texts)
 }
 
-function toTexts({ rejection, body }: PhaseEnd): readonly string[] | undefined {
+function toTexts({ rejection, body }: PhaseEnd, given: readonly PromptText[]): readonly string[] | undefined {
   if (rejection !== null) {
     const { status, edits } = rejection
     const reason = Buffer.from(rejection.body).toString('utf8')
     throw wasmErrors.prompt_refused.with({ status, headers: applyEdits([], edits) }, reason || REFUSED)
   }
-  return body === null ? undefined : toEntries(body).map(({ text }) => text)
+  return body === null ? undefined : toReplacedTexts(body).map((text, index) => text ?? given[index].text)
 }

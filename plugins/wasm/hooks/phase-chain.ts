@@ -10,6 +10,7 @@ import type { HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-ta
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 import { advanced, type PhaseMessage } from './phase-message.ts'
+import { mergedTexts } from './prompt-texts.ts'
 
 /** Combined result of the phase. */
 export interface PhaseEnd {
@@ -17,6 +18,7 @@ export interface PhaseEnd {
   edits: string[]
   /** Null keeps the status. */
   status: number | null
+  /** Of a prompt: the list of the replaced texts. */
   body: Uint8Array | null
   rejection: { readonly status: number; readonly edits: HeaderEdits; readonly body: Uint8Array } | null
 }
@@ -133,7 +135,7 @@ export class PhaseChain {
       } else {
         for (const part of edits) end.edits.push(part)
         if (status !== null) end.status = status
-        if (body !== null) end.body = body
+        if (body !== null) end.body = point === 'OnPromptText' ? mergedTexts(end.body, body) : body
         order = result.fetch
       }
     }

@@ -4,6 +4,7 @@ import { ABI_VERSION, type GuestInput, PHASE_OF_ATTACH_POINT } from '../../../wa
 import type { PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import type { Chain } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
+import { withTexts } from './prompt-texts.ts'
 
 export interface PhaseMessage extends Omit<PhaseItem, 'modules'> {
   readonly origin: PhaseOrigin
@@ -41,8 +42,13 @@ export function advanced(
     [headers]: message[headers] && applyEdits(message[headers], edits),
     input:
       status === null || response === undefined ? input : { ...input, response: { ...response, status } },
-    body: body ?? message.body,
+    body: bodyAfter(message, body),
   }
+}
+
+function bodyAfter({ point, body }: PhaseMessage, written: Uint8Array | null): Uint8Array | null {
+  if (written === null) return body
+  return point === 'OnPromptText' && body !== null ? withTexts(body, written) : written
 }
 
 /** Tenant of callers without a key. */

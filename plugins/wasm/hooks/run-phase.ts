@@ -7,6 +7,7 @@ import { CONTINUE, readPromptOutput } from '../instances/guest-output.ts'
 import type { Fetched, LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 import { headOf, requestJson } from './phase-head.ts'
+import { withTexts } from './prompt-texts.ts'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -70,8 +71,8 @@ export class PhaseRun {
         (failure !== null && guest.module.onFailure === 'closed')
       )
         return null
-      apply(this.#working, result, item.point === 'OnRequest')
       this.#place++
+      if (this.#place < guests.length) apply(this.#working, result, item.point)
     }
     return null
   }
@@ -91,7 +92,7 @@ export class PhaseRun {
       startedAtMs: this.#atMs,
       read:
         point === 'OnPromptText'
-          ? (output) => readPromptOutput(output, body ?? NO_BODY)
+          ? (output) => readPromptOutput(output, item.input.prompt?.texts ?? 0)
           : guest.reader(point),
     })
     this.#atMs = endedAtMs
@@ -137,14 +138,16 @@ export class PhaseRun {
   }
 }
 
-function apply(working: Working, { edits, status, body }: PhaseResult, isRequest: boolean): void {
+function apply(working: Working, { edits, status, body }: PhaseResult, point: PhaseItem['point']): void {
   if (edits.length > 0) {
-    if (isRequest)
+    if (point === 'OnRequest')
       working.requestHeaders = working.requestHeaders && applyEdits(working.requestHeaders, edits)
     else working.responseHeaders = working.responseHeaders && applyEdits(working.responseHeaders, edits)
   }
   if (status !== null) working.status = status
-  if (body !== null) working.body = body
+  if (body !== null && working.body !== null && point === 'OnPromptText')
+    working.body = withTexts(working.body, body)
+  else if (body !== null) working.body = body
 }
 
 function alwaysHasBody(point: PhaseItem['point']): boolean {

@@ -162,50 +162,45 @@ function checkArguments(body: Buffer): void {
 }
 
 /**
- * Output of OnPromptText. The body of the result has the form of the input's, for the next module.
+ * Output of OnPromptText. The body of the result is the module's list.
  *
- * @param entries body of the input
+ * @param texts number of texts in the input
  * @throws BadOutput
  */
-export function readPromptOutput(output: Uint8Array | null, entries: Uint8Array): PhaseOutput {
+export function readPromptOutput(output: Uint8Array | null, texts: number): PhaseOutput {
   if (output === null || output.length === 0) return CONTINUE
   const { head, body } = readFrame(output)
   if (head.action === 'continue') return CONTINUE
   if (head.action === 'fetch') return readFetch(head, body)
-  const { action, status, texts } = readPromptHead(head, body, toEntries(entries))
-  if (action === 'reject') return { ...CONTINUE, action, status, body: new Uint8Array(body) }
-  return { ...CONTINUE, action, body: texts && Buffer.from(JSON.stringify(texts)) }
+  const { action, status, replaced } = readPromptHead(head, body, texts)
+  return { ...CONTINUE, action, status, body: replaced || action === 'reject' ? new Uint8Array(body) : null }
 }
 
 export function toEntries(json: Uint8Array): readonly PromptTextEntry[] {
   return JSON.parse(Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8'))
 }
 
-/** @param texts those of the input @returns the texts after the change; null keeps all @throws BadOutput */
+/** @param texts number of texts in the input @returns the list; null keeps all @throws BadOutput */
 export function readPromptHead(
   head: Record<string, unknown>,
   body: Buffer,
-  texts: readonly PromptTextEntry[],
-): { action: 'reject' | 'modify'; status: number | null; texts: readonly PromptTextEntry[] | null } {
+  texts: number,
+): { action: 'reject' | 'modify'; status: number | null; replaced: readonly (string | null)[] | null } {
   if (head.action === 'reject') {
     if (body.length > MAX_REFUSAL_BYTES)
       throw new BadOutput(`the message of the error has more than ${MAX_REFUSAL_BYTES} bytes`)
     const status =
       isStatus(head.status) && head.status >= LEAST_ERROR_STATUS ? head.status : LEAST_ERROR_STATUS
-    return { action: 'reject', status, texts: null }
+    return { action: 'reject', status, replaced: null }
   }
   if (head.action !== 'modify') throw unknownAction(head.action)
-  if (head.replaces_body !== true) return { action: 'modify', status: null, texts: null }
+  if (head.replaces_body !== true) return { action: 'modify', status: null, replaced: null }
   const replaced = parseList(body)
-  if (replaced.length !== texts.length)
-    throw new BadOutput(`the body must be a list of ${texts.length} texts (got ${replaced.length})`)
-  const changed = texts.map((entry, index) => {
-    const text = replaced[index]
-    if (text !== null && typeof text !== 'string')
-      throw new BadOutput(`text ${index} of the body must be a string or null`)
-    return text === null ? entry : { ...entry, text }
-  })
-  return { action: 'modify', status: null, texts: changed }
+  if (replaced.length !== texts)
+    throw new BadOutput(`the body must be a list of ${texts} texts (got ${replaced.length})`)
+  const bad = replaced.findIndex((text) => text !== null && typeof text !== 'string')
+  if (bad >= 0) throw new BadOutput(`text ${bad} of the body must be a string or null`)
+  return { action: 'modify', status: null, replaced: replaced as readonly (string | null)[] }
 }
 
 function parseList(body: Buffer): readonly unknown[] {

@@ -107,9 +107,14 @@ export function checkOutput(
   if (head.action === 'continue') return unchanged
   if (point === 'OnToolCall') return readTool(head, body)
   if (point === 'OnPromptText') {
-    const { action, status, texts } = readPromptHead(head, body, prompt)
+    const { action, status, replaced } = readPromptHead(head, body, prompt.length)
     const refusal = action === 'reject' ? { status, body } : {}
-    return { ...CONTINUE, action, ...refusal, prompt: (texts ?? prompt).map(({ text }) => text) }
+    return {
+      ...unchanged,
+      action,
+      ...refusal,
+      prompt: prompt.map(({ text }, index) => replaced?.[index] ?? text),
+    }
   }
   return head.action === 'reject' ? readReject(head, body) : readModify(head, body, point)
 }
