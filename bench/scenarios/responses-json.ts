@@ -1,9 +1,9 @@
 /** Non-streamed responses: CPU time compared with a relayed chat, and the rate of synced writes. */
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Figure, median, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
-import { startGateway } from '../support/gateway.ts'
-import { configurations } from '../support/gateway-config.ts'
+import { compareCheckouts } from '../support/compare-checkouts.ts'
+import { type ComparableScenario, type Figure, median, type RunOptions, ratios } from '../support/figure.ts'
+import { configurationsOf, startGateway } from '../support/gateway.ts'
 import { clientBottleneck, cpuPerRequest, measureRounds, runLoad, warmUp } from '../support/load.ts'
 import { startScript, temporaryDirectory } from '../support/process.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
@@ -47,12 +47,17 @@ async function storeAlone(dir: string): Promise<number> {
   return Number(perSecond)
 }
 
+async function startStored(dir: string, root: string | null, workerPorts: readonly number[]) {
+  const { storedResponses } = await configurationsOf(root)
+  return startGateway({ root, workerPorts, ...storedResponses(dir) })
+}
+
 async function run(options: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
   const dir = temporaryDirectory()
   const subjects: Subject[] = []
   try {
-    const subject = await startGateway({ workerPorts: worker.ports, ...configurations.storedResponses(dir) })
+    const subject = await startStored(dir, null, worker.ports)
     subjects.push(subject)
     const load = (responses: number, seconds: number) =>
       runLoad('json-load.ts', subject, { connections: CONNECTIONS, bytes: 250, responses, seconds })
@@ -122,8 +127,17 @@ async function run(options: RunOptions): Promise<Figure[]> {
   }
 }
 
-export const responsesJson: Scenario = {
+export const responsesJson: ComparableScenario = {
   name: 'responses-json',
   question: 'what does a response cost, stored and not stored, compared with a relayed chat?',
   run,
+  compare: (options) =>
+    compareCheckouts(
+      {
+        start: (root, { ports }) => startStored(temporaryDirectory(), root, ports),
+        client: 'json-load.ts',
+        load: { connections: CONNECTIONS, bytes: 250, responses: 1 },
+      },
+      options,
+    ),
 }
