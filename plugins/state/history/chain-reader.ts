@@ -46,7 +46,10 @@ export class ChainReader {
     return this.#cache.chain(tenant, id)?.place
   }
 
-  /** Caches the history of a written turn if the history of its parent is cached. */
+  /**
+   * Caches the history of a written turn if the history of its parent is cached. The first turn of a chain is cached when it
+   * is continued: most responses never are, and objects that outlive their request are the most expensive garbage.
+   */
   onWritten(
     tenant: string,
     id: string,
@@ -54,12 +57,6 @@ export class ChainReader {
     place: ChainPosition,
     items: readonly HistoryItem[],
   ): void {
-    const own = { chain: place.chain, to: place.turn }
-    if (parentId === null && !place.isBased) {
-      const readAtMs = performance.now()
-      const cached = { items, bytes: place.bytes, segments: [own], marks: [undefined], place, readAtMs }
-      this.#cache.set(tenant, id, cached)
-    }
     const parent = parentId === null ? undefined : this.#cache.chain(tenant, parentId)
     if (parent !== undefined && parentId !== null && place.turn > 0)
       this.#extend(tenant, id, parentId, parent, place, items)

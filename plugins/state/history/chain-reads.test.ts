@@ -24,6 +24,22 @@ function openResponses(store: MemoryStore, collections: ReturnType<typeof openCo
   return new StoredResponses(parts, new TenantUsage(parts), new HistoryCache(config.cacheBytes))
 }
 
+const message = (role: string) => ({ id: nextId('msg'), type: 'message', role, content: 'a short turn' })
+
+function turnAfter(previousResponseId: string | null) {
+  return {
+    id: nextId('resp'),
+    createdAtSec: 1_800_000_000,
+    status: 'completed' as const,
+    reply: {},
+    input: [message('user')],
+    output: [message('assistant')],
+    previousResponseId,
+    conversationId: null,
+    facts: {},
+  }
+}
+
 let count = 0
 const nextId = (prefix: string) =>
   `${prefix}_${Date.now().toString(16).padStart(12, '0')}7${(++count).toString(16).padStart(19, '0')}`
@@ -64,21 +80,10 @@ test('turn 1,000 of a chain makes the same store calls as turn 10', async () => 
     store.writes = 0
     const loaded =
       previousResponseId === null ? { items: [] } : await responses.loadChain('a', previousResponseId)
-    const id = nextId('resp')
-    const item = (role: string) => ({ id: nextId('msg'), type: 'message', role, content: 'a short turn' })
-    const result = await responses.finish('a', {
-      id,
-      createdAtSec: 1_800_000_000,
-      status: 'completed',
-      reply: {},
-      input: [item('user')],
-      output: [item('assistant')],
-      previousResponseId,
-      conversationId: null,
-      facts: {},
-    })
+    const record = turnAfter(previousResponseId)
+    const result = await responses.finish('a', record)
     expect(result).toBe('stored')
-    previousResponseId = id
+    previousResponseId = record.id
     asked.set(turn, {
       reads: store.reads,
       writes: store.writes,
@@ -87,6 +92,23 @@ test('turn 1,000 of a chain makes the same store calls as turn 10', async () => 
   }
   expect(asked.get(10)).toEqual({ reads: 1, writes: 1, items: 18 })
   expect(asked.get(1_000)).toEqual({ reads: 1, writes: 1, items: 1_998 })
+})
+
+test('a history is kept in memory from its first continuation on', async () => {
+  const store = new CountedStore()
+  const responses = openResponses(store, openCollections(store))
+  const first = turnAfter(null)
+  await responses.finish('a', first)
+  const readsOf = async (id: string) => {
+    store.reads = 0
+    const loaded = await responses.loadChain('a', id)
+    return { reads: store.reads, items: 'items' in loaded ? loaded.items.length : -1 }
+  }
+  // Its record, the mark of its chain, and the turns.
+  expect(await readsOf(first.id)).toEqual({ reads: 3, items: 2 })
+  const second = turnAfter(first.id)
+  await responses.finish('a', second)
+  expect(await readsOf(second.id)).toEqual({ reads: 1, items: 4 })
 })
 
 test('a turn with only new ids is written without reads: none of its changes has a condition', async () => {
@@ -100,15 +122,7 @@ test('a turn with only new ids is written without reads: none of its changes has
   const collections = openCollections(store)
   const responses = openResponses(store, collections)
   const turn = (previousResponseId: string | null, hasNewIds: boolean) => ({
-    id: nextId('resp'),
-    createdAtSec: 1_800_000_000,
-    status: 'completed' as const,
-    reply: {},
-    input: [{ id: nextId('msg'), type: 'message' }],
-    output: [{ id: nextId('msg'), type: 'message' }],
-    previousResponseId,
-    conversationId: null,
-    facts: {},
+    ...turnAfter(previousResponseId),
     hasNewIds,
   })
   const first = turn(null, true)
