@@ -353,7 +353,15 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     else {
       this.#output.read(() => this.reader?.onEnd())
       if (!this.#output.hasFinished) this.#output.failed(generationErrors.generation_cut_off())
+      this.#release()
     }
+  }
+
+  /** Releases the memory of the ended call: many requests may wait until their answers are stored. */
+  #release(): void {
+    this.call = null
+    this.attempt = null
+    this.reader = null
   }
 
   onFailed(error: unknown): void {

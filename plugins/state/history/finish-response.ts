@@ -23,6 +23,7 @@ import {
   positionId,
   type Segment,
   type StoredConversation,
+  type StoredResponse,
   turnId,
 } from './collections.ts'
 import { HeldLock } from './conversation-lock.ts'
@@ -49,11 +50,26 @@ interface Attempt {
   readonly ifNew: null | undefined
 }
 
-/** Records that determine the position of a turn. */
+/** Records that an attempt depends on. */
 interface Past {
+  /** The response itself, stored before, and the bytes that it counts for. */
+  readonly before?: StoredRecord<StoredResponse>
+  readonly beforeBytes: number
+  /** Of the previous response. */
   readonly parent: ChainPosition | null
-  readonly conversation: StoredRecord<StoredConversation> | null
+  readonly conversation?: StoredRecord<StoredConversation>
+  readonly seenLock?: StoredRecord<string>
 }
+
+/** A position, and the segments that come before the chain. */
+interface Place {
+  readonly place: ChainPosition
+  readonly base: readonly Segment[]
+}
+
+/** Of a new response that continues nothing. Most do, so that they wait for nothing but their write. */
+const NO_PAST: Past = { beforeBytes: 0, parent: null }
+const NOT_LINKED: ReadonlyMap<string, { id: string; at: number }> = new Map()
 
 export class ResponseFinisher {
   readonly #parts: HistoryParts
@@ -95,14 +111,11 @@ export class ResponseFinisher {
     const { id, status, input, output, previousResponseId } = record
     const age = ageId(record.createdAtSec, id)
     const isSurelyNew = isFirst && isNew
-    const [before, beforeBytes = 0, parent, conversation, seenLock] = await Promise.all([
-      // The condition of the write checks that a new record does not exist.
-      isSurelyNew ? undefined : responses.read(tenant, id),
-      isSurelyNew ? undefined : ages.get(tenant, age),
-      this.#placeOfParent(tenant, previousResponseId),
-      lock === null ? undefined : this.#parts.conversations.read(tenant, lock.conversationId),
-      lock === null || isFirst ? undefined : locks.read(tenant, lock.conversationId),
-    ])
+    const past =
+      isSurelyNew && previousResponseId === null && lock === null
+        ? NO_PAST
+        : await this.#read(tenant, record, lock, isFirst, isSurelyNew)
+    const { before, beforeBytes, conversation, seenLock } = past
     if (before !== undefined && !isRunning(before.value)) return 'gone'
     if (lock !== null && !isFirst && seenLock?.version !== lockVersion) return 'lock_lost'
     const list = new ChangeList(tenant)
@@ -111,9 +124,7 @@ export class ResponseFinisher {
     const isUnconditional = isSurelyNew && lock === null && isUsable && record.hasNewIds === true
     const ifNew = isUnconditional ? undefined : null
     const attempt = { tenant, record, texts, lock, list, isFirst, ifNew }
-    const turn = isUsable
-      ? await this.#addTurn(attempt, { parent, conversation: conversation ?? null })
-      : null
+    const turn = isUsable ? await this.#addTurn(attempt, past) : null
     const place = turn?.place ?? null
     list.put(responses, id, responseText(record, place, texts), before?.version ?? ifNew)
     list.put(ages, age, list.textBytes - (turn?.conversationBytes ?? 0))
@@ -126,11 +137,34 @@ export class ResponseFinisher {
     return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
   }
 
+  async #read(
+    tenant: string,
+    { id, createdAtSec, previousResponseId }: FinishedResponse,
+    lock: HeldLock | null,
+    isFirst: boolean,
+    isSurelyNew: boolean,
+  ): Promise<Past> {
+    const { responses, ages, conversations, locks } = this.#parts
+    const [before, beforeBytes = 0, parent, conversation, seenLock] = await Promise.all([
+      // The condition of the write checks that a new record does not exist.
+      isSurelyNew ? undefined : responses.read(tenant, id),
+      isSurelyNew ? undefined : ages.get(tenant, ageId(createdAtSec, id)),
+      previousResponseId === null ? null : this.#placeOfParent(tenant, previousResponseId),
+      lock === null ? undefined : conversations.read(tenant, lock.conversationId),
+      lock === null || isFirst ? undefined : locks.read(tenant, lock.conversationId),
+    ])
+    return { before, beforeBytes, parent, conversation, seenLock }
+  }
+
   /** @returns its position in the chain, and the bytes that it adds to the conversation */
-  async #addTurn(attempt: Attempt, past: Past): Promise<{ place: ChainPosition; conversationBytes: number }> {
+  async #addTurn(
+    attempt: Attempt,
+    { parent, conversation }: Past,
+  ): Promise<{ place: ChainPosition; conversationBytes: number }> {
     const { turns, chains, branches } = this.#parts
-    const { list, record, texts } = attempt
-    const { place, base } = await this.#placeOf(attempt, past)
+    const { list, lock, record, texts } = attempt
+    const { place, base } =
+      parent === null ? rootOf(record.id, texts, conversation) : await this.#placeAfter(attempt, parent)
     const turn = turnId(place.chain, place.turn)
     // The first turn of a chain has the id of the response, whose record has the condition.
     const isConditional = place.turn > 0 || !attempt.isFirst
@@ -139,42 +173,35 @@ export class ResponseFinisher {
     const last = base.at(-1)
     if (last !== undefined && 'chain' in last) list.put(branches, `${last.chain}.${place.chain}`, 0)
     const bytes = list.textBytes
-    const linked = await this.#addToConversation(attempt, past.conversation)
+    const linked =
+      conversation === undefined || lock === null
+        ? NOT_LINKED
+        : await this.#addToConversation(attempt, lock, conversation)
     const conversationBytes = list.textBytes - bytes
     await this.#addPointers(attempt, turn, linked)
     return { place, conversationBytes }
   }
 
-  async #placeOf(
-    { tenant, record, texts, isFirst }: Attempt,
-    { parent, conversation }: Past,
-  ): Promise<{ place: ChainPosition; base: readonly Segment[] }> {
-    const { id } = record
-    if (parent === null) {
-      const to = conversation?.value.next ?? 0
-      const base = conversation === null || to === 0 ? [] : [{ conversation: conversation.id, to }]
-      return { place: rootPosition(id, texts, base.length > 0), base }
-    }
+  async #placeAfter({ tenant, record, texts, isFirst }: Attempt, parent: ChainPosition): Promise<Place> {
     const next = turnId(parent.chain, parent.turn + 1)
     // Checked only after a conflict, because the parent is nearly always the end of its chain.
     const isTaken = !isFirst && (await this.#parts.turns.get(tenant, next)) !== undefined
     if (!isTaken) return { place: nextPosition(parent, texts), base: [] }
     const inherited = parent.isBased ? await this.#parts.chains.get(tenant, parent.chain) : undefined
     const base = [...(inherited?.segments ?? []), { chain: parent.chain, to: parent.turn }]
-    return { place: { ...nextPosition(parent, texts), chain: id, turn: 0, isBased: true }, base }
+    return { place: { ...nextPosition(parent, texts), chain: record.id, turn: 0, isBased: true }, base }
   }
 
   /** @returns positions of the added items */
   async #addToConversation(
-    { tenant, list, record, lock }: Attempt,
-    conversation: Past['conversation'],
+    { tenant, list, record }: Attempt,
+    { conversationId }: HeldLock,
+    conversation: StoredRecord<StoredConversation>,
   ): Promise<ReadonlyMap<string, { id: string; at: number }>> {
     const linked = new Map<string, { id: string; at: number }>()
-    if (conversation === null || lock === null) return linked
     const { conversationItems, positions } = this.#parts
     const { input, output, createdAtSec } = record
     const bytes = list.textBytes
-    const { conversationId } = lock
     const nameOf = (item: HistoryItem) => `${conversationId}.${item.id}`
     const named = input.filter(({ id }) => isId(id))
     const seen = await positions.getMany(tenant, named.map(nameOf))
@@ -215,8 +242,7 @@ export class ResponseFinisher {
     for (const { id } of output) if (!seen.has(id)) list.put(items, id, pointerTo(turn, linked.get(id)))
   }
 
-  async #placeOfParent(tenant: string, previousResponseId: string | null): Promise<ChainPosition | null> {
-    if (previousResponseId === null) return null
+  async #placeOfParent(tenant: string, previousResponseId: string): Promise<ChainPosition | null> {
     const known = this.#chains.placeOf(tenant, previousResponseId)
     return known ?? (await this.#parts.responses.get(tenant, previousResponseId))?.place ?? null
   }
@@ -232,9 +258,16 @@ function isFreshId(id: string): boolean {
   return uuid !== null && Math.abs(Date.now() - Number.parseInt(uuid[1], 16)) < FRESH_MS
 }
 
-/** Position of the first turn of a new chain. */
-function rootPosition(id: string, { input, output }: ItemTexts, isBased: boolean): ChainPosition {
-  return { chain: id, turn: 0, depth: 1, bytes: input.length + output.length, isBased }
+/** Place of the first turn of a new chain, which continues a conversation that has items. */
+function rootOf(
+  id: string,
+  { input, output }: ItemTexts,
+  conversation: StoredRecord<StoredConversation> | undefined,
+): Place {
+  const to = conversation?.value.next ?? 0
+  const base = conversation === undefined || to === 0 ? [] : [{ conversation: conversation.id, to }]
+  const bytes = input.length + output.length
+  return { place: { chain: id, turn: 0, depth: 1, bytes, isBased: base.length > 0 }, base }
 }
 
 /** Position after the parent in the same chain. */

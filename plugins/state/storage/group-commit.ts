@@ -6,11 +6,10 @@ import type { LevelHandle } from './level-handle.ts'
 import { isExpired, readHead } from './record-format.ts'
 import type { WriteLock } from './write-lock.ts'
 
-export interface LevelChange {
-  readonly key: string
-  /** Null deletes the record. */
-  readonly value: string | null
-}
+/** An operation of the database's batch. */
+export type LevelChange =
+  | { readonly type: 'put'; readonly key: string; readonly value: string }
+  | { readonly type: 'del'; readonly key: string }
 
 export interface Condition {
   readonly key: string
@@ -26,8 +25,6 @@ export interface LevelWrite {
   readonly bytes: number
 }
 
-type BatchStep = { type: 'put'; key: string; value: string } | { type: 'del'; key: string }
-
 /**
  * @returns false for each write of which a condition failed and nothing was written
  * @throws storage_not_open, or storage_unavailable also for the write that fails first
@@ -41,13 +38,14 @@ export async function commitWrites(
   try {
     const db = await handle.forWriting()
     const versions = await versionsOf(handle, writes)
-    const steps: BatchStep[] = []
+    const steps: LevelChange[] = []
     let isSynced = false
     const results = writes.map(({ changes, conditions, isSynced: isThisSynced }) => {
       if (!conditions.every(({ key, version }) => versions.get(key) === version)) return false
-      for (const { key, value } of changes) {
-        steps.push(value === null ? { type: 'del', key } : { type: 'put', key, value })
-        if (versions.has(key)) versions.set(key, value === null ? null : readHead(value).version)
+      for (const change of changes) {
+        steps.push(change)
+        if (versions.has(change.key))
+          versions.set(change.key, change.type === 'del' ? null : readHead(change.value).version)
       }
       isSynced ||= isThisSynced
       return true

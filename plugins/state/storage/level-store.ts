@@ -98,7 +98,7 @@ export class LevelStore implements StoreService {
       if (change.onlyIf !== undefined) conditions.push({ key, version: change.onlyIf })
       if (change.kind !== 'check') addSteps(steps, key, change, version, this.#maxRecordBytes)
     }
-    for (const { key, value } of steps) bytes += key.length + (value?.length ?? 0)
+    for (const step of steps) bytes += step.key.length + (step.type === 'put' ? step.value.length : 0)
     const write = { changes: steps, conditions, isSynced: options.durability === 'synced', bytes }
     const isDone = await runStoreOperation(this.#metrics, verb, changes[0]?.collection ?? '', () =>
       this.#writes.add(write),
@@ -122,10 +122,10 @@ export class LevelStore implements StoreService {
       entries.map((entry, index) => {
         const text = texts[index]
         const head = text === undefined ? null : readHead(text)
-        const changes: LevelChange[] = [{ key: entry, value: null }]
+        const changes: LevelChange[] = [{ type: 'del', key: entry }]
         const conditions: Condition[] = []
         if (head !== null && isExpired(head, nowMs)) {
-          changes.push({ key: keys[index], value: null })
+          changes.push({ type: 'del', key: keys[index] })
           // The condition keeps a record that was written again meanwhile.
           conditions.push({ key: keys[index], version: null })
         }
@@ -144,11 +144,11 @@ function addSteps(
   maxRecordBytes: number,
 ): void {
   if (change.kind === 'delete') {
-    steps.push({ key, value: null })
+    steps.push({ type: 'del', key })
     return
   }
   const json = toRecordJson(change.value, maxRecordBytes)
   const expiresAtMs = change.expiresAtMs ?? null
-  steps.push({ key, value: encodeRecord(json, version, expiresAtMs) })
-  if (expiresAtMs !== null) steps.push({ key: expiryKey(expiresAtMs, key), value: '' })
+  steps.push({ type: 'put', key, value: encodeRecord(json, version, expiresAtMs) })
+  if (expiresAtMs !== null) steps.push({ type: 'put', key: expiryKey(expiresAtMs, key), value: '' })
 }
