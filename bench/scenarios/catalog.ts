@@ -39,6 +39,7 @@ import {
   responsesSse,
 } from './sse-formats.ts'
 import { steady1000 } from './steady-1000.ts'
+import { tail } from './tail.ts'
 import { toolTurn } from './tool-turn.ts'
 import { wasmLoop } from './wasm-loop.ts'
 import { wasmBody4k, wasmChain3, wasmHeaders, wasmNone, wasmPrompt } from './wasm-modules.ts'
@@ -53,6 +54,7 @@ export const SCENARIOS: readonly Scenario[] = [
   relayJson100k,
   relayJsonFull,
   steady1000,
+  tail,
   relaySse,
   generateSse,
   grpcSse,

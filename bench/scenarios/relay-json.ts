@@ -12,6 +12,7 @@ import {
   type RoundResults,
   runLoad,
 } from '../support/load.ts'
+import { type Subject, startBareRelay } from '../support/subject.ts'
 import { withSubjects } from '../support/subjects.ts'
 
 const CONNECTIONS = 32
@@ -33,13 +34,7 @@ function measureJsonRelay(relay: JsonRelay, options: RunOptions): Promise<Figure
   return withSubjects(
     async (subjects) => {
       const load = { connections: CONNECTIONS, bytes: relay.bodyBytes }
-      for (const subject of subjects) await runLoad('json-load.ts', subject, { ...load, seconds: 2 })
-      const saturated = await measureRounds(
-        subjects,
-        options,
-        (subject) => runLoad('json-load.ts', subject, { ...load, seconds }),
-        'saturation, ',
-      )
+      const saturated = await saturate(subjects, load, options)
       const bottleneck = clientBottleneck(saturated('gateway'))
       const rate = Math.round(median(perSecond(saturated('gateway'))) / 2)
       const paced =
@@ -62,13 +57,33 @@ function measureJsonRelay(relay: JsonRelay, options: RunOptions): Promise<Figure
   )
 }
 
+/** All subjects and a bare relay of the same worker. */
+async function saturate(
+  subjects: readonly Subject[],
+  load: Readonly<Record<string, number>>,
+  options: RunOptions,
+): Promise<RoundResults> {
+  const bare = await startBareRelay(subjects[0].port)
+  const all = [...subjects, bare]
+  const run = (subject: Subject, seconds: number) => runLoad('json-load.ts', subject, { ...load, seconds })
+  try {
+    for (const subject of all) await run(subject, 2)
+    return await measureRounds(all, options, (subject) => run(subject, options.seconds), 'saturation, ')
+  } finally {
+    await bare.stop()
+  }
+}
+
 function cpuFigures(results: RoundResults, target: number): Figure[] {
   const nginx = cpuPerRequest(results('nginx'))
   const gateway = cpuPerRequest(results('gateway'))
+  const bare = cpuPerRequest(results('bare relay'))
   return [
+    { name: 'CPU per request, bare relay', unit: 'µs', values: bare },
     { name: 'CPU per request, nginx', unit: 'µs', values: nginx },
     { name: 'CPU per request, gateway', unit: 'µs', values: gateway },
     { name: 'CPU per request, gateway / nginx', unit: '×', values: ratios(gateway, nginx), target },
+    { name: 'CPU per request, gateway / bare relay', unit: '×', values: ratios(gateway, bare) },
   ]
 }
 

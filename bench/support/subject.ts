@@ -2,7 +2,7 @@
 import { type Child, startScript } from './process.ts'
 
 export interface Subject {
-  /** `direct`, `nginx`, `gateway`, or that of another gateway. */
+  /** `direct`, `bare relay`, `nginx`, `gateway`, or that of another gateway. */
   readonly name: string
   readonly port: number
   /** The process whose CPU time and memory are measured. */
@@ -33,4 +33,11 @@ export async function startWorker(
 /** The worker without a proxy. */
 export function directSubject(worker: RunningWorker): Subject {
   return { name: 'direct', port: worker.port, pid: worker.child.pid, stop: async () => {} }
+}
+
+/** A relay that does nothing else. Whole responses only. */
+export async function startBareRelay(workerPort: number): Promise<Subject> {
+  const child = startScript('bare-relay.ts', { worker: workerPort })
+  const { port } = await child.report()
+  return { name: 'bare relay', port: Number(port), pid: child.pid, stop: () => child.stop() }
 }

@@ -1,11 +1,10 @@
 /** Starts the simulated worker, nginx and the gateway. */
-import { startGateway } from './gateway.ts'
-import type { GatewayFeatures } from './gateway-config.ts'
+import { type GatewayOptions, startGateway } from './gateway.ts'
 import { startNginx } from './nginx.ts'
 import { directSubject, type Subject, startWorker } from './subject.ts'
 
 export interface SubjectOptions {
-  readonly features?: GatewayFeatures
+  readonly features?: Omit<GatewayOptions, 'workerPorts'>
   /** Number of workers; the direct path uses the first. Default 1. */
   readonly workers?: number
 }
