@@ -1,5 +1,5 @@
 /** Data of a route that a component shows, read again at an interval while the page is visible. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { type ApiError, call } from './api.ts'
 import { connections } from './connection.ts'
 import { useStore } from './store.ts'
@@ -43,8 +43,8 @@ export function useData<T>(path: string | null, intervalMs = 0): Data<T> {
     }
   }, [path])
 
-  // A new connection reads again.
-  useEffect(() => {
+  // A new connection reads again. A layout effect, because others wait until the page without the data is painted.
+  useLayoutEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
     let isOpen = true
     const run = async () => {
