@@ -21,7 +21,7 @@ export class GatewayRefusal extends CliError {
   }
 }
 
-type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 
 const CALL_LIMIT_MS = 30_000
 

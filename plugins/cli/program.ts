@@ -23,7 +23,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   },
   {
     name: 'workers',
-    summary: 'list, add and remove workers of a running gateway',
+    summary: 'list, add, drain and remove workers of a running gateway',
     load: async () => (await import('../workers/registry/commands/workers.ts')).defineWorkers,
   },
   {

@@ -107,7 +107,7 @@ describe('weir workers', () => {
   const run = (gateway: BuiltGateway, ...args: string[]) =>
     weir(['workers', ...args], { WEIR_GATEWAY: gateway.url, WEIR_ADMIN_KEY: ADMIN_KEY })
 
-  test('adds a worker and waits until it is ready, lists it, and removes it by its URL', async () => {
+  test('adds a worker and waits until it is ready, lists, drains and removes it', async () => {
     const sim = await startSim('--model', 'demo')
     const gateway = await start()
     expect((await run(gateway, 'list')).stdout).toContain('no workers; add one with: weir workers add')
@@ -143,6 +143,17 @@ describe('weir workers', () => {
     const twice = await run(gateway, 'add', sim.url)
     expect([twice.code, twice.stderr.includes('weir workers remove')]).toEqual([1, true])
 
+    const status = async () => {
+      const { stdout } = await run(gateway, 'list', '--json')
+      return (JSON.parse(stdout) as { workers: { status: string }[] }).workers[0].status
+    }
+    const drained = await run(gateway, 'drain', sim.url)
+    expect([drained.code, drained.stdout.includes('is being drained')]).toEqual([0, true])
+    await until(async () => (await status()) === 'drained')
+    const undrained = await run(gateway, 'undrain', worker.id)
+    expect([undrained.code, undrained.stdout.includes('gets requests again')]).toEqual([0, true])
+    await until(async () => (await status()) === 'ready')
+
     const removed = await run(gateway, 'remove', sim.url)
     expect([removed.code, removed.stdout.includes('is being removed')]).toEqual([0, true])
     await until(async () => (await run(gateway, 'list')).stdout.startsWith('no workers'))
@@ -162,8 +173,12 @@ describe('weir workers', () => {
     expect([keyless.code, keyless.stderr.includes('WEIR_ADMIN_KEY')]).toEqual([1, true])
     const unreachable = await weir(['workers', 'list', '--gateway', `http://127.0.0.1:${await freePort()}`])
     expect([unreachable.code, unreachable.stderr.includes('no gateway listens at')]).toEqual([1, true])
-    const unknown = await run(gateway, 'remove', 'http://127.0.0.1:1')
-    expect([unknown.code, unknown.stderr.includes('no worker has the url')]).toEqual([1, true])
+    for (const change of ['drain', 'undrain', 'remove']) {
+      const byUrl = await run(gateway, change, 'http://127.0.0.1:1')
+      expect([byUrl.code, byUrl.stderr.includes('no worker has the url')]).toEqual([1, true])
+      const byId = await run(gateway, change, 'worker-1')
+      expect([byId.code, byId.stderr.includes("'weir workers list' shows the ids")]).toEqual([1, true])
+    }
   })
 })
 

@@ -1,4 +1,4 @@
-/** `weir workers`: lists, adds and removes workers of a running gateway. */
+/** `weir workers`: lists, adds, drains and removes workers of a running gateway. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
 import { repeatable } from '../../../cli/config-options.ts'
@@ -11,6 +11,7 @@ Examples:
   weir workers list
   weir workers add http://10.0.0.1:8000 --wait
   weir workers add http://10.0.0.2:8000 --model llama --priority 80 --label zone=a
+  weir workers drain http://10.0.0.1:8000
   weir workers remove http://10.0.0.1:8000
   WEIR_ADMIN_KEY=secret weir workers list --gateway https://gateway.example --json`
 
@@ -25,6 +26,31 @@ interface AddOptions {
   readonly waitMs: string
   readonly json?: boolean
 }
+
+/** Changes of one worker that need no options. */
+const CHANGES = [
+  {
+    name: 'drain',
+    description: 'Send a worker no further requests; it stays registered.',
+    method: 'PATCH',
+    body: { drained: true },
+    effect: 'is being drained; requests that run may finish',
+  },
+  {
+    name: 'undrain',
+    description: 'End the drain of a worker: it gets requests again.',
+    method: 'PATCH',
+    body: { drained: false },
+    effect: 'gets requests again while it is healthy',
+  },
+  {
+    name: 'remove',
+    description: 'Drain a worker and remove it.',
+    method: 'DELETE',
+    body: undefined,
+    effect: 'is being removed; requests that run may finish',
+  },
+] as const
 
 export function defineWorkers(command: Command): void {
   command.addHelpText('after', EXAMPLES)
@@ -48,9 +74,13 @@ export function defineWorkers(command: Command): void {
     .option('--wait-ms <ms>', 'longest wait, milliseconds', '300000')
     .action((url: string, options: AddOptions, self: Command) => addWorker(self, url, options))
 
-  withGateway(command.command('remove <id-or-url>').description('Drain a worker and remove it.')).action(
-    (idOrUrl: string, options: { json?: boolean }, self: Command) => removeWorker(self, idOrUrl, options),
-  )
+  for (const { name, description, method, body, effect } of CHANGES)
+    withGateway(command.command(`${name} <id-or-url>`).description(description)).action(
+      async (idOrUrl: string, options: { json?: boolean }, self: Command) => {
+        const accepted = await changeWorker(clientOf(self), method, idOrUrl, body)
+        printResult(options.json, accepted, () => `${idOrUrl} ${effect}`)
+      },
+    )
 }
 
 async function listWorkers(command: Command, options: { model?: string; json?: boolean }): Promise<void> {
@@ -172,16 +202,17 @@ function explainAdd(error: unknown, url: string): unknown {
   return error
 }
 
-async function removeWorker(command: Command, idOrUrl: string, options: { json?: boolean }): Promise<void> {
-  const client = clientOf(command)
+async function changeWorker(
+  client: GatewayClient,
+  method: 'PATCH' | 'DELETE',
+  idOrUrl: string,
+  body: object | undefined,
+): Promise<unknown> {
   const id = idOrUrl.includes('://') ? await findByUrl(client, idOrUrl) : idOrUrl
-  const accepted = await client
-    .call('DELETE', `/workers/${encodeURIComponent(id)}`)
-    .catch((error: unknown) => {
-      if (!(error instanceof GatewayRefusal) || (error.status !== 404 && error.status !== 400)) throw error
-      throw new CliError(`${error.message}\n  'weir workers list' shows the ids`)
-    })
-  printResult(options.json, accepted, () => `${idOrUrl} is being removed; requests that run may finish`)
+  return client.call(method, `/workers/${encodeURIComponent(id)}`, body).catch((error: unknown) => {
+    if (!(error instanceof GatewayRefusal) || (error.status !== 404 && error.status !== 400)) throw error
+    throw new CliError(`${error.message}\n  'weir workers list' shows the ids`)
+  })
 }
 
 async function findByUrl(client: GatewayClient, url: string): Promise<string> {
@@ -190,7 +221,7 @@ async function findByUrl(client: GatewayClient, url: string): Promise<string> {
   if (found !== undefined) return found.id
   const known = workers.map((worker) => worker.url).join(', ')
   throw new CliError(
-    `no worker has the url ${url}${known === '' ? '' : `; known: ${known}`}\n  one that is still being registered is removed by its id`,
+    `no worker has the url ${url}${known === '' ? '' : `; known: ${known}`}\n  one that is still being registered is changed by its id`,
   )
 }
 
