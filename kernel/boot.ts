@@ -161,11 +161,12 @@ export class GatewayThread {
   }
 
   #createServer(auth: AuthService | null): HttpServer {
-    const { link, log } = this.#options
+    const { config, link, log } = this.#options
     return createServer({
       kernel: this.#kernel,
       threadIndex: link.index,
       declarations: this.#declarations,
+      disabledRoutes: config.disabledRoutes,
       auth: this.#kernel.auth === 'off' ? null : auth,
       sessions: this.#services.lookUp(Sessions) ?? null,
       clients: this.#services.lookUp(ClientAddresses) ?? null,

@@ -16,7 +16,7 @@ import {
 import { connectionsPerThread } from './http/connection-limit.ts'
 import { serverLimits } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
-import { HttpServer } from './http/server.ts'
+import { HttpServer, type HttpServerOptions } from './http/server.ts'
 import { toTlsFiles } from './http/tls-files.ts'
 import { accessLog } from './observe/access-log.ts'
 import type { ThreadMetrics } from './observe/metrics.ts'
@@ -27,6 +27,7 @@ export interface CreateServerOptions {
   readonly kernel: KernelConfig
   readonly threadIndex: number
   readonly declarations: Declarations
+  readonly disabledRoutes: HttpServerOptions['disabledRoutes']
   /** Null serves every route without a check. */
   readonly auth: AuthService | null
   readonly sessions: SessionService | null
@@ -71,6 +72,7 @@ export function createServer(options: CreateServerOptions): HttpServer {
     sessions: options.sessions,
     clients,
     detachedMetrics: (path) => traffic?.route('DETACHED', path) ?? null,
+    disabledRoutes: options.disabledRoutes,
     unmatched: unmatchedRoute(traffic?.route('OTHER', null) ?? null),
     headerRules: headerRules({
       declared: [

@@ -38,6 +38,38 @@ export const catalog: PluginCatalog = {
   workers: () => import('./workers/registry/index.ts'),
 }
 
+/** Prefixes of the paths of their routes by plugin, for the errors of plugins that are not enabled. */
+export const routePrefixes: Readonly<Record<string, readonly string[]>> = {
+  chat: [
+    '/generate',
+    '/get_model_info',
+    '/get_server_info',
+    '/rerank',
+    '/v1/chat',
+    '/v1/classify',
+    '/v1/completions',
+    '/v1/embeddings',
+    '/v1/models',
+    '/v1/rerank',
+  ],
+  console: ['/console'],
+  conversations: ['/v1/conversations'],
+  debug: ['/debug'],
+  health: ['/engine_metrics', '/health', '/health_generate', '/liveness', '/readiness'],
+  keys: ['/keys'],
+  limits: ['/limits'],
+  mesh: ['/ha'],
+  messages: ['/api/hello', '/v1/messages'],
+  openapi: ['/openapi.json'],
+  parsers: ['/parse'],
+  reload: ['/config'],
+  responses: ['/v1/responses'],
+  tokenizers: ['/v1/detokenize', '/v1/tokenize', '/v1/tokenizers'],
+  usage: ['/usage'],
+  wasm: ['/wasm'],
+  workers: ['/flush_cache', '/get_loads', '/start_profile', '/stop_profile', '/workers'],
+}
+
 /**
  * Plugin that is enabled for a service which an enabled plugin cannot do without and no enabled plugin provides, by the
  * name of the service's token.

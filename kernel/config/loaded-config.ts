@@ -12,6 +12,8 @@ export interface LoadedConfig {
   readonly plugins: Readonly<Record<string, PluginSection>>
   /** Plugins enabled because another plugin requires them, each with that plugin. */
   readonly requiredBy: Readonly<Record<string, string>>
+  /** Plugins of the catalog that are not enabled, by each prefix of the paths of their routes. */
+  readonly disabledRoutes: Readonly<Record<string, string>>
   /** Absolute path of the file; null without one. */
   readonly file: string | null
   /** Paths, as JSON arrays, of values that came from the environment or from a secret flag; never shown. */

@@ -15,6 +15,12 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (path: string) => `no route ${shorten(path)}`,
   },
+  plugin_not_enabled: {
+    kind: 'not_found',
+    source: 'client',
+    text: (path: string, plugin: string) =>
+      `no route ${shorten(path)}: the plugin ${plugin} is not enabled; add '${plugin}: {}' under plugins`,
+  },
   method_not_allowed: {
     kind: 'method_not_allowed',
     source: 'client',

@@ -41,6 +41,8 @@ export interface HttpServerOptions {
   readonly clients?: ClientAddressing | null
   /** Metrics of detached work by the path of its route; null when metrics are off. Default: not counted. */
   readonly detachedMetrics?: (path: string) => RouteWatch | null
+  /** As `LoadedConfig.disabledRoutes`. Default: none. */
+  readonly disabledRoutes?: Readonly<Record<string, string>>
   /** Serves unknown paths; made by `compileRoute`, so that it is counted. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
@@ -205,8 +207,16 @@ export class HttpServer implements ServerParts {
     for (const socket of this.#options.sockets ?? []) this.#addSocket(app, socket)
     const { unmatched } = this.#options
     this.#addRoute(app, 'any', '/*', (res, req) =>
-      this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())),
+      this.#refuse(res, req, unmatched, this.#notFound(req.getUrl())),
     )
+  }
+
+  #notFound(path: string): GatewayError {
+    const disabled = Object.entries(this.#options.disabledRoutes ?? {})
+    const found = disabled.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`))
+    return found === undefined
+      ? httpErrors.route_not_found(path)
+      : httpErrors.plugin_not_enabled(path, found[1])
   }
 
   #countConnection(isNew: boolean): void {

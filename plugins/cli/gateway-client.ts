@@ -56,7 +56,7 @@ export class GatewayClient {
     if (body !== undefined) headers['content-type'] = 'application/json'
     const response = await this.#fetch(path, { method, headers, body: JSON.stringify(body) })
     const text = await response.text()
-    if (!response.ok) throw this.#refusal(path, response.status, text)
+    if (!response.ok) throw this.#refusal(response.status, text)
     return text
   }
 
@@ -82,10 +82,9 @@ export class GatewayClient {
     return `cannot reach ${this.#base}${code === undefined ? '' : ` (${code})`}; check --gateway`
   }
 
-  #refusal(path: string, status: number, text: string): GatewayRefusal {
+  #refusal(status: number, text: string): GatewayRefusal {
     const { message, code } = readError(text)
-    const next =
-      code === 'route_not_found' ? routeMissing(path) : nextStep(status, this.#apiKey !== undefined)
+    const next = nextStep(status, code, this.#apiKey !== undefined)
     return new GatewayRefusal(
       status,
       `the gateway returned ${status}: ${printable(message)}${next === '' ? '' : `\n  ${next}`}`,
@@ -107,15 +106,8 @@ function readError(text: string): { message: string; code: string | null } {
   return { message: text.trim().slice(0, 200) || 'no body', code: null }
 }
 
-/** Most plugins have the name of the first segment of their routes. */
-function routeMissing(path: string): string {
-  if (path.startsWith('/config'))
-    return 'its reload plugin is not enabled (`reload: {}` under plugins); SIGHUP works without it'
-  const segment = path.split(/[/?]/)[1]
-  return `its ${segment === 'ha' ? 'mesh' : segment} plugin is not enabled, or this is not the address of its API`
-}
-
-function nextStep(status: number, hasKey: boolean): string {
+function nextStep(status: number, code: string | null, hasKey: boolean): string {
+  if (code === 'route_not_found') return 'is --gateway the address of the API of a Weir gateway?'
   if (status === 401) {
     return hasKey
       ? 'the key is not an administration key of this gateway; check --api-key or WEIR_ADMIN_KEY'

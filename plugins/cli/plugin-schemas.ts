@@ -4,7 +4,7 @@ import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { PluginCatalog } from '../../kernel/load-plugins.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
-import { catalog, defaultProviders } from '../catalog.ts'
+import { catalog, defaultProviders, routePrefixes } from '../catalog.ts'
 import { factsOf, type PluginSchemas } from './configuration/plugin-facts.ts'
 
 /** Schemas of the plugins of a catalog. */
@@ -12,6 +12,7 @@ export function schemasOfCatalog(plugins: PluginCatalog): PluginSchemas {
   return {
     names: Object.keys(plugins),
     defaultProviders,
+    routePrefixes,
     find: async (name, section) => factsOf(await importPlugin<Plugin>(name, section, plugins)),
   }
 }

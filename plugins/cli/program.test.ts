@@ -428,9 +428,9 @@ describe('weir workers', () => {
     expect(err).toMatch(expected)
   })
 
-  test('reports a missing plugin, a server that is not a gateway, and an unreachable one', async () => {
+  test('reports an unknown route, a server that is not a gateway, and an unreachable one', async () => {
     answers = [refusal(404, 'no route', 'route_not_found')]
-    expect((await workers('list')).err).toContain('its workers plugin is not enabled')
+    expect((await workers('list')).err).toContain('no route\n  is --gateway the address of the API')
     const gone = createServer().listen(0, '127.0.0.1')
     await once(gone, 'listening')
     const deadUrl = `http://127.0.0.1:${(gone.address() as AddressInfo).port}`

@@ -44,6 +44,7 @@ export async function warmUp({ kernel, plugins }: LoadedConfig): Promise<void> {
           workers: { ...plugins.workers, urls: [engine.url], workers: [] },
         },
         requiredBy: {},
+        disabledRoutes: {},
         file: null,
         secretPaths: [],
         sources: {},

@@ -279,6 +279,21 @@ describe('routes and methods', () => {
     expect(reply.headers.get('access-control-allow-origin')).toBe('*')
   })
 
+  test('a route of a plugin that is not enabled gets 404 with the name of the plugin', async () => {
+    for (const path of ['/wasm', '/wasm/files?name=a']) {
+      const reply = await fetch(`${gateway.url}${path}`, { method: 'POST' })
+      expect(reply.status).toBe(404)
+      expect(await reply.json()).toMatchObject({
+        error: {
+          code: 'plugin_not_enabled',
+          message: `no route ${path.split('?')[0]}: the plugin wasm is not enabled; add 'wasm: {}' under plugins`,
+        },
+      })
+    }
+    const similar = await fetch(`${gateway.url}/wasmtime`)
+    expect(await similar.json()).toMatchObject({ error: { code: 'route_not_found' } })
+  })
+
   test('a trailing slash is a different path', async () => {
     expect((await fetch(`${gateway.url}/items/1/`)).status).toBe(404)
   })

@@ -3,8 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { defineErrors, definePlugin, type RequestFacts, type RouteDefinition, Type } from '#kernel'
-import { catalog } from '../../plugins/catalog.ts'
+import {
+  defineErrors,
+  definePlugin,
+  type Plugin,
+  type RequestFacts,
+  type RouteDefinition,
+  Type,
+} from '#kernel'
+import { catalog, routePrefixes } from '../../plugins/catalog.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
 
@@ -33,6 +40,8 @@ const PUBLIC_ROUTES: readonly string[] = [
 const ROUTED = Object.keys(catalog).filter((name) => name !== 'postgres' && name !== 'mesh-valkey')
 
 let routes: readonly RouteDefinition[] = []
+/** Paths of the routes by plugin. */
+const pathsOf = new Map<string, readonly string[]>()
 let gateway: TestGateway
 let cluster: KubernetesApi
 const dataDir = mkdtempSync(join(tmpdir(), 'weir-routes-'))
@@ -52,6 +61,24 @@ const reader = definePlugin({
   }),
 })
 
+/** The plugin of the catalog, whose routes are noted. */
+async function observed(name: string): Promise<Plugin> {
+  const { default: plugin } = await catalog[name]()
+  return {
+    ...plugin,
+    register: (host, config) => {
+      const before = host.routes().length
+      const lifecycle = plugin.register(host, config)
+      const paths = host
+        .routes()
+        .slice(before)
+        .map(({ path }) => path)
+      pathsOf.set(name, paths)
+      return lifecycle
+    },
+  }
+}
+
 beforeAll(async () => {
   const all = Object.fromEntries(ROUTED.map((name) => [name, {}]))
   cluster = await startKubernetesApi()
@@ -64,7 +91,10 @@ beforeAll(async () => {
     auth: { apiKey: 'key' },
     'trusted-proxies': { addresses: ['10.0.0.0/8'] },
   }
-  gateway = await startGateway({ own: [reader], plugins: { ...plugins, 'route-reader': {} } })
+  gateway = await startGateway({
+    own: [reader, ...(await Promise.all(ROUTED.map(observed)))],
+    plugins: { ...plugins, 'route-reader': {} },
+  })
   // Every plugin, loaded and started on one thread.
 }, 180_000)
 afterAll(async () => {
@@ -108,4 +138,18 @@ test('control-plane routes use the control-plane error format', () => {
     (errors.body(unauthorized(), request) as { error?: { type?: string } }).error?.type
   const control = routes.filter(({ access }) => access === 'admin')
   expect(control.filter((route) => wordOf(route) !== 'unauthorized').map(nameOf)).toEqual([])
+})
+
+test('the catalog names the plugin of every route', () => {
+  const isBelow = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`)
+  const ownersOf = (path: string) =>
+    Object.keys(routePrefixes).filter((name) => routePrefixes[name].some((prefix) => isBelow(path, prefix)))
+  const wrong = [...pathsOf].flatMap(([name, paths]) =>
+    paths.filter((path) => ownersOf(path).join() !== name).map((path) => `${name}: ${path}`),
+  )
+  expect([...new Set(wrong)]).toEqual([])
+  const unused = Object.entries(routePrefixes).flatMap(([name, prefixes]) =>
+    prefixes.filter((prefix) => !pathsOf.get(name)?.some((path) => isBelow(path, prefix))),
+  )
+  expect(unused).toEqual([])
 })

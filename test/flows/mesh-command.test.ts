@@ -64,6 +64,6 @@ describe.skipIf(valkeySkipReason !== null)('weir mesh', () => {
   it('of a gateway without a mesh names the plugin', async () => {
     const gateway = await startBuiltGateway()
     const { code, err } = await weir(['mesh', 'status', '--gateway', gateway.url])
-    expect([code, err]).toEqual([1, expect.stringMatching(/its mesh plugin is not enabled/)])
+    expect([code, err]).toEqual([1, expect.stringMatching(/the plugin mesh is not enabled/)])
   })
 })

@@ -555,6 +555,6 @@ describe('a running gateway', () => {
   test('reports that the plugin is not enabled', async () => {
     const plain = await startBuiltGateway()
     const end = await wasm('list', '--gateway', plain.url)
-    expect(end).toMatchObject({ code: 1, err: expect.stringContaining('its wasm plugin is not enabled') })
+    expect(end).toMatchObject({ code: 1, err: expect.stringContaining('the plugin wasm is not enabled') })
   })
 })

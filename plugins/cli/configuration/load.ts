@@ -104,7 +104,13 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   problems.throwIfAny({ kernel, plugins, secretPaths })
   const sources = sourcesOf({ kernel, plugins }, draft, settings)
   const notices = noticesOf(kernel, facts)
-  return deepFreeze({ kernel, plugins, requiredBy, file, secretPaths, sources, notices })
+  const disabledRoutes = disabledRoutesOf(pluginSchemas, plugins)
+  return deepFreeze({ kernel, plugins, requiredBy, disabledRoutes, file, secretPaths, sources, notices })
+}
+
+function disabledRoutesOf({ routePrefixes = {} }: PluginSchemas, plugins: object): Record<string, string> {
+  const disabled = Object.entries(routePrefixes).filter(([name]) => !Object.hasOwn(plugins, name))
+  return Object.fromEntries(disabled.flatMap(([name, prefixes]) => prefixes.map((prefix) => [prefix, name])))
 }
 
 function noticesOf({ policy }: KernelConfig, enabled: readonly PluginFacts[]): string[] {

@@ -16,6 +16,8 @@ export interface PluginSchemas {
   readonly names: readonly string[]
   /** Plugin to enable for a service that no enabled plugin provides, by service name. Default: none. */
   readonly defaultProviders?: Readonly<Record<string, string>>
+  /** Prefixes of the paths of routes, by plugin. Default: none. */
+  readonly routePrefixes?: Readonly<Record<string, readonly string[]>>
   /** @throws if the plugin cannot be imported */
   find(name: string, section: PluginSection): Promise<PluginFacts>
 }
