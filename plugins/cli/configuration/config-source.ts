@@ -19,7 +19,7 @@ export interface ConfigSource {
   readonly value: unknown
   /** Syntax errors, and references in the syntax of other programs that cannot stay. */
   readonly problems: readonly ConfigProblem[]
-  /** `name:line:column` of a path or of its nearest existing ancestor; null if there is none. */
+  /** `name:line:column` of a path or of its nearest existing ancestor, `name` for the whole file; null if there is none. */
   locate(path: readonly string[]): string | null
 }
 
@@ -29,6 +29,11 @@ const SHELL_REFERENCES = new RegExp(SHELL_REFERENCE, 'g')
 const MARK = '\ue000\ue001'
 const MARK_END = '\ue002'
 const MARKED = new RegExp(`${MARK}(\\w+)${MARK_END}`, 'g')
+
+/** Most syntax errors that are reported; the rest usually follows from the first, or the file is no configuration. */
+const MAX_SYNTAX_PROBLEMS = 10
+/** Longest text of a syntax error, which quotes the file, in characters. */
+const MAX_SYNTAX_TEXT = 200
 
 /** @param name the file's name as the operator gave it, for messages */
 export function parseSource(text: string, name: string): ConfigSource {
@@ -45,12 +50,22 @@ export function parseSource(text: string, name: string): ConfigSource {
     const { line, col } = lines.linePos(offset)
     return `${name}:${line}:${col}`
   }
-  const problems = [...document.errors, ...document.warnings].map((fault) => ({
-    path: '',
-    text: fault.message,
-    where: at(fault.pos[0]),
-  }))
+  const problems = [...document.errors, ...document.warnings]
+    .slice(0, MAX_SYNTAX_PROBLEMS)
+    .map(({ message, pos }) => ({
+      path: '',
+      text: message.length > MAX_SYNTAX_TEXT ? `${message.slice(0, MAX_SYNTAX_TEXT)}…` : message,
+      where: at(pos[0]),
+    }))
+  problems.push(
+    ...prototypeKeys(document).map((offset) => ({
+      path: '',
+      text: '__proto__ cannot be used as a name',
+      where: at(offset),
+    })),
+  )
   const locate = (path: readonly string[]) => {
+    if (path.length === 0) return name
     const offset = offsetOf(document.contents, path)
     return offset === null ? null : at(offset)
   }
@@ -66,6 +81,17 @@ export function parseSource(text: string, name: string): ConfigSource {
     const text = messageOf(error)
     return { value: undefined, problems: [{ path: '', text, where: name }], locate }
   }
+}
+
+/** Offsets of the keys that an assignment would take for the prototype of the object. */
+function prototypeKeys(document: Document): number[] {
+  const offsets: number[] = []
+  visit(document, {
+    Pair(_, { key }) {
+      if (isScalar(key) && key.value === '__proto__') offsets.push(key.range?.[0] ?? 0)
+    },
+  })
+  return offsets
 }
 
 /** Restores the references. @returns those that are only a part of a text; whole ones are found when values are read */

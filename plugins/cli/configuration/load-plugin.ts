@@ -28,6 +28,8 @@ interface PluginLoad {
 interface LoadedPlugin {
   readonly name: string
   readonly section: PluginSection
+  /** The valid members of the section; null if it is not valid without the others. */
+  readonly validSection: PluginSection | null
   readonly facts: PluginFacts
 }
 
@@ -60,7 +62,8 @@ export async function loadPlugin(
     findings.length === 0 || (path.length > base.length && part?.wrong.has(path[base.length]) === false)
   findings.push(...own.filter(isOwn))
   problems.addAll(findings, load.secrets)
-  return { name, facts, section: path === null ? value : { $path: path, ...value } }
+  const validSection = part?.value ?? null
+  return { name, facts, validSection, section: path === null ? value : { $path: path, ...value } }
 }
 
 /** Problems that the plugin's own check finds. */

@@ -231,7 +231,24 @@ describe('loadConfig', () => {
     expect(await problemsOf({ file: join(dir, 'none.yaml') })).toEqual([
       expect.stringMatching(/none\.yaml: cannot be read: ENOENT/),
     ])
-    expect(await problemsOf({ text: '- a\n' })).toEqual(['the file must hold kernel and plugins, got a list'])
+    expect(await problemsOf({ text: '- a\n' })).toEqual([
+      'configuration: the file must hold kernel and plugins, got a list',
+    ])
+  })
+
+  test('reports few short syntax errors for a file that is no configuration', async () => {
+    const problems = await problemsOf({ text: `: }${'x'.repeat(5_000)}\n`.repeat(50) })
+    expect(problems).toHaveLength(10)
+    expect(Math.max(...problems.map(({ length }) => length))).toBeLessThan(300)
+  })
+
+  test.each([
+    ['{ __proto__: {} }', '1:3'],
+    ['kernel: { __proto__: { port: 1 } }', '1:11'],
+    ['plugins:\n  __proto__: {}\n', '2:3'],
+    ['plugins:\n  chat: { list: [{ __proto__: 1 }] }\n', '2:20'],
+  ])('rejects the name __proto__ in %j', async (text, place) => {
+    expect(await problemsOf({ text })).toEqual([`configuration:${place}: __proto__ cannot be used as a name`])
   })
 
   test('a plugin section of another type is rejected', async () => {

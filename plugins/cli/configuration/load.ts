@@ -73,18 +73,20 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { kernel, checkedKernel } = loadKernel(sections.kernel, options.env, problems, secrets)
   const load = { ...options, baseDir, checkedKernel, problems, secrets }
   const plugins: Record<string, PluginSection> = {}
+  const validSections = new Map<string, PluginSection | null>()
   const enabled = new Map<string, PluginFacts>()
   const loadSection = async (key: string) => {
     for (const setting of settings)
       if (setting.path[1] === key && setting.enablesNothing) applySetting(sections, setting)
     const loaded = await loadPlugin(key, sections.plugins[key], load)
     if (loaded === null) return
-    const { name, section, facts } = loaded
+    const { name, section, validSection, facts } = loaded
     if (Object.hasOwn(plugins, name)) {
       const text = `is enabled twice; disable the first with --without ${name}`
       problems.add({ path: ['plugins', name], text })
     }
     plugins[name] = section
+    validSections.set(name, validSection)
     enabled.set(name, facts)
   }
   for (const key of Object.keys(sections.plugins)) await loadSection(key)
@@ -92,7 +94,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const disabled = new Set([...disabledIn(draft), ...(overrides.without ?? [])])
   // The iteration includes plugins added by it, which may require more.
   for (const [name, facts] of enabled) {
-    for (const other of requiredPlugins(facts, plugins[name], { ...pluginSchemas, enabled, disabled })) {
+    const section = validSections.get(name) ?? null
+    for (const other of requiredPlugins(facts, section, { ...pluginSchemas, enabled, disabled })) {
       requiredBy[other] = name
       sections.plugins[other] = {}
       await loadSection(other)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Plugin } from '../../../kernel/plugin/define-plugin.ts'
 import { catalog, defaultProviders } from '../../catalog.ts'
 import { pluginSchemas } from '../plugin-schemas.ts'
+import { ConfigError } from './config-error.ts'
 import { loadConfig } from './load.ts'
 
 const load = (plugins: object) => loadConfig({ text: JSON.stringify({ plugins }), env: {}, pluginSchemas })
@@ -50,6 +51,16 @@ describe('plugins that are enabled because others need them', () => {
   test('the error for a former name suggests the plugin that has its features', async () => {
     await expect(load({ proxy: {} })).rejects.toThrow('is not known; its features are in plugins.chat')
     await expect(load({ 'chat-engine': {} })).rejects.toThrow('its features are in plugins.generations')
+  })
+
+  test.each([
+    { workers: { workers: [{ urll: 'http://127.0.0.1:1' }] } },
+    { workers: { workers: 3, urls: [3] } },
+    { 'virtual-models': { models: { a: null } } },
+    { 'virtual-models': { models: [null] } },
+    { usage: 3, keys: { x: 1 }, mesh: { x: 1 }, 'mesh-valkey': { x: 1 } },
+  ])('an invalid section is reported, whatever it would require: %j', async (plugins) => {
+    await expect(load(plugins)).rejects.toThrow(ConfigError)
   })
 
   test('every default provider provides its service', async () => {

@@ -35,10 +35,12 @@ interface RequiredPluginsInput {
 /**
  * Plugins to enable for a loaded one: default providers of services that it uses and no enabled plugin provides, then those
  * that its section requires.
+ *
+ * @param section its valid members; null if there is no valid section, which then requires nothing
  */
 export function requiredPlugins(
   facts: PluginFacts,
-  section: PluginSection,
+  section: PluginSection | null,
   { enabled, disabled, names, defaultProviders = {} }: RequiredPluginsInput,
 ): string[] {
   const isProvided = (service: string) =>
@@ -46,7 +48,7 @@ export function requiredPlugins(
   const providers = (facts.uses ?? [])
     .filter(({ name }) => Object.hasOwn(defaultProviders, name) && !isProvided(name))
     .map(({ name }) => defaultProviders[name])
-  const required = facts.enables?.(section, (name) => enabled.has(name)) ?? []
+  const required = (section && facts.enables?.(section, (name) => enabled.has(name))) ?? []
   const isNew = (name: string) => names.includes(name) && !enabled.has(name) && !disabled.has(name)
   return [...new Set([...providers, ...required])].filter(isNew)
 }

@@ -220,9 +220,7 @@ async function findByUrl(client: GatewayClient, url: string): Promise<string> {
   const found = workers.find((worker) => worker.url === url || worker.dp_base_url === url)
   if (found !== undefined) return found.id
   const known = workers.map((worker) => worker.url).join(', ')
-  throw new CliError(
-    `no worker has the url ${url}${known === '' ? '' : `; known: ${known}`}\n  one that is still being registered is changed by its id`,
-  )
+  throw new CliError(`no worker has the url ${url}${known === '' ? '' : `; known: ${known}`}`)
 }
 
 const FIRST_PAUSE_MS = 100
