@@ -231,3 +231,8 @@ test('npm run weir compiles nothing if nothing has changed', async () => {
   await compile()
   expect((await compile()).stderr).toBe('')
 })
+
+test('npx weir runs the built command of a clone', async () => {
+  const { stdout } = await promisify(execFile)('npx', ['--no', 'weir', '--version'])
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+})
