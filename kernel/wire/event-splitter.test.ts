@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { computingMs } from '../../test/support/best-of.ts'
-import { EventCounter, EventSplitter, nextEventEnd } from './event-splitter.ts'
+import { EventCounter, EventSplitter, hasCarriageReturn, nextEventEnd } from './event-splitter.ts'
 
 /** Reference implementation: finds events line by line. */
 function eventsOf(text: string): { whole: string; rest: string } {
@@ -116,7 +116,7 @@ test('complete events are split at their ends', () => {
     'data: 2\r\n\r\n',
     'data: 3\r\r',
   ])
-  expect(nextEventEnd(Buffer.from('data: 1\n'), 0)).toBe(-1)
+  expect(nextEventEnd(Buffer.from('data: 1\n'), 0, false)).toBe(-1)
 })
 
 test('an event of 1 MB that arrives byte by byte takes linear time', () => {
@@ -131,7 +131,8 @@ test('an event of 1 MB that arrives byte by byte takes linear time', () => {
 
 function eventsIn(bytes: Buffer): string[] {
   const events: string[] = []
-  for (let from = 0, end = nextEventEnd(bytes, 0); end >= 0; end = nextEventEnd(bytes, end)) {
+  const hasCr = hasCarriageReturn(bytes)
+  for (let from = 0, end = nextEventEnd(bytes, 0, hasCr); end >= 0; end = nextEventEnd(bytes, end, hasCr)) {
     events.push(bytes.toString('utf8', from, end))
     from = end
   }

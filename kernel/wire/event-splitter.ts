@@ -30,9 +30,9 @@ function borderAt(before: number, previous: number, byte: number): number {
  * Position behind the first event in bytes that are whole events; -1 if none ends.
  *
  * @param from start of an event
- * @param hasCr whether any of the bytes is a CR; loops over many events pass it
+ * @param hasCr whether any of the bytes is a CR; looked up once for all events, since it reads all bytes
  */
-export function nextEventEnd(bytes: Buffer, from: number, hasCr = hasCarriageReturn(bytes)): number {
+export function nextEventEnd(bytes: Buffer, from: number, hasCr: boolean): number {
   if (!hasCr) return nextEmptyLine(bytes, from)
   let before = LF
   let previous = LF

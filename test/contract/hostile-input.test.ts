@@ -1,5 +1,5 @@
 /**
- * Parsers of untrusted input (workers, clients, module authors): a megabyte of hostile text is parsed or rejected in time
+ * Parsers of untrusted input (workers, clients, module authors): 256 KB of hostile text is parsed or rejected in time
  * proportional to its length, and only the documented errors are thrown.
  */
 
@@ -37,7 +37,7 @@ import { toLoadDetails } from '../../plugins/workers/registry/get-loads.ts'
 import { checkWorkerUrl, workerKey } from '../../plugins/workers/registry/worker-url.ts'
 import { observe } from '../support/observe.ts'
 
-const MEGABYTE = 1_048_576
+const TEXT_BYTES = 262_144
 const WORST = [
   '1',
   '/',
@@ -72,7 +72,7 @@ const WORST = [
   '@0101',
   '"prompt_tokens":',
   'é',
-].map((piece) => piece.repeat(Math.ceil(MEGABYTE / piece.length)))
+].map((piece) => piece.repeat(Math.ceil(TEXT_BYTES / piece.length)))
 type Frame = (text: string) => string
 
 const ANY: readonly Frame[] = [(text) => text, (text) => `${text}!`]
@@ -119,7 +119,7 @@ const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: 
 }
 
 describe.each(Object.entries(readers))('%s', (_name, [frames, read]) => {
-  test('1 MB of hostile text takes linear time', () => {
+  test('256 KB of hostile text takes linear time', () => {
     let longestMs = 0
     for (const worst of WORST) {
       for (const frame of frames) {
@@ -135,8 +135,8 @@ describe.each(Object.entries(readers))('%s', (_name, [frames, read]) => {
         longestMs = Math.max(longestMs, process.cpuUsage(before).user / 1_000)
       }
     }
-    // Quadratic work would take minutes.
-    expect(longestMs).toBeLessThan(15_000)
+    // Even a native search of the whole text for each of its lines takes longer.
+    expect(longestMs).toBeLessThan(500)
   }, 300_000)
 })
 

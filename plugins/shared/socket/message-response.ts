@@ -1,5 +1,11 @@
 /** Receives the response to one message of a WebSocket and sends it as messages. */
-import { EventSplitter, nextEventEnd, type ResponseReceiver, type SocketConnection } from '#kernel'
+import {
+  EventSplitter,
+  hasCarriageReturn,
+  nextEventEnd,
+  type ResponseReceiver,
+  type SocketConnection,
+} from '#kernel'
 import { readEvent } from '../formats/sse-event.ts'
 
 const EVENT_STREAM = 'text/event-stream'
@@ -46,9 +52,10 @@ export class MessageResponse implements ResponseReceiver {
 
   /** Sends the data of each event; comments, names and ids have no place in a message. */
   #sendEvents(events: Buffer): void {
+    const hasCr = hasCarriageReturn(events)
     let from = 0
     while (from < events.length) {
-      const end = nextEventEnd(events, from)
+      const end = nextEventEnd(events, from, hasCr)
       const event = readEvent(events.subarray(from, end < 0 ? events.length : end))
       if (event !== null) this.#connection.send(event.data, false)
       if (end < 0) return

@@ -4,6 +4,7 @@
  */
 import {
   EventSplitter,
+  hasCarriageReturn,
   nextEventEnd,
   type ObservedEnd,
   type ResponseObserver,
@@ -85,11 +86,13 @@ export abstract class EventObserver implements ResponseObserver {
   #read(events: Buffer): void {
     if (!this.hasOutputUsage) this.#count(events)
     let start = 0
+    let hasCr: boolean | null = null
     for (let at = this.findUsage(events, 0); at >= 0; at = this.findUsage(events, start)) {
       let end = start
       while (end <= at) {
         start = end
-        const next = nextEventEnd(events, start)
+        hasCr ??= hasCarriageReturn(events)
+        const next = nextEventEnd(events, start, hasCr)
         end = next < 0 ? events.length : next
       }
       this.readUsage(events.subarray(start, end))

@@ -1,5 +1,5 @@
 /** The generated text of an event stream, for a tokenizer. */
-import { jsonOfEvent, nextEventEnd } from '#kernel'
+import { hasCarriageReturn, jsonOfEvent, nextEventEnd } from '#kernel'
 
 /** Adds a delta to the text of that name, unless it is no string. */
 export type AddText = (name: string, text: unknown) => void
@@ -17,8 +17,9 @@ export function textOfDeltas(
   const add: AddText = (name, text) => {
     if (typeof text === 'string') texts.set(name, (texts.get(name) ?? '') + text)
   }
+  const hasCr = hasCarriageReturn(events)
   for (let start = 0; start < events.length; ) {
-    const end = nextEventEnd(events, start)
+    const end = nextEventEnd(events, start, hasCr)
     if (end < 0) break
     const json = jsonOfEvent(events.subarray(start, end))
     if (json !== null) addDeltas(json, add)

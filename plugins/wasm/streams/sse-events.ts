@@ -1,5 +1,5 @@
 /** Splits server-sent events into blocks. */
-import { nextEventEnd } from '#kernel'
+import { hasCarriageReturn, nextEventEnd } from '#kernel'
 import { readEvent } from '#shared'
 import type { StreamEvent } from '../threads/guest-task.ts'
 
@@ -20,7 +20,8 @@ export interface EventBlock {
 export function readBlocks(events: Buffer): EventBlock[] {
   const blocks: EventBlock[] = []
   let start = 0
-  for (let end = nextEventEnd(events, 0); end >= 0; end = nextEventEnd(events, end)) {
+  const hasCr = hasCarriageReturn(events)
+  for (let end = nextEventEnd(events, 0, hasCr); end >= 0; end = nextEventEnd(events, end, hasCr)) {
     blocks.push(readBlock(events.subarray(start, end)))
     start = end
   }

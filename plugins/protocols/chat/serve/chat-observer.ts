@@ -7,6 +7,7 @@ import {
   EventSplitter,
   findUsage,
   type GatewayError,
+  hasCarriageReturn,
   isObject,
   jsonOfEvent,
   largestUsage,
@@ -128,6 +129,7 @@ export class ChatObserver implements ResponseObserver {
   #scan(events: Buffer): Buffer {
     let kept = 0
     let mayFail: boolean | null = null
+    let hasCr: boolean | null = null
     for (let start = 0; start < events.length; ) {
       const known = this.#shape
       let end = known === null ? -1 : known.endOf(events, start)
@@ -137,7 +139,10 @@ export class ChatObserver implements ResponseObserver {
         this.#hasBegun = true
         this.#isAfterQuiet = true
       } else {
-        if (end < 0) end = endOfEvent(events, start)
+        if (end < 0) {
+          hasCr ??= hasCarriageReturn(events)
+          end = endOfEvent(events, start, hasCr)
+        }
         const event = events.subarray(start, end)
         mayFail ??= events.includes(ABORT, start) || events.includes(ERROR, start)
         const error = mayFail ? errorOfChunk(event.toString('utf8')) : null
@@ -211,8 +216,8 @@ export class ChatObserver implements ResponseObserver {
 }
 
 /** End of the first event; of all events if it is not complete. */
-function endOfEvent(events: Buffer, start: number): number {
-  const next = nextEventEnd(events, start)
+function endOfEvent(events: Buffer, start: number, hasCr: boolean): number {
+  const next = nextEventEnd(events, start, hasCr)
   return next < 0 ? events.length : next
 }
 

@@ -9,6 +9,7 @@ import {
   type Exchange,
   type HeaderList,
   type HttpPeer,
+  hasCarriageReturn,
   headerOf,
   nextEventEnd,
   type UpstreamFailure,
@@ -180,8 +181,11 @@ export class Post implements UpstreamHandler {
       return
     }
     const events = splitter.push(chunk)
+    const hasCr = hasCarriageReturn(events)
     let start = 0
-    for (let end = nextEventEnd(events, 0); end > 0 && !this.#isOver; end = nextEventEnd(events, start)) {
+    while (!this.#isOver) {
+      const end = nextEventEnd(events, start, hasCr)
+      if (end < 0) return
       this.#deliver(readRpcEvent(events.toString('utf8', start, end)))
       start = end
     }
