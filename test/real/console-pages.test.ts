@@ -276,6 +276,31 @@ describe.skipIf(hasNoBrowser)('console', () => {
     await view.button('Download CSV').click()
     expect(readFileSync(await (await saved).path(), 'utf8')).toMatch(/^tenant,model,requests.*\r\nauth:/)
     await view.page.getByLabel('Budgets').getByText('auth:team-b').waitFor()
+
+    // Grouped by key and day: the two keys of the tenant have a row each.
+    for (const [group, isOn] of [
+      ['key', true],
+      ['day', true],
+      ['model', false],
+    ] as const)
+      await view.page.getByRole('checkbox', { name: group }).setChecked(isOn)
+    const day = new Date().toISOString().slice(0, 10)
+    const table = view.page.getByLabel('Usage', { exact: true })
+    const rows = table.locator('tbody tr', { hasText: 'auth:team-b' }).filter({ hasText: day })
+    await expect.poll(() => rows.count()).toBe(2)
+    const cells = await rows.evaluateAll((found) =>
+      found.map((row) => [...row.querySelectorAll('td')].map(({ textContent }) => textContent)),
+    )
+    expect(await table.locator('thead th').allTextContents()).toEqual(
+      expect.arrayContaining(['Day', 'Tenant', 'Key', 'Requests']),
+    )
+    // Day, tenant, key, requests.
+    expect(new Set(cells.map((row) => row[2])).size).toBe(2)
+    for (const row of cells) expect([row[0], row[1], row[3]]).toEqual([day, 'auth:team-b', '1'])
+    await view.page.getByRole('checkbox', { name: 'tenant' }).setChecked(false)
+    await view.page.getByRole('checkbox', { name: 'key' }).setChecked(false)
+    await expect.poll(() => table.locator('thead th').first().textContent()).toBe('Day')
+    await expect.poll(() => table.locator('tbody tr').count()).toBe(1)
   })
 
   test('shows the gateways of the mesh', async () => {
