@@ -35,6 +35,11 @@ export const wasmErrors = defineErrors('wasm', {
     source: 'client',
     text: (uuid: string) => `no module has the uuid ${uuid.slice(0, 64)}`,
   },
+  module_log_forbidden: {
+    kind: 'forbidden',
+    source: 'client',
+    text: () => 'the log lines of modules require a key with role admin',
+  },
   wasm_module_failed: {
     kind: 'internal',
     source: 'gateway',

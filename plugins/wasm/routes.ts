@@ -87,6 +87,8 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       method: 'GET',
       path: '/wasm/:module_uuid/logs',
       handler: async (ctx) => {
+        // Sessions of role user read the other routes; log lines may contain parts of requests.
+        if (ctx.identity?.role === 'user') throw wasmErrors.module_log_forbidden()
         const uuid = ctx.param('module_uuid')
         const log = await host.command(ReadLines, uuid.toLowerCase())
         if (log === null) throw wasmErrors.module_not_found(uuid)
@@ -97,6 +99,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         tag,
         responses: {
           200: { description: 'The lines. They contain what the module logs.', schema: ModuleLogSchema },
+          403: { description: 'The role is not admin.' },
           404: { description: 'No such module.' },
         },
       },

@@ -38,6 +38,15 @@ const codeOf = async (response: Response) =>
   ((await response.json()) as { error: { code: string } }).error.code
 const worker = JSON.stringify({ url: 'http://127.0.0.1:9', models: [{ id: 'm' }] })
 
+test('log lines of modules are for operators with role admin', async () => {
+  const { call, session } = await openConsole(OPERATORS, { plugins: { wasm: {} } })
+  const path = `/wasm/${crypto.randomUUID()}/logs`
+  const refused = await call('GET', path, { ...(await session('look')), ...OWN_PAGE })
+  expect([refused.status, await codeOf(refused)]).toEqual([403, 'module_log_forbidden'])
+  const unknown = await call('GET', path, { ...(await session('boss')), ...OWN_PAGE })
+  expect([unknown.status, await codeOf(unknown)]).toEqual([404, 'module_not_found'])
+})
+
 test('an operator signs in, reads and changes the control plane, and signs out', async () => {
   const { call, signIn, session, show } = await openConsole()
   const response = await signIn('boss')

@@ -1,6 +1,7 @@
 /** The latest log lines of a module. */
 
 import { dateTime } from '../../data/format.ts'
+import { useMayWrite } from '../../data/session.ts'
 import { useData } from '../../data/use-data.ts'
 import { Badge, Empty, Loaded, type Tone } from '../../parts/basics.tsx'
 import { type Column, PagedTable } from '../../parts/table.tsx'
@@ -11,7 +12,9 @@ const TONES: Readonly<Record<string, Tone>> = { warn: 'warn', error: 'bad' }
 
 /** @param uuid version of the module */
 export function ModuleLogLines({ uuid, title }: { uuid: string; title: string }) {
-  const log = useData<ModuleLog>(`/wasm/${uuid}/logs`, REFRESH_MS)
+  const mayRead = useMayWrite()
+  const log = useData<ModuleLog>(mayRead ? `/wasm/${uuid}/logs` : null, REFRESH_MS)
+  if (!mayRead) return <p class="note">The log lines are shown to operators with role admin.</p>
   return (
     <>
       <h3>{title}</h3>
