@@ -14,8 +14,8 @@ export interface BodyTraits {
   /** Can continue after an exception. */
   readonly catches: boolean
   readonly isRecursive: boolean
-  /** Contains no calls. */
-  readonly isLeaf: boolean
+  /** Contains no calls and costs little, so that its caller need not check the fuel again for it. */
+  readonly isShort: boolean
   /**
    * Fuel of each arm of an `if` and of the code after each `br_if` up to the end of its block, in order. 0 if the alternative
    * leaves the innermost loop, since only the last iteration skips the arm.
@@ -29,11 +29,16 @@ export interface BodyTraits {
 const TWICE_BYTES = 16_384
 const TWICE_SHARE = 1 / 32
 
+/**
+ * Greatest fuel of a short body: between two checks a module can run as many of them as it has calls in code without loops, some
+ * million.
+ */
+const SHORT = 32
+
 interface Scanned {
   readonly arms: number[]
   readonly loops: LoopForm[]
-  readonly isLeaf: boolean
-
+  readonly isShort: boolean
   readonly hasQuietLoop: boolean
   catches: boolean
   /** Own functions, 0-based. */
@@ -60,10 +65,10 @@ export function scanBodies(parts: ModuleParts): BodyTraits[] {
     ...calledTypes.flatMap((type) => nodes.get(shapeOf(parts.types[type])) ?? []),
   ])
   const recursive = recursiveNodes([...edges, ...shapes.values()])
-  return scanned.map(({ hasQuietLoop, catches, isLeaf, arms, loops }, index) => ({
+  return scanned.map(({ hasQuietLoop, catches, isShort, arms, loops }, index) => ({
     hasQuietLoop,
     catches,
-    isLeaf,
+    isShort,
     arms,
     loops,
     isRecursive: recursive[index] === 1,
@@ -82,7 +87,7 @@ function scanBody(
   budget: TwiceBudget,
 ): Scanned {
   const callees = new Set<number>()
-  const found = { catches: false, isLeaf: true }
+  let [catches, isLeaf] = [false, true]
   const calledTypes = new Set<number>()
   const instruction = new Instruction()
   const arms = new ArmCounter()
@@ -95,18 +100,18 @@ function scanBody(
     switch (instruction.op) {
       case OP.try:
       case OP.tryTable:
-        found.catches = true
+        catches = true
         break
       case OP.call:
       case OP.returnCall:
-        found.isLeaf = false
+        isLeaf = false
         if (instruction.index >= imported) callees.add(instruction.index - imported)
         break
       case OP.callIndirect:
       case OP.returnCallIndirect:
       case OP.callRef:
       case OP.returnCallRef:
-        found.isLeaf = false
+        isLeaf = false
         calledTypes.add(instruction.index)
         break
       case OP.refFunc:
@@ -116,7 +121,8 @@ function scanBody(
   }
   const { forms, hasQuietLoop } = loops
   return {
-    ...found,
+    catches,
+    isShort: isLeaf && arms.count <= SHORT,
     hasQuietLoop,
     arms: arms.sizes,
     loops: forms,
@@ -137,14 +143,15 @@ interface OpenBlock {
 /** Sums the fuel of conditional code. */
 class ArmCounter {
   readonly sizes: number[] = []
-  #count = 0
+  /** Fuel of the code so far. */
+  count = 0
   /** Arm of an `if` without `else` that has just ended; -1 if none. */
   #endedArm = -1
   readonly #blocks: OpenBlock[] = [{ op: OP.block, loop: -1, arms: [] }]
 
   note(instruction: Instruction): void {
     const { op, index } = instruction
-    this.#count += weightOf(instruction, false)
+    this.count += weightOf(instruction, false)
     const endedArm = this.#endedArm
     this.#endedArm = -1
     if (isOpening(op)) this.#open(op)
@@ -156,7 +163,7 @@ class ArmCounter {
     } else if (op === OP.brIf) {
       const block = this.#blocks[this.#blocks.length - 1]
       const arm = this.sizes.push(0) - 1
-      if (this.#blocks.length - 1 - index >= block.loop) block.arms.push({ arm, since: this.#count })
+      if (this.#blocks.length - 1 - index >= block.loop) block.arms.push({ arm, since: this.count })
     } else if (op === OP.end || op === OP.delegate) {
       const block = this.#blocks.pop()
       if (block === undefined) return
@@ -170,11 +177,11 @@ class ArmCounter {
   #open(op: number): void {
     const place = this.#blocks.length
     const loop = op === OP.loop ? place : (this.#blocks.at(-1)?.loop ?? -1)
-    const arms = op === OP.if || op === OP.else ? [{ arm: this.sizes.push(0) - 1, since: this.#count }] : []
+    const arms = op === OP.if || op === OP.else ? [{ arm: this.sizes.push(0) - 1, since: this.count }] : []
     this.#blocks.push({ op, loop, arms })
   }
 
   #close({ arms }: OpenBlock): void {
-    for (const { arm, since } of arms) this.sizes[arm] = this.#count - since
+    for (const { arm, since } of arms) this.sizes[arm] = this.count - since
   }
 }

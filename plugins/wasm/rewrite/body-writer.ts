@@ -30,7 +30,7 @@ import { typeBytes } from './value-types.ts'
 const FRAME_BYTES = 64
 const LOCAL_BYTES = 16
 
-type WrittenTraits = Pick<BodyTraits, 'hasQuietLoop' | 'catches' | 'isRecursive' | 'isLeaf'>
+type WrittenTraits = Pick<BodyTraits, 'hasQuietLoop' | 'catches' | 'isRecursive' | 'isShort'>
 
 export class BodyWriter {
   /** The last instruction of the original body. */
@@ -44,7 +44,7 @@ export class BodyWriter {
   /** Additional local variables by purpose, in order of declaration. */
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
-  #traits: WrittenTraits = { hasQuietLoop: false, catches: false, isRecursive: false, isLeaf: false }
+  #traits: WrittenTraits = { hasQuietLoop: false, catches: false, isRecursive: false, isShort: false }
   #frameBytes = 0
   #countsStack = false
 
@@ -111,7 +111,7 @@ export class BodyWriter {
       const left = sub(global(stack), i32(this.#frameBytes))
       this.out.write(setGlobal(stack, this.#traits.catches ? teeLocal(this.#stackLocal, left) : left))
     }
-    this.meter.enter(this.#traits.isLeaf, this.#traits.isRecursive ? global(stack) : null)
+    this.meter.enter(this.#traits.isShort, this.#traits.isRecursive ? global(stack) : null)
   }
 
   /** Before a return: stores fuel and stack in their globals. */

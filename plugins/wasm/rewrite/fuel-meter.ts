@@ -68,18 +68,18 @@ export class FuelMeter {
   }
 
   /**
-   * Writes the entry of the body. Leaf functions are not checked, since they end soon and their caller is checked.
+   * Writes the entry of the body. Short functions are not checked: their caller is.
    * @param stack what is left of the stack, which is checked with the fuel; null if the body does not take any
    */
-  enter(isLeaf: boolean, stack: Code | null): void {
+  enter(isShort: boolean, stack: Code | null): void {
     const region = this.#open()
     if (!this.isLocal) {
       this.#takeGlobal(region)
-      if (!isLeaf) this.#trapWhenEmpty(stack)
+      if (!isShort) this.#trapWhenEmpty(stack)
       return
     }
     this.#out.write(global(this.#fuel))
-    if (isLeaf) this.#keep(region)
+    if (isShort) this.#keep(region)
     // Only the block for calls without fuel is open.
     else this.#keepAndCheck(region, 0, stack)
   }

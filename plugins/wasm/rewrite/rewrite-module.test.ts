@@ -1,7 +1,7 @@
 /** Rewritten modules give the same results, stay within the limits, and can be restored. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { program } from '../../../test/fixtures/wasm/random-program.ts'
+import { countedProgram, program } from '../../../test/fixtures/wasm/random-program.ts'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import { GuestExchange } from '../instances/guest-exchange.ts'
 import { GuestSnapshot } from '../instances/guest-snapshot.ts'
@@ -207,6 +207,22 @@ describe('a rewritten module', () => {
     )
   })
 
+  test.each([true, false])(
+    'burns at least the fuel of every instruction that it runs (restores: %s)',
+    (restores) => {
+      fc.assert(
+        fc.property(countedProgram, fc.integer(), ({ plain, counted }, input) => {
+          const reference = instantiate(counted)
+          const guest = open(plain, { restores })
+          expect(guest.run('run', input)).toBe((reference.run as Run)(input))
+          const run = Number((reference.n as WebAssembly.Global).value)
+          expect(guest.burnt()).toBeGreaterThanOrEqual(run)
+        }),
+        { numRuns: 400 },
+      )
+    },
+  )
+
   test('burns for code behind a switch only when it runs, also if the code in front of it continues there', () => {
     // As Go compiles a function with calls: a loop around a switch over the places at which it continues.
     const spinning = (count: number) => {
@@ -363,6 +379,21 @@ describe('a limit', () => {
     'a loop that catches': '(loop $l (try (do (throw $t)) (catch $t (br $l))))',
     'recursion in all directions': '(call $f) (call $f)',
   }
+  test('of fuel ends many calls of a long function that calls nothing, in code without loops', () => {
+    const long = '(global.set $g (i32.div_s (global.get $g) (i32.const 3)))'.repeat(2_000)
+    const arms = '(if (global.get $g) (then (call $long) (call $long) (call $long) (call $long)))'.repeat(
+      2_000,
+    )
+    const text = `(module (global $g (export "g") (mut i32) (i32.const 0)) (global $n (export "n") (mut i32) (i32.const 0))
+      (func $long (global.set $n (i32.add (global.get $n) (i32.const 1))) ${long} (global.set $g (i32.const 1)))
+      (func (export "f") (call $long) ${arms}))`
+    const guest = open(assemble(text))
+    expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
+    expect(guest.exchange.brokenLimit).toBe('fuel')
+    // The fuel of the test is enough for 500 calls.
+    expect((guest.exports.n as WebAssembly.Global).value).toBeLessThan(600)
+  })
+
   test.each(Object.entries(endless))('of fuel or stack ends %s', (_, code) => {
     const guest = open(assemble(`(module (tag $t) (memory 1) (func $f (export "f") ${code}))`))
     expect(() => guest.run('f')).toThrow(WebAssembly.RuntimeError)
