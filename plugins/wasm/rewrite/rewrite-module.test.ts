@@ -8,7 +8,7 @@ import { GuestSnapshot } from '../instances/guest-snapshot.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { BadModule } from './module-rejected.ts'
 import type { RewriteLimits } from './plan.ts'
-import { rewriteModule } from './rewrite-module.ts'
+import { EXPORT_PREFIX, rewriteModule } from './rewrite-module.ts'
 
 const LIMITS: RewriteLimits = {
   maxPages: 64,
@@ -39,7 +39,8 @@ function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {
       exchange.end()
     }
   }
-  return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.end() }
+  const stackLeft = () => (exports[`${EXPORT_PREFIX}global:stack`] as WebAssembly.Global).value as number
+  return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.end(), stackLeft }
 }
 
 /** Builds a module section by section. */
@@ -217,8 +218,9 @@ describe('a rewritten module', () => {
           expect(guest.run('run', input)).toBe((reference.run as Run)(input))
           const run = Number((reference.n as WebAssembly.Global).value)
           expect(guest.burnt()).toBeGreaterThanOrEqual(run)
+          expect(guest.stackLeft()).toBe(LIMITS.stackBytes)
         }),
-        { numRuns: 400 },
+        { numRuns: 200 },
       )
     },
   )
