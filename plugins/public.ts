@@ -82,6 +82,7 @@ export {
   type Exchange,
   type FieldProblem,
   type FinishReason,
+  type FlowControl,
   GatewayError,
   type GaugeHandle,
   type GeneratedAnswer,

@@ -40,15 +40,12 @@ export default definePlugin({
       const onEvent = (event: GenerationEvent) => {
         if (event.type === 'failed') return ctx.fail(event.error)
         // The head is sent with the first event, so that an earlier failure can set the status.
-        if (reply === null) {
-          reply = ctx.sse(200)
-          reply.onDrain(() => generation.resume())
-        }
+        reply ??= ctx.sse(200)
         const words = toWords(event)
         if (event.type === 'finished') reply.end('data: .\n\n')
-        else if (words !== '' && !reply.write(writeEvent({ name: null, data: words }))) generation.pause()
+        else if (words !== '') reply.write(writeEvent({ name: null, data: words }))
       }
-      const generation = host.use(Generations).open(ctx, toRequest(ctx, config.maxTokens), {
+      host.use(Generations).open(ctx, toRequest(ctx, config.maxTokens), {
         stream: true,
         listener: { onEvent },
       })

@@ -130,13 +130,10 @@ function toNs(ms: number): number {
 function streamAnswer(host: Host, ctx: RequestContext, route: Route, request: GenerationRequest): void {
   const lines = new AnswerLines(route)
   let writer: StreamWriter | null = null
-  const open = () => {
-    const opened = ctx.stream(200, ['content-type', 'application/x-ndjson'], {
+  const open = () =>
+    ctx.stream(200, ['content-type', 'application/x-ndjson'], {
       encodeError: ({ message }) => `${JSON.stringify({ error: message })}\n`,
     })
-    opened.onDrain(() => generation.resume())
-    return opened
-  }
   const onEvent = (event: GenerationEvent) => {
     if (event.type === 'failed') return ctx.fail(event.error)
     const line = lines.add(event)
@@ -145,9 +142,9 @@ function streamAnswer(host: Host, ctx: RequestContext, route: Route, request: Ge
     writer ??= open()
     const text = `${JSON.stringify(line)}\n`
     if (event.type === 'finished') writer.end(text)
-    else if (!writer.write(text)) generation.pause()
+    else writer.write(text)
   }
-  const generation = host.use(Generations).open(ctx, request, { stream: true, listener: { onEvent } })
+  host.use(Generations).open(ctx, request, { stream: true, listener: { onEvent } })
 }
 
 /** One object: the last line with all texts and calls in it. */

@@ -62,13 +62,24 @@ export interface UsageBreakdown {
 export interface StreamWriter {
   /**
    * Writes a chunk, framing included: an event such as `data: {}\n\n`, or a line of NDJSON with its line feed.
-   * @returns false when the client is slow: wait for drain
+   * @returns false when the client is slow: wait for `RequestContext.flow`
    */
   write(chunk: string | Buffer): boolean
-  /** Called each time the client has taken what was buffered. */
-  onDrain(resume: () => void): void
   /** @param last written before the end */
   end(last?: string | Buffer): void
+}
+
+/**
+ * Back-pressure of one streamed response. Parts that cannot take more hold it, as the writer does for a slow client; sources
+ * check it after each event. Streamed generations do so without help of their front.
+ */
+export interface FlowControl {
+  readonly isHeld: boolean
+  /** Each call needs one of `release`. */
+  hold(): void
+  release(): void
+  /** @param resume called once when nothing holds the response any more, or when it has ended; only while it is held */
+  whenReleased(resume: () => void): void
 }
 
 /** Settings of a streamed response. */
@@ -177,6 +188,7 @@ export interface RequestContext extends RequestFacts {
    * @throws TypeError if the headers have a content type; use `stream`
    */
   sse(status?: number, headers?: ExtraHeaders): StreamWriter
+  readonly flow: FlowControl
   /** Ends with the error response of the route's format; after the first byte of a stream, as its `encodeError` says. */
   fail(error: unknown): void
   /** Closes the client's connection at once, whatever was sent. */

@@ -21,6 +21,7 @@ import { HookedResponse } from './hooked-response.ts'
 import { RequestBody } from './request-body.ts'
 import { assertHeader, type CopiedHeaders, changeHeader } from './request-headers.ts'
 import { assertHeaders } from './response-check.ts'
+import { ResponseFlow } from './response-flow.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
 import { finishRequest, type ServedRequest, type ServerParts } from './server-parts.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
@@ -76,6 +77,7 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   #cancelListeners: (() => void)[] | null = null
   #clientAddress: string | null = null
   #listener: SinkListener | null = null
+  #flow: ResponseFlow | null = null
   /** Hooks of the response; null before it begins and for routes without such hooks. */
   #hooked: HookedResponse | null = null
   #bypassesHooks: boolean
@@ -225,6 +227,11 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     if (headerOf(headers, 'content-type') !== undefined)
       throw new TypeError('ctx.sse sends text/event-stream; use ctx.stream for another content type')
     return this.stream(status, [...SSE_HEADERS, ...headers])
+  }
+
+  get flow(): ResponseFlow {
+    this.#flow ??= new ResponseFlow()
+    return this.#flow
   }
 
   warn(warning: string): void {

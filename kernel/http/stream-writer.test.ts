@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { ResponseFlow } from './response-flow.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
 
 function target(write: () => boolean) {
@@ -7,6 +8,7 @@ function target(write: () => boolean) {
   return {
     failures,
     sent,
+    flow: new ResponseFlow(),
     setListener() {},
     writeStream(chunk: string | Buffer) {
       const isWritable = write()

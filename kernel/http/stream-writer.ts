@@ -2,10 +2,10 @@
  * The stream writer for handlers. Chunks of one turn are sent in one write, because several writes inside a callback of
  * the server library corrupt the stream of a slow client. @hot
  */
-import type { RelayContext } from '../contracts/relay-context.ts'
+import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import type { StreamWriter } from '../contracts/request.ts'
 
-/** More than this in one turn makes `write` return false: the handler waits for the drain. */
+/** More than this in one turn makes `write` return false. */
 const MAX_WAITING_BYTES = 65_536
 
 /** Writers of this thread with data to send at the end of the turn; one callback flushes them all. */
@@ -22,9 +22,9 @@ function schedule(writer: BatchedStreamWriter): void {
 }
 
 /** Parts of a request that a stream writer uses. */
-type StreamTarget = Pick<RelayContext, 'setListener' | 'writeStream' | 'endStream' | 'fail'>
+type StreamTarget = Pick<RelayContext, 'setListener' | 'writeStream' | 'endStream' | 'fail' | 'flow'>
 
-export class BatchedStreamWriter implements StreamWriter {
+export class BatchedStreamWriter implements StreamWriter, SinkListener {
   readonly #ctx: StreamTarget
   /** Unsent data: buffers, then text. */
   #buffers: Buffer[] | null = null
@@ -33,32 +33,27 @@ export class BatchedStreamWriter implements StreamWriter {
   #isEnded = false
   #isWritable = true
   #waitingBytes = 0
-  #resume: (() => void) | null = null
 
   constructor(ctx: StreamTarget) {
     this.#ctx = ctx
+    ctx.setListener(this)
   }
 
   write(chunk: string | Buffer): boolean {
     if (this.#isEnded) return this.#isWritable
     if (typeof chunk === 'string') this.#text += chunk
-    else this.#hold(chunk)
+    else this.#append(chunk)
     this.#waitingBytes += chunk.length
-    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#isWritable = false
+    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#hold()
     this.#schedule()
     return this.#isWritable
   }
 
-  #hold(bytes: Buffer): void {
+  #append(bytes: Buffer): void {
     this.#buffers ??= []
     if (this.#text !== '') this.#buffers.push(Buffer.from(this.#text))
     this.#text = ''
     this.#buffers.push(bytes)
-  }
-
-  onDrain(resume: () => void): void {
-    this.#resume = resume
-    this.#ctx.setListener({ onClientDrain: () => this.#drained(), onCancel: () => {} })
   }
 
   end(last?: string | Buffer): void {
@@ -77,12 +72,11 @@ export class BatchedStreamWriter implements StreamWriter {
   flush(): void {
     this.#isScheduled = false
     const chunk = this.#take()
-    const wasWritable = this.#isWritable
     this.#waitingBytes = 0
     try {
       if (this.#isEnded) this.#ctx.endStream(chunk)
-      else if (!this.#ctx.writeStream(chunk)) this.#isWritable = false
-      else if (!wasWritable) this.#drained()
+      else if (this.#ctx.writeStream(chunk)) this.onClientDrain()
+      else this.#hold()
     } catch (error) {
       this.#ctx.fail(error)
     }
@@ -98,13 +92,24 @@ export class BatchedStreamWriter implements StreamWriter {
     return buffers.length === 1 ? buffers[0] : Buffer.concat(buffers)
   }
 
-  /** Catches exceptions of a handler, which would end the thread. */
-  #drained(): void {
+  #hold(): void {
+    if (!this.#isWritable) return
+    this.#isWritable = false
+    this.#ctx.flow.hold()
+  }
+
+  onClientDrain(): void {
+    if (this.#isWritable) return
     this.#isWritable = true
     try {
-      this.#resume?.()
+      this.#ctx.flow.release()
     } catch (error) {
       this.#ctx.fail(error)
     }
+  }
+
+  /** What waits for the client must end too. */
+  onCancel(): void {
+    this.onClientDrain()
   }
 }

@@ -117,7 +117,7 @@ export class Exchange {
   }
 
   #openStream(generation: Generation, pace: Pace | typeof STEPPED, fault: Fault): void {
-    this.#stream = new PacedStream(this.ctx.sse(), generation.events(), pace, fault, {
+    this.#stream = new PacedStream(this.ctx.sse(), this.ctx.flow, generation.events(), pace, fault, {
       onTokens: (count) => this.#produced(count),
       onEnd: () => this.#close('completed'),
       onDrop: () => this.#drop(),

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { StreamWriter } from '#kernel'
+import { ResponseFlow } from '../../kernel/http/response-flow.ts'
 import { type Fault, NO_FAULT } from './faults.ts'
 import type { StreamEvent } from './generation.ts'
 import { DRIPPED_BYTES, PacedStream } from './paced-stream.ts'
@@ -9,21 +10,18 @@ class RecordingWriter implements StreamWriter {
   readonly written: string[] = []
   room = Number.POSITIVE_INFINITY
   isEnded = false
-  #resume: () => void = () => {}
+  readonly flow = new ResponseFlow()
 
   write(event: string | Buffer): boolean {
     this.written.push(String(event))
     this.room -= 1
+    if (this.room === 0) this.flow.hold()
     return this.room > 0
-  }
-
-  onDrain(resume: () => void): void {
-    this.#resume = resume
   }
 
   drain(room: number): void {
     this.room = room
-    this.#resume()
+    this.flow.release()
   }
 
   end(lastEvent?: string | Buffer): void {
@@ -38,7 +36,14 @@ const events = [...words, { tick: 3, tokens: 0, data: 'end' }]
 function open(pace: { ttftMs: number; itlMs: number }, fault: Partial<Fault> = {}, source = events) {
   const writer = new RecordingWriter()
   const listener = { onTokens: vi.fn(), onEnd: vi.fn(), onDrop: vi.fn() }
-  const stream = new PacedStream(writer, source.values(), pace, { ...NO_FAULT, ...fault }, listener)
+  const stream = new PacedStream(
+    writer,
+    writer.flow,
+    source.values(),
+    pace,
+    { ...NO_FAULT, ...fault },
+    listener,
+  )
   return { writer, listener, stream }
 }
 

@@ -1,5 +1,5 @@
 /** Sends the events of one answer at their times, no faster than the client reads, and applies faults. */
-import type { StreamWriter } from '#kernel'
+import type { FlowControl, StreamWriter } from '#kernel'
 import type { Fault } from './faults.ts'
 import type { StreamEvent } from './generation.ts'
 
@@ -44,23 +44,24 @@ export class PacedStream {
   #drippedBytes = 0
   #timer: NodeJS.Timeout | null = null
   #isOver = false
-  /** The client's socket is full. */
-  #isBlocked = false
+  /** Held while the client's socket is full. */
+  readonly #flow: FlowControl
 
   constructor(
     writer: StreamWriter,
+    flow: FlowControl,
     events: Iterator<StreamEvent>,
     pace: Pace | typeof STEPPED,
     fault: Fault,
     listener: StreamListener,
   ) {
     this.#writer = writer
+    this.#flow = flow
     this.#events = events
     this.#pace = pace
     this.#fault = fault
     this.#listener = listener
     this.#startedAtMs = performance.now()
-    writer.onDrain(() => this.#resume())
     if (pace !== STEPPED) this.#advanceSoon()
   }
 
@@ -82,15 +83,9 @@ export class PacedStream {
     setImmediate(() => this.#advance())
   }
 
-  #resume(): void {
-    if (!this.#isBlocked) return
-    this.#isBlocked = false
-    this.#advanceSoon()
-  }
-
   /** Writes what is due, then waits for time or client. */
   #advance(): void {
-    while (!this.#isOver && !this.#isBlocked) {
+    while (!this.#isOver && !this.#flow.isHeld) {
       // Generated lazily, since events may contain values that are known only later.
       this.#next ??= this.#events.next()
       if (this.#next.done === true) break
@@ -122,7 +117,7 @@ export class PacedStream {
     this.#next = this.#events.next()
     if (event.tokens > 0) this.#listener.onTokens(event.tokens)
     if (this.#next?.done === true) this.#end(data)
-    else if (!this.#writer.write(data)) this.#isBlocked = true
+    else if (!this.#writer.write(data)) this.#flow.whenReleased(() => this.#advanceSoon())
   }
 
   /** One byte, then a pause; when the share of single bytes is used up, the rest of the event at once. */

@@ -1,6 +1,6 @@
 /** gRPC engines that send more than requested, or far more in one message than a client reads. */
 import { expect, test } from 'vitest'
-import type { Generation, GenerationEvent } from '#kernel'
+import type { FlowControl, GenerationEvent } from '#kernel'
 import { Generations } from '#kernel'
 import type { RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, type Host, Type } from '../../kernel/index.ts'
@@ -107,12 +107,12 @@ test('a paused client pauses the decoding of a message', async () => {
   const [id] = await ids('a')
   engine.answer([Array<number>(MANY).fill(id)])
   const response = post('/paused', {})
-  const { generation, events, hasText } = await opened
+  const { flow, events, hasText } = await opened
   await hasText
   const count = events.length
   for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
   expect(events).toHaveLength(count)
-  generation.resume()
+  flow.release()
   expect(await (await response).text()).toHaveLength(MANY)
   expect(events.length).toBeGreaterThan(MANY / 2_000)
 })
@@ -120,7 +120,7 @@ test('a paused client pauses the decoding of a message', async () => {
 /** A route whose client is paused from the first text event on. */
 function pausingFront() {
   const opened = Promise.withResolvers<{
-    generation: Generation
+    flow: FlowControl
     events: GenerationEvent[]
     hasText: Promise<void>
   }>()
@@ -135,7 +135,7 @@ function pausingFront() {
       const events: GenerationEvent[] = []
       const hasText = Promise.withResolvers<void>()
       let text = ''
-      const generation = host.use(Generations).open(
+      host.use(Generations).open(
         ctx,
         {
           model: 'test-model',
@@ -157,7 +157,7 @@ function pausingFront() {
               if (event.type === 'finished') ctx.text(200, text)
               if (event.type !== 'text') return
               if (text === '') {
-                generation.pause()
+                ctx.flow.hold()
                 hasText.resolve()
               }
               text += event.delta
@@ -165,7 +165,7 @@ function pausingFront() {
           },
         },
       )
-      opened.resolve({ generation, events, hasText: hasText.promise })
+      opened.resolve({ flow: ctx.flow, events, hasText: hasText.promise })
     },
   })
   const front = definePlugin({

@@ -47,8 +47,8 @@ const streaming = definePlugin({
         const next = () => {
           if (left-- === 0) stream.end(EVENT)
           else if (stream.write(EVENT)) setImmediate(next)
+          else ctx.flow.whenReleased(next)
         }
-        stream.onDrain(next)
         next()
       },
     })

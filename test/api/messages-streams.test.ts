@@ -1,6 +1,13 @@
 /** Streams of translated messages: event order, malformed chat chunks, failures at every point, pings, client disconnects. */
 import { expect, test } from 'vitest'
-import { dropAnswer, type Script, type StreamStep, sseAnswer } from '../support/scripted-worker.ts'
+import {
+  dropAnswer,
+  type Script,
+  type StreamStep,
+  sseAnswer,
+  streamAnswer,
+} from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
 import { accumulate, CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
 
 const chunk = (delta: object, reason: string | null = null, more: object = {}) =>
@@ -262,4 +269,28 @@ test('code points and emoji survive any chunk boundaries', async () => {
   workers[0].script(CHAT, { kind: 'stream', steps: pieces, headers: { 'content-type': 'text/event-stream' } })
   const events = readEvents(await (await create({ stream: true })).text())
   expect(accumulate(events).content).toEqual([{ type: 'text', text }])
+})
+
+test('a client that does not read pauses the worker, and receives every event later', async () => {
+  const { gateway, workers } = await openMessages()
+  const delta = 'x'.repeat(50_000)
+  const count = 1_000
+  let sent = 0
+  function* chunks() {
+    for (; sent < count; sent++) yield `data: ${chunk({ content: delta })}\n\n`
+    yield `data: ${chunk({}, 'stop')}\n\ndata: [DONE]\n\n`
+  }
+  workers[0].script(CHAT, streamAnswer(chunks(), { headers: { 'content-type': 'text/event-stream' } }))
+  const stream = openSse(`${gateway.url}/v1/messages`, { body: { ...HELLO, stream: true } })
+  await stream.receive(1)
+  stream.pause()
+  // The socket buffers are full once nothing has moved for a while.
+  for (let last = -1, unmoved = 0; unmoved < 5; last = sent) {
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    unmoved = last === sent ? unmoved + 1 : 0
+  }
+  expect(sent).toBeLessThan(count)
+  stream.resume()
+  await stream.done
+  expect(stream.bodyLength).toBeGreaterThan(delta.length * count)
 })

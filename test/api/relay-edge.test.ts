@@ -467,10 +467,10 @@ describe('errors while an error is handled', () => {
       host.route(
         route('/own', (ctx) => {
           const stream = ctx.sse()
-          stream.onDrain(() => {
+          stream.write(`data: ${'x'.repeat(100_000)}\n\n`)
+          ctx.flow.whenReleased(() => {
             throw new Error('careless')
           })
-          stream.write(`data: ${'x'.repeat(100_000)}\n\n`)
         }),
       )
     })

@@ -288,7 +288,7 @@ test('a client that does not read pauses a writer through a slow onEvents, and r
           if (stream.write(event)) await turn()
           else {
             isHeldBack = true
-            await new Promise<void>((resolve) => stream.onDrain(resolve))
+            await new Promise<void>((resolve) => ctx.flow.whenReleased(resolve))
           }
         }
         stream.end()

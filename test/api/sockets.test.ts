@@ -384,11 +384,10 @@ describe('limits', () => {
             left -= 1
             const isWritable = stream.write(`data: ${left} ${chunk}\n\n`)
             states.push(isWritable)
-            if (!isWritable) return
+            if (!isWritable) return ctx.flow.whenReleased(write)
           }
           stream.end()
         }
-        stream.onDrain(write)
         write()
       },
     })

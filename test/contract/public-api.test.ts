@@ -109,6 +109,7 @@ describe('types', () => {
     expectTypeOf<api.RequestContext>().toExtend<api.RequestFacts>()
     expectTypeOf<api.RequestContext['stream']>().parameter(2).toEqualTypeOf<api.StreamOptions | undefined>()
     expectTypeOf<api.RequestContext['sse']>().returns.toEqualTypeOf<api.StreamWriter>()
+    expectTypeOf<api.RequestContext['flow']>().toEqualTypeOf<api.FlowControl>()
     expectTypeOf<api.RequestContext['usage']>().toEqualTypeOf<api.TokenUsage | null>()
     expectTypeOf<api.TokenUsage['breakdown']>().toEqualTypeOf<api.UsageBreakdown | undefined>()
     expectTypeOf<api.Host['slot']>().returns.toExtend<api.RequestSlot<unknown>>()

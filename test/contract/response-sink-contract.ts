@@ -159,11 +159,10 @@ export function responseSinkContract(
         const write = () => {
           while (writes.length < 200) {
             writes.push(lines.write(line))
-            if (writes.at(-1) === false) return
+            if (writes.at(-1) === false) return ctx.flow.whenReleased(write)
           }
           lines.end('end')
         }
-        lines.onDrain(write)
         lines.write('start')
         void isPaused.promise.then(write)
       })

@@ -314,15 +314,15 @@ export interface GenerationListener {
 
 /** A running generation. */
 export interface Generation {
-  /** Pauses the worker; at most the events of one read follow. */
-  pause(): void
-  resume(): void
   /** Stops the worker at once; no events follow. Idempotent. */
   abort(): void
 }
 
 export interface GenerateOptions {
-  /** Requests a stream from the worker; otherwise all events follow once the answer is complete. */
+  /**
+   * Requests a stream from the worker, which is paused while `RequestContext.flow` is held: at most the events of one read
+   * follow. Otherwise all events follow once the answer is complete.
+   */
   readonly stream: boolean
   readonly listener: GenerationListener
   /** Restricts the workers. */

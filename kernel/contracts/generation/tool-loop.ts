@@ -128,7 +128,7 @@ export interface ToolTurn {
 
 export interface ToolLoopService {
   /**
-   * Checks a turn and starts it. `abort` also stops running tools; while paused, no further generation begins.
+   * Checks a turn and starts it. `abort` also stops running tools; while the response is held, no further generation begins.
    * @throws GatewayError as `check`
    */
   run(ctx: RequestContext, turn: ToolTurn, listener: GenerationListener): Generation

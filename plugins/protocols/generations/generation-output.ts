@@ -5,6 +5,7 @@
 import {
   type EngineReader,
   type EngineSink,
+  type FlowControl,
   GatewayError,
   type GenerateOptions,
   type GenerationAnswer,
@@ -34,6 +35,7 @@ export interface OutputParts {
 export interface OutputSource {
   readonly ctx: RelayContext
   readonly request: GenerationRequest
+  readonly stream: boolean
   /** Null until a worker is asked. */
   readonly call: OpenCall | null
   /** Of the current attempt; null before its response. */
@@ -46,8 +48,6 @@ export class GenerationOutput implements EngineSink {
   /** No further event is passed on: the answer has ended, or its bytes pass through. */
   isOver = false
   hasFinished = false
-  /** The caller is paused. */
-  isPaused = false
   /** Null without such hooks. */
   maps: readonly EventMap[] | null = null
   readonly #source: OutputSource
@@ -57,6 +57,10 @@ export class GenerationOutput implements EngineSink {
   #unreported: UnreportedStream | null = null
   #view: TextView | null = null
   #hasEmitted = false
+  /** Null for answers that are not streamed: no client reads them while they arrive. */
+  readonly #flow: FlowControl | null
+  /** The response is held, and the upstream with it. */
+  #isHeld = false
   /** Text waits for an editor. */
   #isEditing = false
   /** Rest of the reader's work for a large chunk; the upstream is paused until it is done. */
@@ -68,6 +72,7 @@ export class GenerationOutput implements EngineSink {
     this.#parts = parts
     const { ctx } = source
     const { onText } = ctx.hooks
+    this.#flow = source.stream ? ctx.flow : null
     if (onText !== null)
       this.#view = new TextView({
         ctx,
@@ -85,17 +90,15 @@ export class GenerationOutput implements EngineSink {
     if (event.type === 'choice_done') checkExtraContent(event.extraContent)
     const shown = this.#shown(event.type === 'finished' ? this.#finished(event) : event)
     if (shown === null) return
-    if (this.#view !== null) {
-      this.#view.push(shown)
-      return
-    }
     try {
-      this.#listener.onEvent(shown)
+      if (this.#view !== null) this.#view.push(shown)
+      else this.#listener.onEvent(shown)
     } catch (error) {
       // A listener that throws at the end has not ended the client's response.
       if (event.type === 'finished') this.isOver = false
       throw error
     }
+    if (this.#flow?.isHeld === true && !this.#isHeld) this.#waitForClient(this.#flow)
   }
 
   /** A stream that the gateway ends at a stop string has no usage of the worker, nor have those of some engines. */
@@ -194,39 +197,43 @@ export class GenerationOutput implements EngineSink {
     this.#view?.close()
   }
 
-  // Pauses: of the client, of editors, and of a reader that has deferred work.
+  // The upstream is paused for a slow client, for editors, and for a reader that has deferred work.
 
-  pause(): void {
-    this.isPaused = true
+  #waitForClient(flow: FlowControl): void {
+    this.#isHeld = true
     this.#source.call?.pause()
-  }
-
-  resume(): void {
-    this.isPaused = false
-    if (this.#isEditing) return
-    if (this.#deferred === null) this.#source.call?.resume()
-    else setImmediate(this.#runDeferred)
+    flow.whenReleased(() => {
+      this.#isHeld = false
+      this.#goOn()
+    })
   }
 
   #pauseForEdits(isFull: boolean): void {
     this.#isEditing = isFull
     if (isFull) this.#source.call?.pause()
-    else if (!this.isPaused) this.resume()
+    else this.#goOn()
   }
 
   defer(next: () => void): void {
     this.#deferred = next
     this.#source.call?.pause()
-    if (!this.isPaused) setImmediate(this.#runDeferred)
+    this.#goOn()
+  }
+
+  /** Does nothing while something else holds the upstream. */
+  #goOn(): void {
+    if (this.#isHeld || this.#isEditing) return
+    if (this.#deferred === null) this.#source.call?.resume()
+    else setImmediate(this.#runDeferred)
   }
 
   readonly #runDeferred = (): void => {
     const next = this.#deferred
-    if (next === null || this.isPaused) return
+    if (next === null || this.#isHeld || this.#isEditing) return
     this.#deferred = null
     if (this.isOver) return
     this.read(next)
-    if (this.#deferred === null && !this.isPaused && !this.#isEditing) this.#source.call?.resume()
+    if (this.#deferred === null) this.#goOn()
   }
 
   // Usage.

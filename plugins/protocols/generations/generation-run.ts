@@ -204,7 +204,6 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
 
   #open(): void {
     this.call = this.#parts.upstream.open(this, this)
-    if (this.#output.isPaused) this.call.pause()
   }
 
   // The call's options.
@@ -395,16 +394,6 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     this.call?.abort()
     const own = adapter?.toError?.(status, this.#refusalHeaders, body)
     this.#output.failed(own ?? toRefusal(status, this.#refusalHeaders, body))
-  }
-
-  // The handle of the caller.
-
-  pause(): void {
-    this.#output.pause()
-  }
-
-  resume(): void {
-    this.#output.resume()
   }
 
   abort(): void {

@@ -63,6 +63,7 @@ export class GatewayToolLoop implements ToolLoopService {
         servers: plans.map((plan) => new OpenServer(plan, pool)),
         runner,
         caller,
+        flow: ctx.flow,
         editorOf: generations.textEditors(ctx),
         generate: (request, options) => generations.open(ctx, request, options),
         onEnd: (iterations) => metrics.onTurn(iterations),

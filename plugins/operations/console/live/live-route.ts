@@ -79,13 +79,10 @@ export class LiveStreams {
     if (ctx.isDone) return
     if (this.#streams.size >= MAX_STREAMS) throw consoleErrors.too_many_live_streams(MAX_STREAMS)
     const writer = ctx.sse()
-    let isReady = writer.write(event('history', { interval_ms: INTERVAL_MS, points: history }))
-    writer.onDrain(() => {
-      isReady = true
-    })
+    writer.write(event('history', { interval_ms: INTERVAL_MS, points: history }))
     const unsubscribe = this.#host.topic(PointsTopic).subscribe(scope, (point) => {
       // A client that is slow misses points.
-      if (isReady) isReady = writer.write(event('point', point))
+      if (!ctx.flow.isHeld) writer.write(event('point', point))
     })
     const stream = { ctx, writer, unsubscribe }
     this.#streams.add(stream)

@@ -7,7 +7,6 @@ import type {
   GatheredAnswer,
   GeneratedAnswer,
   GenerateOptions,
-  Generation,
   GenerationEvent,
   GenerationRequest,
   Generations,
@@ -52,7 +51,6 @@ class ServedPrompts {
   readonly #generations: Generations
   readonly #ctx: RequestContext
   readonly #options: PromptsOptions
-  readonly #running: Generation[] = []
   /** Of a response that is not streamed. */
   readonly #answers: readonly GatheredAnswer[]
   #writer: StreamWriter | null = null
@@ -78,33 +76,27 @@ class ServedPrompts {
   }
 
   #open(): StreamWriter {
-    const writer = this.#ctx.sse(200, this.#options.headers)
-    this.#writer = writer
-    writer.onDrain(() => {
-      for (const generation of this.#running) generation.resume()
-    })
-    return writer
+    this.#writer ??= this.#ctx.sse(200, this.#options.headers)
+    return this.#writer
   }
 
   #generate(prompt: number, worker: WorkerEntry | null): void {
     const { requests, encoder, passThrough } = this.#options
     const onEvent = (event: GenerationEvent) => this.#onEvent(prompt, event)
     const accepts = worker === null ? undefined : (other: WorkerEntry) => other.id === worker.id
-    this.#running.push(
-      this.#generations.open(this.#ctx, requests[prompt], {
-        stream: encoder !== null,
-        listener: { onEvent },
-        accepts,
-        passThrough,
-      }),
-    )
+    this.#generations.open(this.#ctx, requests[prompt], {
+      stream: encoder !== null,
+      listener: { onEvent },
+      accepts,
+      passThrough,
+    })
   }
 
   #onEvent(prompt: number, event: GenerationEvent): void {
     if (this.#isOver) return
     if (event.type === 'failed') {
       this.#isOver = true
-      for (const [other, generation] of this.#running.entries()) if (other !== prompt) generation.abort()
+      // Aborts the generations of the other prompts.
       this.#ctx.fail(event.error)
       return
     }
@@ -127,16 +119,15 @@ class ServedPrompts {
 
   #write(encoder: StreamEncoder, event: GenerationEvent, prompt: number): void {
     noteWorker(this.#ctx, event)
-    const writer = this.#writer ?? this.#open()
+    const writer = this.#open()
     const text = encoder.write(event, prompt)
-    if (text === '' || writer.write(text)) return
-    for (const generation of this.#running) generation.pause()
+    if (text !== '') writer.write(text)
   }
 
   #end(): void {
     const { encoder, toBody, headers } = this.#options
     if (this.#hasAborted) this.#ctx.fail(answerErrors.worker_aborted())
-    else if (encoder !== null) (this.#writer ?? this.#open()).end(encoder.end(this.#usage))
+    else if (encoder !== null) this.#open().end(encoder.end(this.#usage))
     else {
       const answers = this.#answers.map((answer) => answer.answer())
       this.#ctx.json(200, toBody(answers, this.#usage), headers)

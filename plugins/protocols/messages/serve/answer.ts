@@ -3,7 +3,6 @@ import {
   type ExtraHeaders,
   type GatewayError,
   type GenerateOptions,
-  type Generation,
   type GenerationEvent,
   type GenerationListener,
   type GenerationRequest,
@@ -51,7 +50,7 @@ export interface TurnOptions extends WantedAnswer {
 /** What answers. */
 interface Source {
   readonly request: GenerationRequest
-  readonly open: (listener: GenerationListener) => Generation
+  readonly open: (listener: GenerationListener) => void
 }
 
 /** Never throws: failures become the client's response. */
@@ -154,7 +153,7 @@ class StreamedAnswer {
   start(count: Promise<number> | null, beginsEarly: boolean): void {
     this.#count = count
     count?.catch(() => {})
-    this.#stream.source = this.#source.open({ onEvent: (event) => this.#onEvent(event) })
+    this.#source.open({ onEvent: (event) => this.#onEvent(event) })
     if (beginsEarly && !this.#stream.isOver && !this.#stream.hasBegun)
       this.#stream.await(() => this.#begin(null))
   }
@@ -169,13 +168,14 @@ class StreamedAnswer {
   /** Waits for the count: the first event of the stream states it. */
   #hold(event: GenerationEvent, count: Promise<number>): void {
     this.#held = [event]
-    this.#stream.source?.pause()
+    const { flow } = this.#ctx
+    flow.hold()
     const goOn = (tokens: number) => {
+      flow.release()
       if (this.#stream.isOver) return
       const held = this.#held ?? []
       this.#held = null
       this.#inputTokens = tokens
-      this.#stream.source?.resume()
       for (const one of held) this.#write(one)
     }
     count.then(goOn, () => goOn(0)).catch((error: unknown) => this.#stream.fail(error))

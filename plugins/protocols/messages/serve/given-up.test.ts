@@ -1,6 +1,7 @@
 /** Streams whose request ends elsewhere: their pings stop, and nothing is written later. */
 import { expect, test, vi } from 'vitest'
 import type { GenerationListener, GenerationRequest, ToolTurn } from '#kernel'
+import { ResponseFlow } from '../../../../kernel/http/response-flow.ts'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { answerGeneration, answerWithTools } from './answer.ts'
 import { Pings, type PingTarget } from './message-stream.ts'
@@ -22,13 +23,14 @@ function open(count: Promise<number> | null = null) {
   const pings = new CountedPings(1_000)
   const cancels: (() => void)[] = []
   const aborts: (() => void)[] = []
-  const sse = vi.fn(() => ({ write: () => true, end: () => {}, onDrain: () => {} }))
-  const generation = { pause: vi.fn(), resume: vi.fn(), abort: vi.fn() }
+  const sse = vi.fn(() => ({ write: () => true, end: () => {} }))
+  const generation = { abort: vi.fn() }
   let listener = null as GenerationListener | null
   const ctx = {
     onAbort: (abort: () => void) => void aborts.push(abort),
     onCancel: (cancel: () => void) => void cancels.push(cancel),
     sse,
+    flow: new ResponseFlow(),
     fail: vi.fn(),
   }
   const run = (given: { listener: GenerationListener }) => {

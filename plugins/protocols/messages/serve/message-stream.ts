@@ -1,5 +1,5 @@
-/** The event stream of one message on its way to the client: head, events, back-pressure, pings and end. */
-import type { ExtraHeaders, Generation, RequestContext, StreamWriter } from '#kernel'
+/** The event stream of one message on its way to the client: head, events, pings and end. */
+import type { ExtraHeaders, RequestContext, StreamWriter } from '#kernel'
 import { estimatedUsage, type Stop } from './message.ts'
 import { MessageEvents, PING } from './message-events.ts'
 
@@ -8,14 +8,11 @@ export class MessageStream implements PingTarget {
   readonly events = new MessageEvents()
   /** The client disconnected, or a hook ended the request: nothing more is sent. */
   isOver = false
-  /** Paused while the client does not read; set once it runs. */
-  source: Generation | null = null
   readonly #ctx: RequestContext
   readonly #pings: Pings
   readonly #headers: ExtraHeaders
   #writer: StreamWriter | null = null
   #onSilence: (() => void) | null = null
-  #isPaused = false
 
   constructor(ctx: RequestContext, pings: Pings, headers: ExtraHeaders) {
     this.#headers = headers
@@ -45,10 +42,6 @@ export class MessageStream implements PingTarget {
     // Before the head, at which a hook may end the request.
     this.#pings.add(this)
     this.#writer = this.#ctx.sse(200, this.#headers)
-    this.#writer.onDrain(() => {
-      this.#isPaused = false
-      this.source?.resume()
-    })
     this.flush()
   }
 
@@ -57,14 +50,12 @@ export class MessageStream implements PingTarget {
     const events = this.events.take()
     if (events === '' || this.#writer === null) return
     this.lastEventMs = performance.now()
-    if (this.#writer.write(events)) return
-    this.#isPaused = true
-    this.source?.pause()
+    this.#writer.write(events)
   }
 
   ping(): void {
     if (this.#writer === null) this.#onSilence?.()
-    else if (!this.#isPaused) this.#writer.write(PING)
+    else if (!this.#ctx.flow.isHeld) this.#writer.write(PING)
   }
 
   end(stop: Stop, usage: Parameters<MessageEvents['end']>[1]): void {

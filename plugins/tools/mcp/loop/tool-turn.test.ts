@@ -455,12 +455,13 @@ test('a client disconnect aborts the worker request or the tool call at once', a
 
 test('a slow reader delays the next iteration', async () => {
   const model = scriptedModel({ calls: [['search', { q: 1 }]] }, { text: 'done' })
-  const turn = openLoop().start(model, { tools: [mcpTool('docs', docs.url)] }, 'auth:a', (event) => {
+  const loop = openLoop()
+  const turn = loop.start(model, { tools: [mcpTool('docs', docs.url)] }, 'auth:a', (event) => {
     if (event.type === 'call_done') {
-      turn.running.pause()
+      loop.flow.hold()
       setTimeout(() => {
         expect(model.requests).toHaveLength(1)
-        turn.running.resume()
+        loop.flow.release()
       }, 20)
     }
   })

@@ -4,6 +4,7 @@
  */
 import {
   type ChatMessage,
+  type FlowControl,
   GatewayError,
   type GenerateOptions,
   type Generation,
@@ -40,6 +41,8 @@ export interface TurnParts {
   readonly runner: ToolRunner
   readonly caller: Caller
   readonly editorOf: TextEditors | null
+  /** Of the response. */
+  readonly flow: FlowControl
   /** Starts one generation; does not throw. */
   readonly generate: (request: GenerationRequest, options: GenerateOptions) => Generation
   /** Called once, after any end of the turn. */
@@ -58,8 +61,6 @@ export class ToolTurnRun implements Generation {
   #offer: Offer = { only: null, toolChoice: null }
   #messages: readonly ChatMessage[] = []
   #generation: Generation | null = null
-  /** Set while paused. */
-  #resumed: PromiseWithResolvers<void> | null = null
   #usage: GenerationUsage | null = null
   /** Names of tools that are declared in the worker's format. */
   readonly #nativeNames: ReadonlySet<string>
@@ -93,22 +94,10 @@ export class ToolTurnRun implements Generation {
     }
   }
 
-  pause(): void {
-    this.#resumed ??= Promise.withResolvers()
-    this.#generation?.pause()
-  }
-
-  resume(): void {
-    this.#resumed?.resolve()
-    this.#resumed = null
-    this.#generation?.resume()
-  }
-
   abort(): void {
     if (this.#isOver) return
     this.#output.silence()
     this.#stop(new Error('the request was cancelled'))
-    this.resume()
   }
 
   async #begin(): Promise<void> {
@@ -134,7 +123,8 @@ export class ToolTurnRun implements Generation {
   }
 
   async #iterate(): Promise<void> {
-    while (this.#resumed !== null) await this.#resumed.promise
+    const { flow } = this.#parts
+    if (flow.isHeld) await new Promise<void>((resolve) => flow.whenReleased(resolve))
     if (this.#isOver) return
     const reader = new TurnReader(this.#output, (name) => this.#routeOf(name), this.#iterations === 0)
     await this.#generate(reader)

@@ -43,7 +43,7 @@ export function openTurn(
 /** The output is empty, or a compaction that the plan has. */
 function answerAtOnce(listener: GenerationListener): Generation {
   listener.onEvent({ type: 'finished', usage: null })
-  return { pause() {}, resume() {}, abort() {} }
+  return { abort() {} }
 }
 
 /** Checks the tools of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */

@@ -69,7 +69,6 @@ export class ResponseRun implements GenerationListener {
   #hasCompaction = false
   #isAnswered = false
   #isOver = false
-  #isPaused = false
   #connectionMode: string | null = null
   /** That the worker reported. */
   #serviceTier: string | undefined
@@ -100,20 +99,9 @@ export class ResponseRun implements GenerationListener {
     try {
       const isStream = this.#events !== null
       this.#turn = openTurn(this.#parts, this.#ctx, plan, isStream, this)
-      if (this.#isPaused) this.#turn.pause()
     } catch (error) {
       this.#refused(error as GatewayError)
     }
-  }
-
-  pause(): void {
-    this.#isPaused = true
-    this.#turn?.pause()
-  }
-
-  resume(): void {
-    this.#isPaused = false
-    this.#turn?.resume()
   }
 
   /** Ends it as cancelled and stores the output so far. Safe at any time. */

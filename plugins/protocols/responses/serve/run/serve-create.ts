@@ -116,18 +116,16 @@ function streamResponse(
   const headers = warningHeaders(plan)
   const id = newId('resp')
   const open = () => {
-    if (writer !== null) return
     clearTimeout(opening)
-    writer = ctx.sse(200, headers)
-    writer.onDrain(() => run.resume())
+    return ctx.sse(200, headers)
   }
   const run = new ResponseRun(parts, ctx, plan, {
     id,
     createdAtSec: nowSec(),
     isSocket,
     sink: (frame) => {
-      open()
-      if (writer?.write(frame) === false) run.pause()
+      writer ??= open()
+      writer.write(frame)
     },
     onEnd: (end) => {
       clearTimeout(opening)
@@ -139,7 +137,6 @@ function streamResponse(
   })
   parts.runs.set(ctx, run)
   if (!isSocket) ctx.openAfter(parts.config.streamOpensAfterMs, headers)
-  opened?.onDrain(() => run.resume())
   // A slow worker must not leave the client without an open stream.
   const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
   // From now on a failure has no HTTP status of its own, and warnings no header.

@@ -49,7 +49,6 @@ export class ResponseFollower {
     this.#ctx.onCancel(() => this.#wake())
     try {
       this.#writer = this.#ctx.sse()
-      this.#writer.onDrain(() => this.#wake())
       await this.#follow()
     } finally {
       unsubscribe()
@@ -133,10 +132,8 @@ export class ResponseFollower {
   }
 
   async #write(frame: string): Promise<void> {
-    if (this.#writer?.write(frame) !== false || this.#isGone) return
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve
-    })
+    if (this.#writer?.write(frame) === false && !this.#isGone)
+      await new Promise<void>((resolve) => this.#ctx.flow.whenReleased(resolve))
   }
 
   /** Resolves when the log may have grown. */
