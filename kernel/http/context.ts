@@ -1,29 +1,23 @@
 /**
- * One request from arrival to the end of its response, as handlers and hooks see it. Its response is written to a
- * `ResponseSink`, directly or through the hooks of its route. `fail.ts` renders errors. @hot
+ * The request as handlers and hooks see it, until the end of its response, which is written to a `ResponseSink`, directly or
+ * through the hooks of its route. `fail.ts` renders errors. @hot
  */
-import { ANONYMOUS_TENANT, type Credentials, type Identity, tenantOf } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
-import type { RouteHooks, WorkerErrorText } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
 import {
   type ExtraHeaders,
   type StreamOptions,
   type StreamWriter,
-  type TokenUsage,
   WARNING_HEADER,
 } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
-import { headerOf, isFieldValue } from '../wire/headers.ts'
-import type { CompiledRoute } from './compiled-route.ts'
+import { headerOf } from '../wire/headers.ts'
 import { failHookedResponse, failRequest } from './fail.ts'
 import { HookedResponse } from './hooked-response.ts'
-import { RequestBody } from './request-body.ts'
-import { assertHeader, type CopiedHeaders, changeHeader } from './request-headers.ts'
+import { IncomingRequest } from './incoming-request.ts'
 import { assertHeaders } from './response-check.ts'
 import { ResponseFlow } from './response-flow.ts'
-import type { ResponseOwner, ResponseSink } from './response-sink.ts'
-import { finishRequest, type ServedRequest, type ServerParts } from './server-parts.ts'
+import { finishRequest, type ServedRequest } from './server-parts.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -32,39 +26,12 @@ const SSE_HEADERS = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-co
 /** A comment, which makes the head leave. */
 const WAITING = ': waiting for the worker\n\n'
 
-export class HttpContext extends RequestBody implements ServedRequest, ResponseOwner {
-  readonly server: ServerParts
-  readonly compiled: CompiledRoute
-  /** Those at arrival: a hook that is switched on later does not run for this request. */
-  readonly hooks: RouteHooks
-  readonly sink: ResponseSink
-  readonly method: string
-  readonly path: string
-  readonly query: string
-  readonly headers: CopiedHeaders
-  readonly requestId: string
-  readonly startedAtMs: number
-  identity: Identity | null = null
-  credentials: Credentials | null = null
-  isModelAllowed = false
-  isContinuation = false
+export class HttpContext extends IncomingRequest implements ServedRequest {
   errorCode: string | null = null
-  modules: string[] | null = null
   isFailing = false
   isAdmitted = false
   encodeError: ErrorEncoder | null = null
   openIndex = -1
-  /** Set by the relay, for the access line and metrics. */
-  workerUrl: string | null = null
-  workerError: WorkerErrorText | null = null
-  model: string | null = null
-  virtualModel: string | null = null
-  usage: TokenUsage | null = null
-  usageCorrection: Promise<void> | null = null
-  attempts = 0
-  generationCount = 0
-  /** Plugin values by slot index; created with the first one. */
-  slots: unknown[] | null = null
 
   opensAtMs = 0
   isOpenedEarly = false
@@ -72,43 +39,13 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
   #warnings: string[] | null = null
   #hasEventStream = false
 
-  readonly #pathValues: readonly string[]
   #abortListeners: (() => void)[] | null = null
   #cancelListeners: (() => void)[] | null = null
-  #clientAddress: string | null = null
   #listener: SinkListener | null = null
   #flow: ResponseFlow | null = null
   /** Hooks of the response; null before it begins and for routes without such hooks. */
   #hooked: HookedResponse | null = null
-  #bypassesHooks: boolean
-
-  constructor(
-    server: ServerParts,
-    compiled: CompiledRoute,
-    sink: ResponseSink,
-    method: string,
-    path: string,
-    query: string,
-    pathValues: readonly string[],
-    headers: CopiedHeaders,
-    requestId: string,
-  ) {
-    super()
-    const { hooks } = compiled
-    this.server = server
-    this.compiled = compiled
-    this.hooks = hooks
-    this.sink = sink
-    this.method = method
-    this.path = path
-    this.query = query
-    this.#pathValues = pathValues
-    this.headers = headers
-    this.requestId = requestId
-    this.startedAtMs = performance.now()
-    this.#bypassesHooks = hooks.onResponse === null && hooks.onEvents === null
-    sink.attach(this)
-  }
+  #bypassesHooks = this.hooks.onResponse === null && this.hooks.onEvents === null
 
   get status(): number {
     return this.sink.status
@@ -128,68 +65,6 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
 
   get isDone(): boolean {
     return this.sink.isDone
-  }
-
-  get route() {
-    return this.compiled.definition
-  }
-
-  get forwardedHeaders(): HeaderList {
-    return this.headers.forwarded
-  }
-
-  param(name: string): string {
-    return decode(this.rawParam(name))
-  }
-
-  /** Percent-encoded as received. */
-  rawParam(name: string): string {
-    const index = this.compiled.paramNames.indexOf(name)
-    return index < 0 ? '' : this.#pathValues[index]
-  }
-
-  queryParam(name: string): string | null {
-    return this.query === '' ? null : new URLSearchParams(this.query).get(name)
-  }
-
-  noteModule(name: string): void {
-    this.modules ??= []
-    if (!this.modules.includes(name)) this.modules.push(name)
-  }
-
-  showTarget(virtualModel: string, model: string): void {
-    this.virtualModel = virtualModel
-    // A worker may list any text as the id of a model.
-    this.sink.servedModel = isFieldValue(model) ? model : null
-  }
-
-  get clientAddress(): string {
-    this.#clientAddress ??= this.server.addressOf(this.sink.remoteAddress(), this.headers.kept)
-    return this.#clientAddress
-  }
-
-  /** Of an in-memory request: the address of the request that it belongs to. */
-  setClientAddress(address: string): void {
-    this.#clientAddress = address
-  }
-
-  override get bodyOwner(): string {
-    const tenant = tenantOf(this)
-    return tenant === ANONYMOUS_TENANT ? this.clientAddress : tenant
-  }
-
-  header(name: string): string | undefined {
-    return headerOf(this.headers.kept, name)
-  }
-
-  get requestHeaders(): HeaderList {
-    return this.headers.kept
-  }
-
-  changeHeader(change: 'set' | 'add' | 'remove', name: string, value: string): void {
-    const lower = name.toLowerCase()
-    if (change !== 'remove') assertHeader(lower, value)
-    changeHeader(this.headers, change, lower, value)
   }
 
   json(status: number, value: unknown, headers?: ExtraHeaders): void {
@@ -313,12 +188,12 @@ export class HttpContext extends RequestBody implements ServedRequest, ResponseO
     }
   }
 
-  onResponseDrain(): void {
+  override onResponseDrain(): void {
     if (this.#hooked === null || this.#bypassesHooks) this.resumeWriter()
     else this.#hooked.clientDrained()
   }
 
-  onResponseDone(): void {
+  override onResponseDone(): void {
     const { isAborted } = this.sink
     // A writer that ended its own response is no longer set: any other one must stop.
     this.#cancelWriter()
@@ -385,13 +260,4 @@ function withListener(listeners: (() => void)[] | null, added: () => void): (() 
   if (listeners === null) return [added]
   listeners.push(added)
   return listeners
-}
-
-function decode(value: string): string {
-  if (!value.includes('%')) return value
-  try {
-    return decodeURIComponent(value)
-  } catch {
-    return value
-  }
 }
