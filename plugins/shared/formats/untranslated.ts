@@ -1,12 +1,17 @@
 /** Finds what a translation leaves out: members and kinds of a body that it does not read, whatever they are. */
+import { isDeepStrictEqual } from 'node:util'
 import { isObject, type RequestContext } from '#kernel'
 import { ignoredMembers } from './headers.ts'
 
 /** What of a value is read: all of it, the named members, or those of its kind. */
 export type Translation = true | TranslatedMembers | TranslatedKinds
 
+/** Names of members that stand for each other: only the first that is present is read. */
+export const FIRST_OF = Symbol('names of which the first is read')
+
 interface TranslatedMembers {
   readonly [member: string]: Translation
+  readonly [FIRST_OF]?: readonly (readonly string[])[]
 }
 
 /** Objects that are distinguished by their `type`. */
@@ -74,5 +79,10 @@ function collect(value: unknown, translation: Translation, path: string, found: 
     const at = path === '' ? name : `${path}.${name}`
     if (Object.hasOwn(translation, name)) collect(member, translation[name], at, found)
     else found.add(at)
+  }
+  for (const names of translation[FIRST_OF] ?? []) {
+    const [first, ...others] = names.filter((name) => value[name] != null)
+    for (const name of others)
+      if (!isDeepStrictEqual(value[name], value[first])) found.add(path === '' ? name : `${path}.${name}`)
   }
 }

@@ -35,7 +35,7 @@ export const grpcErrors = defineErrors('grpc', {
   multimodal_not_supported: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'gRPC workers support text only',
+    text: (type: string) => `gRPC workers support text only, no part of type '${type.slice(0, 64)}'`,
   },
   not_supported_in_harmony: {
     kind: 'bad_request',

@@ -1,5 +1,5 @@
 /** Members of a chat body that its internal form holds; those beside the lists here are carried. */
-import { TranslatedKinds, untranslatedPaths } from '#shared'
+import { FIRST_OF, TranslatedKinds, untranslatedPaths } from '#shared'
 import type { ChatRequest } from '../wire/chat.ts'
 
 /** Parts of other types are carried too. */
@@ -36,6 +36,11 @@ const LISTED = {
     reasoning_content: true,
     reasoning: true,
     extra_content: true,
+    [FIRST_OF]: [
+      ['content', 'refusal'],
+      ['reasoning_content', 'reasoning'],
+      ['tool_calls', 'function_call'],
+    ],
   },
   tools: new TranslatedKinds(
     {
@@ -50,15 +55,21 @@ const LISTED = {
     json_schema: { name: true, description: true, schema: true, strict: true },
   },
   stream_options: { include_usage: true },
+  max_completion_tokens: true,
+  max_tokens: true,
+  seed: true,
+  sampling_seed: true,
+  tool_choice: true,
+  function_call: true,
+  [FIRST_OF]: [
+    ['max_completion_tokens', 'max_tokens'],
+    ['seed', 'sampling_seed'],
+    ['tool_choice', 'function_call'],
+  ],
 } as const
 
 /** Paths of what every worker that gets a translation lacks. */
-export function untranslatedMembers({
-  messages,
-  tools,
-  functions,
-  response_format,
-  stream_options,
-}: ChatRequest): string[] {
-  return untranslatedPaths({ messages, tools, functions, response_format, stream_options }, LISTED)
+export function untranslatedMembers(body: ChatRequest): string[] {
+  const listed = Object.entries(body).filter(([name]) => Object.hasOwn(LISTED, name))
+  return untranslatedPaths(Object.fromEntries(listed), LISTED)
 }

@@ -88,6 +88,9 @@ export function ignoredByMessages(request: GenerationRequest): readonly string[]
     ...(parts.some((part) => part.type === 'image_url' && part.image_url.detail != null)
       ? ['image_url.detail']
       : []),
+    ...(parts.some((part) => part.type === 'file' && part.file.file_data != null && part.file.file_id != null)
+      ? ['file.file_id']
+      : []),
     ...(request.topLogprobs === null ? [] : ['logprobs', 'top_logprobs']),
     ...(schema?.description === undefined ? [] : ['json_schema.description']),
     // The format is strict.

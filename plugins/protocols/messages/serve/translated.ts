@@ -4,17 +4,21 @@ import type { MessagesRequest } from '../wire.ts'
 import { isCustom } from './check-request.ts'
 
 const text = { type: true, text: true, extra_content: true } as const
-const image = { type: true, source: true } as const
+const base64 = { type: true, media_type: true, data: true } as const
+const url = { type: true, url: true } as const
+/** Sources of other types are rejected. */
+const image = { type: true, source: new TranslatedKinds({ base64, url }, true) } as const
 const document = {
   type: true,
-  source: {
-    type: true,
-    media_type: true,
-    data: true,
-    url: true,
-    file_id: true,
-    content: new TranslatedKinds({ text, image }, true),
-  },
+  source: new TranslatedKinds(
+    {
+      base64,
+      url,
+      text: base64,
+      content: { type: true, content: new TranslatedKinds({ text, image }, true) },
+    },
+    true,
+  ),
   title: true,
   context: true,
 } as const
@@ -80,5 +84,6 @@ export function untranslatedMembers({ tools, ...body }: MessagesRequest): string
     if (isCustom(tool)) return untranslatedPaths(tool, TOOL).map((path) => `tools.${path}`)
     return tool.type === 'mcp_toolset' ? [] : [`tools.${tool.type}`]
   })
-  return [...untranslatedPaths(body, BODY), ...new Set(ofTools)]
+  const older = body.output_config?.format != null && body.output_format != null ? ['output_format'] : []
+  return [...untranslatedPaths(body, BODY), ...new Set(ofTools), ...older]
 }

@@ -98,8 +98,8 @@ function toChatPrompt(
 function rejectMedia(messages: readonly ChatMessage[], taken: string): void {
   for (const { content } of messages) {
     if (typeof content === 'string' || content === null) continue
-    if (content.some(({ type }) => type !== 'text' && type !== taken))
-      throw grpcErrors.multimodal_not_supported()
+    const media = content.find(({ type }) => type !== 'text' && type !== taken)
+    if (media !== undefined) throw grpcErrors.multimodal_not_supported(media.type)
   }
 }
 

@@ -1,6 +1,6 @@
 /** Members, items and tools of a request that reach workers of other formats, or that the gateway handles. */
 import type { BuiltInType } from '#kernel'
-import { isInclude, TranslatedKinds, type Translation, untranslatedPaths } from '#shared'
+import { FIRST_OF, isInclude, TranslatedKinds, type Translation, untranslatedPaths } from '#shared'
 import type { CreateBody } from '../../wire.ts'
 import { builtInType } from '../read/read-tools.ts'
 import { isClientSearch } from '../read/stand-ins.ts'
@@ -13,7 +13,13 @@ const part = new TranslatedKinds(
     output_text: { type: true, text: true, annotations: true, logprobs: true },
     refusal: { type: true, refusal: true },
     input_image: { type: true, image_url: true, detail: true },
-    input_file: { type: true, file_data: true, file_url: true, filename: true },
+    input_file: {
+      type: true,
+      file_data: true,
+      file_url: true,
+      filename: true,
+      [FIRST_OF]: [['file_data', 'file_url']],
+    },
     input_audio: { type: true, input_audio: true },
     input_video: { type: true, video_url: true },
   },
@@ -73,7 +79,12 @@ const BODY: Translation = {
   parallel_tool_calls: true,
   previous_response_id: true,
   conversation: true,
-  reasoning: { effort: true, summary: true, generate_summary: true },
+  reasoning: {
+    effort: true,
+    summary: true,
+    generate_summary: true,
+    [FIRST_OF]: [['summary', 'generate_summary']],
+  },
   text: {
     format: { type: true, name: true, description: true, schema: true, strict: true },
     verbosity: true,
