@@ -116,7 +116,7 @@ export const KernelConfigSchema = Type.Object(
         ),
         maxHeldBodyBytes: integer(
           { default: 536_870_912, min: 1 },
-          'Largest total of request bodies that one data thread holds at once, in bytes, including WebSocket messages; further ones get 503. Bodies of up to 16 KiB are not counted. At least maxBodyBytes.',
+          'Largest total of request bodies that one data thread holds at once, in bytes, including WebSocket messages and files that requests name by URL; further ones get 503. Bodies of up to 16 KiB are not counted. At least maxBodyBytes.',
         ),
         maxHeldBodyBytesPerTenant: integer(
           { default: 268_435_456, min: 1 },

@@ -1,4 +1,5 @@
 /** The request context as calls to workers see it. Implemented by `http/context.ts`. */
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Credentials } from './auth.ts'
 import type { RouteHooks, WorkerErrorText } from './hook.ts'
 import type { RequestContext, TokenUsage } from './request.ts'
@@ -21,6 +22,11 @@ export interface RelayContext extends RequestContext {
   readonly credentials: Credentials | null
   /** The body, for sending only: its memory is used again when the request is over. */
   readonly rawBody: Buffer
+  /**
+   * Counts memory that a request holds beside its body, such as files that it names, with the bodies.
+   * @returns the error for the client if it exceeds the limits of the thread or the tenant
+   */
+  holdUntilEnd(bytes: number): GatewayError | null
   /** Releases the body: a long stream need not hold it once the worker responds. Later readers see it empty. */
   forgetBody(): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */

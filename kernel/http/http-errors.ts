@@ -36,13 +36,13 @@ export const httpErrors = defineErrors('http', {
     kind: 'rate_limited',
     source: 'client',
     text: (limitBytes: number) =>
-      `the request bodies of this caller exceed ${limitBytes} bytes (kernel.http.maxHeldBodyBytesPerTenant); try again when others are done`,
+      `the request bodies of this caller and the files that they name exceed ${limitBytes} bytes (kernel.http.maxHeldBodyBytesPerTenant); try again when others are done`,
   },
   body_memory_exhausted: {
     kind: 'unavailable',
     source: 'gateway',
     text: (limitBytes: number) =>
-      `the request bodies that are being served exceed ${limitBytes} bytes (kernel.http.maxHeldBodyBytes); try again`,
+      `the request bodies that are being served and the files that they name exceed ${limitBytes} bytes (kernel.http.maxHeldBodyBytes); try again`,
   },
   unsupported_content_encoding: {
     kind: 'unsupported_media',

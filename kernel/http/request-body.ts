@@ -21,6 +21,8 @@ export abstract class RequestBody {
   #bodyBlock: Buffer | null = null
   /** Bytes of the body in the server's budget. */
   #heldBytes = 0
+  /** Those of them that are held until the end of the request. */
+  #keptBytes = 0
   /** Owner of these bytes. */
   #budgetOwner = ''
   #peek: RoutingPeek | null = null
@@ -64,17 +66,24 @@ export abstract class RequestBody {
     return error
   }
 
+  holdUntilEnd(bytes: number): GatewayError | null {
+    const error = this.holdBody(this.#heldBytes + bytes)
+    if (error === null) this.#keptBytes += bytes
+    return error
+  }
+
   /** Moves the counted bytes to the tenant once it is known. @returns the error if they exceed the budget */
   moveHeldBody(): GatewayError | null {
     const bytes = this.#heldBytes
     if (bytes === 0) return null
-    this.#releaseHeld()
+    this.#releaseHeld(0)
     return this.holdBody(bytes)
   }
 
-  #releaseHeld(): void {
-    if (this.#heldBytes > 0) this.server.bodyBudget.give(this.#budgetOwner, this.#heldBytes)
-    this.#heldBytes = 0
+  #releaseHeld(left: number): void {
+    const bytes = this.#heldBytes - left
+    if (bytes > 0) this.server.bodyBudget.give(this.#budgetOwner, bytes)
+    this.#heldBytes = left
   }
 
   forgetBody(): void {
@@ -82,14 +91,14 @@ export abstract class RequestBody {
     // onResponse may still read it; the hooks after it see none.
     if (this.hooks.onResponse !== null) return
     this.#body = EMPTY
-    this.#releaseHeld()
+    this.#releaseHeld(this.#keptBytes)
   }
 
   recycleBody(): void {
     const block = this.#bodyBlock
     this.#body = EMPTY
     this.#bodyBlock = null
-    this.#releaseHeld()
+    this.#releaseHeld(0)
     if (block !== null) this.server.bodies.give(block)
   }
 

@@ -26,6 +26,8 @@ beforeAll(async () => {
   const file = (path: string, type: string, body: string | Buffer) =>
     server.script(`GET ${path}`, rawAnswer(body, { headers: { 'content-type': type } }))
   file('/a.txt', 'text/plain; charset=utf-8', 'one é')
+  file('/latin.txt', 'text/plain; charset=ISO-8859-1', Buffer.from('one é', 'latin1'))
+  file('/wrong.txt', 'text/plain', Buffer.from('one é', 'latin1'))
   file('/a.json', 'application/json', '{"a":1}')
   file('/a.pdf', 'application/pdf', PDF)
   file('/a.png', 'image/png', PNG)
@@ -178,6 +180,7 @@ describe('where the operator does not allow it', () => {
 describe('where the operator allows it', () => {
   test.each([
     ['/a.txt', undefined, { type: 'text', text: 'read\na.txt:\none é' }],
+    ['/latin.txt', undefined, { type: 'text', text: 'read\nlatin.txt:\none é' }],
     ['/to-text', 'named.txt', { type: 'text', text: 'read\nnamed.txt:\none é' }],
     ['/a.json', undefined, { type: 'text', text: 'read\na.json:\n{"a":1}' }],
     ['/a.pdf', undefined, { type: 'file', file: { file_data: PDF_URL, filename: 'a.pdf' } }],
@@ -241,6 +244,7 @@ describe('where the operator allows it', () => {
 
   test.each([
     ['/a.zip', "(got 'application/zip')"],
+    ['/wrong.txt', "not valid in the charset 'utf-8'"],
     ['/none', '(got none)'],
     ['/odd', 'content type must be'],
     ['/gone', 'status 404'],
@@ -319,6 +323,34 @@ describe('where the operator allows it', () => {
     server.requests.length = 0
     expect((await askResponses(fleet, `${base}/a.txt`)).status).toBe(200)
     expect(server.requests).toHaveLength(1)
+  })
+
+  test('their bytes count with the bodies of the caller until the end of the request', async () => {
+    const fleet = await openFleet({
+      workers: [{ spec: { apis: ['chat'] } }],
+      plugins: { responses: {}, generations: { fileUrls: { ...ALLOWED, maxBytes: 100_000 } } },
+      kernel: { http: { maxBodyBytes: 3_500, maxHeldBodyBytes: 3_500, maxHeldBodyBytesPerTenant: 3_500 } },
+    })
+    const [worker] = fleet.workers
+    worker.script(...WORKERS.chat)
+    for (let count = 0; count < 3; count++)
+      expect((await askResponses(fleet, `${base}/large`)).status).toBe(200)
+    worker.once(CHAT, { kind: 'hang' })
+    const first = new AbortController()
+    const body = JSON.stringify({ model: 'test-model', store: false, input: fileItem(`${base}/large`) })
+    const slow = fetch(`${fleet.gateway.url}/v1/responses`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+      signal: first.signal,
+    }).catch(() => null)
+    await expect.poll(() => worker.requestsTo(CHAT).length).toBe(4)
+    const error = await errorOf(await askResponses(fleet, `${base}/large`))
+    expect(error).toMatchObject({ status: 429, code: 'too_many_body_bytes' })
+    expect(error.message).toContain('kernel.http.maxHeldBodyBytesPerTenant')
+    first.abort()
+    await slow
+    await expect.poll(async () => (await askResponses(fleet, `${base}/large`)).status).toBe(200)
   })
 
   test('a tenant has so many at a time', async () => {

@@ -59,7 +59,7 @@ export class FileLoader {
     return this.#http !== null && rulesFor(this.#config, tenantOf(ctx)).isAllowed
   }
 
-  /** @throws file_not_loaded (400), too_many_files (429) */
+  /** @throws file_not_loaded (400), too_many_files and too_many_body_bytes (429), body_memory_exhausted (503) */
   load(ctx: RelayContext, url: string): Promise<LoadedFile> {
     const files = this.#filesOf(ctx)
     let file = files.byUrl.get(url)
@@ -149,7 +149,8 @@ export class FileLoader {
         },
         onResponseData: (chunk) => {
           files.leftBytes -= chunk.length
-          if (files.leftBytes < 0) stop(this.#tooLarge())
+          const excess = files.leftBytes < 0 ? this.#tooLarge() : ctx.holdUntilEnd(chunk.length)
+          if (excess !== null) stop(excess)
           else chunks.push(Buffer.from(chunk))
         },
         onResponseEnd: () => resolve({ ...head, bytes: Buffer.concat(chunks) }),

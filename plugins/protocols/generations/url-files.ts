@@ -1,6 +1,6 @@
 /** Files by URL in prompts: loaded, and replaced by the text, image or document that they are. */
 import type { ChatMessage, ContentPart, GenerationRequest, RelayContext } from '#kernel'
-import { textOfFile } from '#shared'
+import { charsetOf, textOfFile } from '#shared'
 import { fileNotLoaded } from './errors.ts'
 import type { FileLoader, LoadedFile } from './file-loader.ts'
 
@@ -64,16 +64,14 @@ function toPart(
 ): ContentPart {
   const [essence] = type.split(';', 1).map((one) => one.trim())
   const name = filename ?? new URL(url).pathname.split('/').at(-1)
-  const data = `data:${essence};base64,${bytes.toString('base64')}`
+  const base64 = bytes.toString('base64')
   if (TYPE.test(essence)) {
-    const text = textOfFile(data, name === '' ? undefined : name)
+    const text = loadedText(`data:${essence};charset=${charsetOf(type)};base64,${base64}`, name || undefined)
     if (text !== null) return { type: 'text', text }
+    const data = `data:${essence};base64,${base64}`
     if (essence.startsWith('image/')) return { type: 'image_url', image_url: { url: data } }
     if (essence === 'application/pdf')
-      return {
-        type: 'file',
-        file: { file_data: data, filename: name === undefined || name === '' ? 'document.pdf' : name },
-      }
+      return { type: 'file', file: { file_data: data, filename: name || 'document.pdf' } }
   }
   const found = essence === '' ? 'none' : `'${essence.slice(0, MAX_SHOWN)}'`
   throw fileNotLoaded(
@@ -81,4 +79,12 @@ function toPart(
     url,
     `its content type must be of text, an image or application/pdf (got ${found})`,
   )
+
+  function loadedText(data: string, filename: string | undefined): string | null {
+    try {
+      return textOfFile(data, filename)
+    } catch (error) {
+      throw fileNotLoaded(ctx, url, (error as Error).message)
+    }
+  }
 }

@@ -14,6 +14,10 @@ export const clientError = <Args extends unknown[]>(text: (...args: Args) => str
 
 export const answerErrors = defineErrors('answer', {
   unsupported_by_worker: clientError((what: string) => `the workers of this model do not support ${what}`),
+  unreadable_text: clientError(
+    (charset: string) =>
+      `the bytes of a file of text are not valid in the charset '${charset}', or the charset is unknown; name it in the content type, such as text/plain; charset=windows-1252`,
+  ),
   extra_content_too_long: clientError(
     (limit: number) => `extra_content of a call or message exceeds ${limit} characters of JSON`,
   ),
