@@ -12,6 +12,7 @@ import {
 import { openSse } from '../support/sse-client.ts'
 import { type Fleet, openFleet } from './fleet.ts'
 import { openGrpcMessages } from './messages-grpc-fleet.ts'
+import { newDirectory } from './responses/responses-fleet.ts'
 
 const PDF = Buffer.from('%PDF-1.7 a document')
 const PDF_URL = `data:application/pdf;base64,${PDF.toString('base64')}`
@@ -406,4 +407,35 @@ test('Messages workers: an image in a system message is named', async () => {
   const reply = await fleet.post('/v1/responses', { model: 'test-model', store: false, input })
   expect(await errorOf(reply)).toMatchObject({ status: 400, param: 'input' })
   expect(sent(fleet, 'messages')).toEqual([])
+})
+
+test('what another format lacks of earlier turns is named', async () => {
+  const fleet = await openFleet({
+    workers: [
+      { models: ['native-model'], spec: { apis: ['responses'] } },
+      { models: ['chat-model'], spec: { apis: ['chat'] } },
+    ],
+    plugins: { responses: {}, history: {}, storage: { dir: newDirectory() } },
+  })
+  const [native, chat] = fleet.workers
+  native.script(...WORKERS.responses)
+  chat.script(...WORKERS.chat)
+  const content = [
+    { type: 'input_text', text: 'read' },
+    { type: 'input_file', file_id: 'file-1' },
+    { type: 'input_new', value: 1 },
+  ]
+  const input = [{ role: 'user', content }, { type: 'new_item' }]
+  const first = await fleet.post('/v1/responses', { model: 'native-model', input })
+  expect(first.status).toBe(200)
+  const { id } = (await first.json()) as { id: string }
+  const second = await fleet.post('/v1/responses', {
+    model: 'chat-model',
+    previous_response_id: id,
+    input: 'go on',
+  })
+  expect(second.status, await second.text()).toBe(200)
+  expect(second.headers.get('x-weir-warning')).toBe(
+    'members_ignored; count=3; names="input.content.file_id input.content.input_new input.new_item"',
+  )
 })

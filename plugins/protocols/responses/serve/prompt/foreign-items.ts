@@ -46,15 +46,24 @@ const SAID: typeof PART_CONTENT = new Map(
   [...PART_CONTENT].filter(([, [member]]) => member === 'text' || member === 'refusal'),
 )
 
-/** @param path of the item @returns what is wrong with it for workers of other formats; null for nothing */
-export function foreignItemError(item: HistoryItem, path: string): GatewayError | null {
+/** Something of an item that workers of other formats cannot get. */
+export interface Foreign {
+  /** Without indexes, as `x-weir-warning` names it. */
+  readonly name: string
+  readonly error: GatewayError
+}
+
+/** @param path of the item */
+export function foreignIn(item: HistoryItem, path: string): Foreign[] {
   const { type } = item
-  if (type.startsWith('_')) return null
-  if (!isTranslatedType(type))
-    return responsesErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
+  if (type.startsWith('_')) return []
+  if (!isTranslatedType(type)) {
+    const error = responsesErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
+    return [{ name: `input.${type}`, error }]
+  }
   if (type === 'message')
-    return foreignPartError(item.content, `${path}.content`, item.role === 'assistant' ? SAID : PART_CONTENT)
-  return type.endsWith('_call_output') ? foreignPartError(item.output, `${path}.output`, PART_CONTENT) : null
+    return foreignParts(item.content, [path, 'content'], item.role === 'assistant' ? SAID : PART_CONTENT)
+  return type.endsWith('_call_output') ? foreignParts(item.output, [path, 'output'], PART_CONTENT) : []
 }
 
 /** Whether the part has what its translation needs. */
@@ -64,22 +73,28 @@ export function isTranslated(part: JsonObject): boolean {
 }
 
 /** @param translated types of parts with their members */
-function foreignPartError(
+function foreignParts(
   parts: unknown,
-  path: string,
+  [path, member]: readonly [path: string, member: string],
   translated: typeof PART_CONTENT,
-): GatewayError | null {
-  if (!Array.isArray(parts)) return null
-  for (const [index, part] of parts.entries()) {
-    if (!isObject(part)) continue
+): Foreign[] {
+  if (!Array.isArray(parts)) return []
+  return parts.flatMap((part, index) => {
+    if (!isObject(part)) return []
     const content = translated.get(part.type)
-    if (content !== undefined && isTranslated(part)) continue
-    const at = `${path}[${index}]`
-    if (content === undefined)
-      return responsesErrors.unsupported_content_part.with({ param: `${at}.type` }, String(part.type))
-    if (part.file_id != null) return responsesErrors.unsupported_file_id.with({ param: `${at}.file_id` })
+    if (content !== undefined && isTranslated(part)) return []
+    const at = `${path}.${member}[${index}]`
+    const type = String(part.type)
+    if (content === undefined) {
+      const error = responsesErrors.unsupported_content_part.with({ param: `${at}.type` }, type)
+      return { name: `input.${member}.${type}`, error }
+    }
+    if (part.file_id != null) {
+      const error = responsesErrors.unsupported_file_id.with({ param: `${at}.file_id` })
+      return { name: `input.${member}.file_id`, error }
+    }
     const param = `${at}.${content[0]}`
-    return responsesErrors.missing_required_parameter.with({ param }, param)
-  }
-  return null
+    const error = responsesErrors.missing_required_parameter.with({ param }, param)
+    return { name: `input.${member}.${content[0]}`, error }
+  })
 }

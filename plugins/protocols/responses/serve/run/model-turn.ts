@@ -9,7 +9,7 @@ import {
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import type { Parts } from '../parts.ts'
-import { foreignItemError } from '../prompt/foreign-items.ts'
+import { foreignIn } from '../prompt/foreign-items.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { Unsealer } from '../prompt/sealed-text.ts'
 import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
@@ -38,8 +38,11 @@ export function toTurn(
   const generation = toGeneration(request, messages)
   const runs = (type: BuiltInType) => parts.toolLoop?.hasBuiltIn(type, tenant) === true
   if (!isNative) {
-    const ignored = parts.host.use(Generations).ignored(generation)
-    return { ...about, generation, ignored: [...untranslatedMembers(request.body, runs), ...ignored] }
+    // New input is rejected; what is left comes from turns that workers of the format served.
+    const past = new Set(items.flatMap((item) => foreignIn(item, 'input').map(({ name }) => name)))
+    const lacking = parts.host.use(Generations).ignored(generation)
+    const ignored = [...untranslatedMembers(request.body, runs), ...past, ...lacking]
+    return { ...about, generation, ignored }
   }
   const native = nativeRequest({
     body: request.body,
@@ -93,12 +96,12 @@ export function requireNativeWorkers(
     throw responsesErrors.unsupported_parameter.with({ param: 'prompt' }, 'prompt')
   }
   for (const [index, item] of input.entries()) {
-    const error = foreignItemError(item, `input[${index}]`)
-    if (error === null) continue
+    const [foreign] = foreignIn(item, `input[${index}]`)
+    if (foreign === undefined) continue
     if (canServeNatively(parts, request)) return true
-    throw error
+    throw foreign.error
   }
-  return before.some((item) => foreignItemError(item, '') !== null) && canServeNatively(parts, request)
+  return before.some((item) => foreignIn(item, '').length > 0) && canServeNatively(parts, request)
 }
 
 function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]): GenerationRequest {
