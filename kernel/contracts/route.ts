@@ -27,6 +27,11 @@ export interface RouteDocs {
   /** Schemas of path parameters that are not any text. */
   readonly params?: Readonly<Record<string, TSchema>>
   readonly query?: Readonly<Record<string, TSchema>>
+  /**
+   * Of a route without `query`: parameters that reach workers of its format and do not change a translated answer. Others are
+   * named in `x-weir-warning` where a worker does not get them.
+   */
+  readonly workerQuery?: Readonly<Record<string, TSchema>>
   /** By status. */
   readonly responses: Readonly<Record<number, ResponseDocs>>
 }

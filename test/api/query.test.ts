@@ -1,8 +1,10 @@
 /** Queries of requests for text: workers of the client's format get them, others do not, and the client is informed. */
+import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { FORMATS, ROUTES, WORKERS } from '../support/formats/lanes.ts'
 import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
+import { newDirectory } from './responses/responses-fleet.ts'
 
 const MESSAGES = [{ role: 'user', content: 'hi' }]
 const BODIES = {
@@ -30,6 +32,20 @@ test.each(FORMATS.flatMap((client) => FORMATS.map((worker) => [client, worker] a
     expect(paths).toEqual([client === worker ? `${route}?${query}` : route])
     const warning = reply.headers.get('x-weir-warning')
     if (client === worker) expect(warning).toBeNull()
-    else expect(warning).toContain('count=2; names="query.beta"')
+    else if (client === 'chat') expect(warning).toContain('count=2; names="query.beta"')
+    // SDKs send the parameter with each request of their beta types.
+    else expect(warning).toContain('count=1; names=""')
   },
 )
+
+test('clients of beta types, which send ?beta=true, create and read responses', async () => {
+  const fleet = await openFleet({
+    plugins: { responses: {}, history: {}, storage: { dir: newDirectory() } },
+  })
+  fleet.workers[0].script(`POST ${ROUTES.chat}`, jsonAnswer(ANSWERS.chat))
+  const { responses } = new OpenAI({ baseURL: `${fleet.gateway.url}/v1`, apiKey: 'any', maxRetries: 0 }).beta
+  const { data, response } = await responses.create({ model: 'test-model', input: 'hi' }).withResponse()
+  expect(response.headers.get('x-weir-warning')).toBeNull()
+  expect((await responses.retrieve(data.id)).id).toBe(data.id)
+  expect((await responses.inputItems.list(data.id)).data).toHaveLength(1)
+})

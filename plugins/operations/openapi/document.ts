@@ -94,7 +94,7 @@ function pathParameters({ path, docs }: RouteDefinition) {
 }
 
 function queryParameters({ docs }: RouteDefinition) {
-  return Object.entries(docs.query ?? {}).map(([name, schema]) => ({
+  return Object.entries(docs.query ?? docs.workerQuery ?? {}).map(([name, schema]) => ({
     name,
     in: 'query',
     required: !Type.IsOptional(schema) && !('default' in schema),

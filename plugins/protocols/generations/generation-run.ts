@@ -282,7 +282,10 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   #warnOfQuery(): void {
     const { ctx } = this
     if (ctx.query === '' || ctx.generationCount > 1) return
-    const names = [...new URLSearchParams(ctx.query).keys()].map((name) => `query.${name}`)
+    const { workerQuery = {} } = ctx.route.docs
+    const names = [...new URLSearchParams(ctx.query).keys()].flatMap((name) =>
+      Object.hasOwn(workerQuery, name) ? [] : `query.${name}`,
+    )
     for (const warning of ignoredMembers(names)) ctx.warn(warning)
   }
 

@@ -72,3 +72,13 @@ export function bracketPath(field: string): string {
 
 /** A body of a worker: members are known by name, and each value is checked where it is read. */
 export type Unchecked<T> = { readonly [Member in keyof T]?: unknown }
+
+/** Query of routes whose SDKs have beta types. */
+export const BETA_QUERY = {
+  beta: Type.Optional(
+    Type.Boolean({
+      description:
+        'Sent by SDKs with each request of their beta types, whose members work with and without it. Workers of the format get it.',
+    }),
+  ),
+}

@@ -1,6 +1,6 @@
 /** The routes of the Messages format and their documentation. */
 import type { RequestContext, RouteDefinition } from '#kernel'
-import { MESSAGES_HEADERS } from '#shared'
+import { BETA_QUERY, MESSAGES_HEADERS } from '#shared'
 import { messagesErrorFormat } from '../error-format.ts'
 import { messagesErrors } from '../errors.ts'
 import { CountBody, CountResponse, MessageBody, MessageResponse } from '../wire.ts'
@@ -44,6 +44,7 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
         summary: 'Create a message',
         tag: TAG,
         body: MessageBody,
+        workerQuery: BETA_QUERY,
         responses: {
           200: {
             description: 'The message, or its events with `stream`.',
@@ -64,6 +65,7 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
         summary: 'Count the tokens of a prompt',
         tag: TAG,
         body: CountBody,
+        workerQuery: BETA_QUERY,
         responses: {
           200: {
             description:

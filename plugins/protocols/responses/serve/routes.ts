@@ -9,7 +9,7 @@ import {
   Type,
   tenantOf,
 } from '#kernel'
-import { countPromptTokens, keepSourceTexts, newId, newItemId } from '#shared'
+import { BETA_QUERY, countPromptTokens, keepSourceTexts, newId, newItemId } from '#shared'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CompactBody, CompactedResponse, CreateBody, ResponseObject } from '../wire.ts'
@@ -40,6 +40,7 @@ export function createRoutes(
         summary: 'Create a response',
         tag,
         body: CreateBody,
+        workerQuery: BETA_QUERY,
         responses: {
           200: {
             description: 'The response; with `stream`, server-sent events.',
@@ -58,6 +59,7 @@ export function createRoutes(
         summary: 'Compact a conversation into items that stand for it as input',
         tag,
         body: CompactBody,
+        workerQuery: BETA_QUERY,
         responses: {
           200: { description: 'Items to be sent back as they are.', schema: CompactedResponse },
           ...failures,
@@ -72,6 +74,7 @@ export function createRoutes(
         summary: 'Count the tokens of a prompt',
         tag,
         body: CreateBody,
+        workerQuery: BETA_QUERY,
         responses: {
           200: {
             description: 'By the tokenizer of the model. Tools of tool servers are not counted.',

@@ -9,7 +9,7 @@ import {
   Type,
   tenantOf,
 } from '#kernel'
-import { includeNames, toClientItems } from '#shared'
+import { BETA_QUERY, includeNames, toClientItems } from '#shared'
 import { failures } from '../../error-format.ts'
 import { responsesErrors, shown } from '../../errors.ts'
 import { DeletedResponse, ItemList, ResponseObject } from '../../wire.ts'
@@ -38,6 +38,7 @@ export function storedRoutes(parts: Parts, errors: ErrorFormat): RouteDefinition
         summary: 'Read a stored response, or follow its events again',
         tag,
         query: {
+          ...BETA_QUERY,
           include: INCLUDE,
           stream: Type.Optional(
             Type.Boolean({ description: 'Send events, also while the response is in progress.' }),
@@ -89,6 +90,7 @@ export function storedRoutes(parts: Parts, errors: ErrorFormat): RouteDefinition
         summary: "List the items of a response's own input",
         tag,
         query: {
+          ...BETA_QUERY,
           limit: Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT }),
           order: Type.Enum(['asc', 'desc'], { default: 'desc' }),
           after: Type.Optional(Type.String({ description: 'Only items behind this one.' })),
