@@ -125,7 +125,11 @@ const CASES: Readonly<Record<string, Alternatives>> = {
     { 1234: 'max_completion_tokens', 2345: 'max_tokens' },
     { max_completion_tokens: 1234, max_tokens: 2345 },
   ),
-  'seed and sampling_seed': chat([chatUser], { 2345: 'sampling_seed' }, { seed: 1234, sampling_seed: 2345 }),
+  'seed and sampling_seed': chat(
+    [chatUser],
+    { 1234: 'seed', 2345: 'sampling_seed' },
+    { seed: 1234, sampling_seed: 2345 },
+  ),
   'tool_choice and function_call': chat(
     [chatUser],
     { 'mark-old': 'function_call' },

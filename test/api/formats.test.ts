@@ -1,16 +1,26 @@
 /** Every optional member, kind and value of the SDKs' request types over workers of every format; `npm run docs` writes the page. */
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { ROOT } from '../architecture/source-scan.ts'
 import { HANDLED, REJECTED, reasonOf } from '../support/formats/handled.ts'
-import { FORMATS, ROUTES, TITLES, WORKERS } from '../support/formats/lanes.ts'
+import {
+  FORMATS,
+  ROUTES,
+  TITLES,
+  WORKER_FORMATS,
+  WORKERS,
+  type WorkerName,
+} from '../support/formats/lanes.ts'
 import { outcomeOf, type Sent } from '../support/formats/outcome.ts'
 import { casesOf, type JsonObject, type SdkCase } from '../support/formats/sdk-cases.ts'
 import { type FormatName, SDK_FORMATS, SDK_TYPES } from '../support/formats/sdk-formats.ts'
 import { readSdkTypes } from '../support/formats/sdk-types.ts'
 import { formatsPage } from '../support/reference/formats.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
-import { type Fleet, openFleet } from './fleet.ts'
+import { openFleet } from './fleet.ts'
+import { openGrpcMessages } from './messages-grpc-fleet.ts'
+import { newDirectory } from './responses/responses-fleet.ts'
 
 const choice = { index: 0, finish_reason: 'stop' }
 const answer = { role: 'assistant', content: 'hi' }
@@ -44,36 +54,82 @@ function scriptOf(format: FormatName): Script {
       : jsonAnswer(whole)
 }
 
-async function send(fleet: Fleet, client: FormatName, worker: FormatName, body: JsonObject): Promise<Sent> {
+const PLUGINS = { messages: { pdf: 'file' }, responses: {} }
+
+/** Sends requests, and finds what the worker gets of each. */
+interface Lane {
+  post(path: string, body: JsonObject): Promise<Response>
+  /** Of the last request; undefined if it did not reach the worker. */
+  received(): JsonObject | undefined
+}
+
+async function openLane(worker: WorkerName): Promise<Lane> {
+  if (worker === 'grpc') return openGrpcLane()
+  const fleet = await openFleet({ workers: [WORKERS[worker]], plugins: PLUGINS })
   const [first] = fleet.workers
-  first.requests.length = 0
-  const reply = await fleet.post(ROUTES[client], body)
+  first.script(`POST ${ROUTES[worker]}`, scriptOf(worker))
+  return {
+    post(path, body) {
+      first.requests.length = 0
+      return fleet.post(path, body)
+    },
+    received: () => first.requestsTo(`POST ${ROUTES[worker]}`).at(0)?.json() as JsonObject | undefined,
+  }
+}
+
+/** Shows what chat templates may read. */
+const TEMPLATE = `{{ tools | tojson if tools }}{{ reasoning_effort }}{{ enable_thinking }}
+{%- for message in messages %}<{{ message.role }} {{ message.name }}>{{ message.reasoning_content }}{{ message.content }}
+{%- for call in message.tool_calls or [] %}{{ call | tojson }}{% endfor %}{% endfor %}`
+
+/** The prompt as text in place of its token ids. */
+async function openGrpcLane(): Promise<Lane> {
+  const template = join(newDirectory(), 'chat.jinja')
+  writeFileSync(template, TEMPLATE)
+  const { post, engine, engineAnswers, asked } = await openGrpcMessages({
+    plugins: PLUGINS,
+    messages: PLUGINS.messages,
+    template,
+  })
+  await engineAnswers('hi')
+  return {
+    post(path, body) {
+      engine.calls.length = 0
+      return post(path, body)
+    },
+    received() {
+      const request = asked().at(0)
+      if (request === undefined) return undefined
+      const { requestId: _, tokenized, ...others } = request
+      const plain = { prompt: tokenized.originalText, ...others }
+      return JSON.parse(JSON.stringify(plain, (__, value) => (value instanceof Map ? [...value] : value)))
+    },
+  }
+}
+
+async function send(lane: Lane, client: FormatName, body: JsonObject): Promise<Sent> {
+  const reply = await lane.post(ROUTES[client], body)
   const text = await reply.text()
-  const request = first.requestsTo(`POST ${ROUTES[worker]}`).at(0)
   return {
     status: reply.status,
-    body: request === undefined ? null : (request.json() as JsonObject),
+    body: lane.received() ?? null,
     warning: reply.headers.get('x-weir-warning') ?? '',
     error: reply.status < 400 ? '' : text,
   }
 }
 
-async function measure(client: FormatName, worker: FormatName, cases: readonly SdkCase[]): Promise<string[]> {
-  const fleet = await openFleet({
-    workers: [WORKERS[worker]],
-    plugins: { messages: { pdf: 'file' }, responses: {} },
-  })
-  fleet.workers[0].script(`POST ${ROUTES[worker]}`, scriptOf(worker))
+async function measure(client: FormatName, worker: WorkerName, cases: readonly SdkCase[]): Promise<string[]> {
+  const lane = await openLane(worker)
   const outcomes: string[] = []
   const bases = new Map<string, Sent>()
   for (const one of cases) {
     const key = JSON.stringify(one.before)
-    const base = bases.get(key) ?? (await send(fleet, client, worker, one.before))
+    const base = bases.get(key) ?? (await send(lane, client, one.before))
     bases.set(key, base)
     if (base.status >= 400) outcomes.push('–')
     else {
-      const found = outcomeOf(one, base, await send(fleet, client, worker, one.body))
-      outcomes.push(found === 'LOST' ? (reasonOf(HANDLED, client, one.path) ?? found) : found)
+      const found = outcomeOf(one, base, await send(lane, client, one.body))
+      outcomes.push(found === 'LOST' ? (reasonOf(HANDLED, client, one.path, worker) ?? found) : found)
     }
   }
   return outcomes
@@ -88,13 +144,14 @@ describe.each(FORMATS)('members of %s requests', (client) => {
   const members = cases.map(({ path }) => ({ path, outcomes: [] as string[] }))
   measured.set(TITLES[client], members)
 
-  test.each(FORMATS)('over %s workers: none is lost or refused without a reason', async (worker) => {
+  test.each(WORKER_FORMATS)('over %s workers: none is lost or refused without a reason', async (worker) => {
     const outcomes = await measure(client, worker, cases)
     for (const [index, outcome] of outcomes.entries()) members[index].outcomes.push(outcome)
     const faults = cases.flatMap(({ path, isKind }, index) => {
       const outcome = outcomes[index]
       if (outcome === 'LOST' || /^\d/.test(outcome)) return `${path}: ${outcome}`
-      if (outcome !== 'rejected' || isKind || reasonOf(REJECTED, client, path) !== undefined) return []
+      if (outcome !== 'rejected' || isKind || reasonOf(REJECTED, client, path, worker) !== undefined)
+        return []
       return `${path}: rejected without a reason`
     })
     expect(faults).toEqual([])
@@ -105,6 +162,6 @@ test('the page has every member of the SDKs', () =>
   expect(
     formatsPage(
       measured,
-      FORMATS.map((format) => TITLES[format]),
+      WORKER_FORMATS.map((format) => TITLES[format]),
     ),
   ).toMatchFileSnapshot(join(ROOT, 'docs/reference/formats.md')))

@@ -35,7 +35,8 @@ export const grpcErrors = defineErrors('grpc', {
   multimodal_not_supported: {
     kind: 'bad_request',
     source: 'client',
-    text: (type: string) => `gRPC workers support text only, no part of type '${type.slice(0, 64)}'`,
+    text: (type: string) =>
+      `the messages have a part of type '${type.slice(0, 64)}', but gRPC workers support text only`,
   },
   not_supported_in_harmony: {
     kind: 'bad_request',

@@ -1,4 +1,5 @@
 /** Why members are in no request of a worker or in no answer for a client, and why some are rejected. A member without a reason fails the test. */
+import type { WorkerName } from './lanes.ts'
 import type { FormatName } from './sdk-formats.ts'
 
 interface Reason {
@@ -6,12 +7,19 @@ interface Reason {
   /** Of the sender: the client of a request, the worker of an answer. */
   readonly formats: readonly FormatName[]
   readonly paths: RegExp
+  /** Absent: of every format. */
+  readonly worker?: WorkerName
 }
 
 const reason = (text: string, formats: readonly FormatName[], ...paths: readonly string[]): Reason => ({
   text,
   formats,
   paths: new RegExp(`^(?:${paths.join('|')})(?:$|[.:[])`),
+})
+
+const ofGrpc = (text: string, formats: readonly FormatName[], ...paths: readonly string[]): Reason => ({
+  ...reason(text, formats, ...paths),
+  worker: 'grpc',
 })
 
 const SERVICE_CALLS =
@@ -70,6 +78,18 @@ export const HANDLED: readonly Reason[] = [
     ['responses'],
     'input\\[function_call_output\\].output\\[input_image\\].(?:detail|image_url)',
   ),
+  ofGrpc('selects the worker', ['chat', 'responses'], 'prompt_cache_key', 'user'),
+  ofGrpc('selects the worker', ['messages'], 'metadata'),
+  ofGrpc('the gateway keeps or does it', ['chat', 'responses'], 'parallel_tool_calls', 'stop'),
+  ofGrpc(
+    'the gateway keeps or does it',
+    ['messages'],
+    'stop_sequences',
+    'tool_choice\\[[a-z]+\\].disable_parallel_tool_use',
+  ),
+  ofGrpc('the default', ['chat'], 'function_call: "auto"', 'tool_choice: "auto"'),
+  ofGrpc('the default', ['responses'], 'tool_choice: "auto"'),
+  ofGrpc('the default', ['messages'], 'tool_choice\\[auto\\]$'),
   reason('without a toolset that uses it', ['messages'], 'mcp_servers\\[url\\](?:.authorization_token)?$'),
 ]
 
@@ -191,6 +211,12 @@ export const ANSWERED: readonly Reason[] = [
   ),
 ]
 
-export function reasonOf(reasons: readonly Reason[], sender: FormatName, path: string): string | undefined {
-  return reasons.find(({ formats, paths }) => formats.includes(sender) && paths.test(path))?.text
+export function reasonOf(
+  reasons: readonly Reason[],
+  sender: FormatName,
+  path: string,
+  worker?: WorkerName,
+): string | undefined {
+  const isOf = (one: Reason) => one.worker === undefined || one.worker === worker
+  return reasons.find((one) => one.formats.includes(sender) && isOf(one) && one.paths.test(path))?.text
 }

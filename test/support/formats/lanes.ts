@@ -3,7 +3,10 @@ import { VENDOR } from '../../api/messages-fleet.ts'
 import type { FormatName } from './sdk-formats.ts'
 
 export const FORMATS = ['chat', 'responses', 'messages'] as const satisfies readonly FormatName[]
-export const TITLES = { chat: 'Chat', responses: 'Responses', messages: 'Messages' } as const
+/** Of workers: gRPC engines take token ids. */
+export const WORKER_FORMATS = [...FORMATS, 'grpc'] as const
+export type WorkerName = (typeof WORKER_FORMATS)[number]
+export const TITLES = { chat: 'Chat', responses: 'Responses', messages: 'Messages', grpc: 'gRPC' } as const
 export const ROUTES = {
   chat: '/v1/chat/completions',
   responses: '/v1/responses',

@@ -99,7 +99,7 @@ function rejectMedia(messages: readonly ChatMessage[], taken: string): void {
   for (const { content } of messages) {
     if (typeof content === 'string' || content === null) continue
     const media = content.find(({ type }) => type !== 'text' && type !== taken)
-    if (media !== undefined) throw grpcErrors.multimodal_not_supported(media.type)
+    if (media !== undefined) throw grpcErrors.multimodal_not_supported.with({ param: 'messages' }, media.type)
   }
 }
 

@@ -45,6 +45,17 @@ export class GrpcEngine implements EngineAdapter {
     return this.#parts.prompts.make(request, model)
   }
 
+  ignored({ sampling, carried, constraint }: GenerationRequest, { runtimeType }: WorkerEntry) {
+    const { lacks = [] } = findRuntime(runtimeType) ?? {}
+    return [
+      ...lacks.filter((name) => sampling[name] !== undefined),
+      ...[...(carried?.keys() ?? [])].filter((name) => !READ.has(name)),
+      ...(constraint?.kind === 'json_schema' && constraint.description !== undefined
+        ? ['json_schema.description']
+        : []),
+    ]
+  }
+
   requestFor(attempt: EngineAttempt) {
     const runtime = runtimeOf(attempt.worker)
     const sent = this.#engineRequest(attempt, runtime)
@@ -107,6 +118,9 @@ export class GrpcEngine implements EngineAdapter {
     return found
   }
 }
+
+/** Carried members that the prompt, the parser or the request have. */
+const READ: ReadonlySet<string> = new Set(['add_generation_prompt', 'documents', 'rid', 'separate_reasoning'])
 
 interface SentRequest {
   readonly engineRequest: EngineRequest

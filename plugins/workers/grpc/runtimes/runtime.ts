@@ -102,6 +102,8 @@ export interface Runtime {
     | null
   /** Token counts of streamed messages are per message instead of cumulative. */
   readonly countsByMessage: boolean
+  /** Settings that its messages lack, and without which a request is still served. */
+  readonly lacks?: readonly (keyof Sampling)[]
   /** Supports log probabilities of requested token ids. */
   readonly reportsNamedLogprobs: boolean
   /** The sampling defaults that the engine reports apply to unset parameters. */

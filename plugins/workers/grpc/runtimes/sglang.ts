@@ -13,6 +13,7 @@ export const sglang: Runtime = {
   pairing: { kind: 'bootstrap', roomBits: 31 },
   countsByMessage: false,
   reportsNamedLogprobs: true,
+  lacks: ['seed'],
   hasDefaults: true,
   constraintWaits: (thinks) => thinks,
   unsupportedParameter: () => null,
