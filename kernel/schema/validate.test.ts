@@ -37,35 +37,74 @@ test('a valid value passes, with defaults filled in', () => {
 })
 
 test.each([
-  [{}, 'name', 'is required'],
-  [{ name: 1 }, 'name', 'must be a string'],
-  [{ name: 'x', kind: 'c' }, 'kind', 'must be one of "a", "b"'],
-  [{ name: 'x', stop: 3 }, 'stop', 'must be a string or an array'],
-  [{ name: 'x', limits: { top_p: 2 } }, 'limits.top_p', 'must be <= 1'],
-  [{ name: 'x', part: { text: { value: 1 } } }, 'part.text.value', 'must be a string'],
-  [{ name: '' }, 'name', 'must not be empty'],
-  [{ name: 'x', count: 0 }, 'count', 'must be >= 1'],
-  [{ name: 'x', count: 10 }, 'count', 'must be <= 9'],
-  [{ name: 'x', count: 1.5 }, 'count', 'must be an integer'],
-  [{ name: 'x', count: 'y' }, 'count', 'must be an integer'],
-  [{ name: 'x', tags: [] }, 'tags', 'must not be empty'],
-  [{ name: 'x', tags: ['a', 'b', 'c'] }, 'tags', 'must have at most 2 items'],
-  [{ name: 'x', tags: ['a', 2] }, 'tags.1', 'must be a string'],
-  [{ name: 'x', level: 'odd' }, 'level', 'must be one of "low", "high"', 'value'],
-  [{ name: 'x', level: 3 }, 'level', 'must be one of "low", "high"', 'value'],
-  [{ name: 'x', item: {} }, 'item.type', 'is required', 'missing'],
-  [{ name: 'x', item: { type: 7 } }, 'item.type', 'must be a string', 'type'],
-  [{ name: 'x', item: { type: 'c' } }, 'item.type', `is not known: 'c'; must be one of "a", "b"`, 'tag'],
-  [{ name: 'x', item: { type: 'a', text: null } }, 'item.text', 'must be a string', 'missing'],
-  [{ name: 'x', item: { type: 'b', parts: 7 } }, 'item.parts', 'must be a string or an array', 'type'],
-  [{ name: 'x', item: { type: 'b', parts: [null] } }, 'item.parts.0', 'must be a string', 'type'],
-  [[], '', 'must be an object'],
-])('%j is refused naming the field', (value, field, text, kind = expect.any(String)) => {
-  expect(validator.problem(value)).toEqual({ field, text, kind })
+  [{}, 'name', 'is required', null],
+  [{ name: 1 }, 'name', 'must be a string', '1'],
+  [{ name: 'x', kind: 'c' }, 'kind', 'must be one of "a", "b"', '"c"'],
+  [{ name: 'x', stop: 3 }, 'stop', 'must be a string or an array', '3'],
+  [{ name: 'x', limits: { top_p: 2 } }, 'limits.top_p', 'must be <= 1', '2'],
+  [{ name: 'x', part: { text: { value: 1 } } }, 'part.text.value', 'must be a string', '1'],
+  [{ name: '' }, 'name', 'must not be empty', null],
+  [{ name: 'x', count: 0 }, 'count', 'must be >= 1', '0'],
+  [{ name: 'x', count: 10 }, 'count', 'must be <= 9', '10'],
+  [{ name: 'x', count: 1.5 }, 'count', 'must be an integer', '1.5'],
+  [{ name: 'x', count: 'y' }, 'count', 'must be an integer', '"y"'],
+  [{ name: 'x', tags: [] }, 'tags', 'must not be empty', null],
+  [{ name: 'x', tags: ['a', 'b', 'c'] }, 'tags', 'must have at most 2 items', 'an array of 3 items'],
+  [{ name: 'x', tags: ['a', 2] }, 'tags.1', 'must be a string', '2'],
+  [{ name: 'x', level: 'odd' }, 'level', 'must be one of "low", "high"', '"odd"', 'value'],
+  [{ name: 'x', level: 3 }, 'level', 'must be one of "low", "high"', '3', 'value'],
+  [{ name: 'x', item: {} }, 'item.type', 'is required', null, 'missing'],
+  [{ name: 'x', item: { type: 7 } }, 'item.type', 'must be a string', '7', 'type'],
+  [{ name: 'x', item: { type: 'c' } }, 'item.type', 'must be one of "a", "b"', '"c"', 'tag'],
+  [{ name: 'x', item: { type: 'a', text: null } }, 'item.text', 'must be a string', 'null', 'missing'],
+  [{ name: 'x', item: { type: 'b', parts: 7 } }, 'item.parts', 'must be a string or an array', '7', 'type'],
+  [{ name: 'x', item: { type: 'b', parts: [null] } }, 'item.parts.0', 'must be a string', 'null', 'type'],
+  [[], '', 'must be an object', 'an array of 0 items'],
+])('%j is refused naming the field', (value, field, text, got, kind = expect.any(String)) => {
+  expect(validator.problem(value)).toEqual({ field, text, got, kind })
 })
 
 test('the error carries status 400 and the field', () => {
   expect(() => validator.parse({})).toThrowError(
     expect.objectContaining({ status: 400, param: 'name', code: 'invalid_field' }),
   )
+})
+
+const short = Type.String({ maxLength: 100 })
+const credentials = defineValidator(
+  Type.Object({
+    phrase: Type.Optional(Type.String({ secret: true, maxLength: 1 })),
+    api_key: Type.Optional(Type.Union([Type.String({ pattern: '^x$' }), Type.Null()])),
+    authorization: Type.Optional(short),
+    headers: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 1 }))),
+    max_tokens: Type.Optional(Type.Integer()),
+    url: Type.Optional(Type.String({ pattern: '^ftp:' })),
+    text: Type.Optional(short),
+    kind: Type.Optional(Type.Literal('a')),
+  }),
+)
+
+test.each([
+  ['of a field that is marked as secret', { phrase: 'open sesame' }, null],
+  ['of a field with the name of a credential', { api_key: 'sesame' }, null],
+  ['of another type too', { api_key: 1234 }, null],
+  ['of a header of any name', { headers: { 'x-own': 'sesame' } }, null],
+  ['of a field that only sounds like one', { max_tokens: 'many' }, '"many"'],
+  ['with credentials in a URL', { url: 'http://me:sesame@host/a?key=sesame' }, '"http://…@host/a?…"'],
+  ['that is a long text', { kind: 'y'.repeat(1_000) }, `"${'y'.repeat(80)}…"`],
+  ['that is too long', { text: 'sesame'.repeat(100) }, '600 characters'],
+  ['that is an object', { text: { a: 'sesame' } }, 'an object'],
+])('a value %s', (_, value, got) => {
+  expect(credentials.problem(value)?.got).toBe(got)
+  const message = String(
+    (() => {
+      try {
+        credentials.parse(value)
+      } catch (error) {
+        return error
+      }
+    })(),
+  )
+  expect(message).not.toContain('sesame')
+  if (got !== null) expect(message).toContain(`(got ${got})`)
 })

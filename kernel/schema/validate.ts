@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { Static, TSchema } from 'typebox'
 import { defineErrors } from '../errors/define-errors.ts'
+import { shortValue, shownValue } from './shown-value.ts'
 
 const schemaErrors = defineErrors('schema', {
   invalid_field: {
@@ -20,6 +21,13 @@ export interface FieldProblem {
   readonly text: string
   /** `missing`: absent, or null in an object; `empty`: nothing in it; `tag`: a type that no member of the union has. */
   readonly kind: 'missing' | 'empty' | 'type' | 'value' | 'tag'
+  /** The wrong value in short; null if there is none, or if it may be a credential. */
+  readonly got: string | null
+}
+
+/** What was expected, and the value in its place. */
+export function problemText({ text, got }: FieldProblem): string {
+  return got === null ? text : `${text} (got ${got})`
 }
 
 /** Checks values of one schema. */
@@ -79,20 +87,22 @@ export function defineValidator<S extends TSchema>(
   }
 }
 
-function toInvalidField({ field, text }: FieldProblem): Error {
-  return schemaErrors.invalid_field.with({ param: field || undefined }, field, text)
+function toInvalidField(problem: FieldProblem): Error {
+  const { field } = problem
+  return schemaErrors.invalid_field.with({ param: field || undefined }, field, problemText(problem))
 }
 
 export function explain(errors: readonly ErrorObject[]): FieldProblem {
   // Of a union that nothing fits, the branches come first and the union last.
   const last = errors.at(-1)
-  if (last === undefined) return { field: '', text: 'is not valid', kind: 'value' }
+  if (last === undefined) return { field: '', text: 'is not valid', kind: 'value', got: null }
   if (last.keyword === 'if') return explain(errors.slice(0, -1))
   if (last.keyword !== 'anyOf' && last.keyword !== 'oneOf') return explainOne(last)
   // A branch that fails by a limit instead of the type is the intended one.
   const meant = errors.find((error) => error.instancePath === last.instancePath && isBeyondType(error))
   const options = meant === undefined ? unionNames(last) : null
-  if (options !== null) return { field: fieldOf(last), text: expectedText(options), kind: kindOf(last) }
+  if (options !== null)
+    return { field: fieldOf(last), text: expectedText(options), kind: kindOf(last), got: shownValue(last) }
   // Failing that, the branch that got furthest; a union inside of it is explained by its own branches.
   const deepest = errors.reduce((best, error) =>
     error.instancePath.length > best.instancePath.length ? error : best,
@@ -164,13 +174,15 @@ function explainOne(error: ErrorObject): FieldProblem {
   const params = error.params as Record<string, unknown>
   switch (error.keyword) {
     case 'required':
-      return { field: join(field, String(params.missingProperty)), text: 'is required', kind }
+      return { field: join(field, String(params.missingProperty)), text: 'is required', kind, got: null }
     case 'discriminator':
       return tagProblem(join(field, String(params.tag)), error)
     case 'additionalProperties':
-      return { field: join(field, String(params.additionalProperty)), text: 'is not known', kind }
-    default:
-      return { field, text: TEXTS[error.keyword]?.(params, error) ?? error.message ?? 'is not valid', kind }
+      return { field: join(field, String(params.additionalProperty)), text: 'is not known', kind, got: null }
+    default: {
+      const text = TEXTS[error.keyword]?.(params, error) ?? error.message ?? 'is not valid'
+      return { field, text, kind, got: kind === 'empty' ? null : shownValue(error) }
+    }
   }
 }
 
@@ -190,17 +202,13 @@ const TEXTS: Readonly<Record<string, (params: Record<string, unknown>, error: Er
 
 function tagProblem(field: string, { params, parentSchema }: ErrorObject): FieldProblem {
   const { error, tag, tagValue } = params as { error: string; tag: string; tagValue: unknown }
-  if (tagValue === undefined || tagValue === null) return { field, text: 'is required', kind: 'missing' }
-  if (error === 'tag') return { field, text: 'must be a string', kind: 'type' }
-  const value = String(tagValue)
-  const shown = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value
+  if (tagValue === undefined || tagValue === null)
+    return { field, text: 'is required', kind: 'missing', got: null }
+  if (error === 'tag') return { field, text: 'must be a string', kind: 'type', got: shortValue(tagValue) }
   const members = parentSchema?.oneOf as { properties: Record<string, UnionMember> }[]
   const known = members.map(({ properties }) => JSON.stringify(properties[tag].const)).join(', ')
-  return { field, text: `is not known: '${shown}'; must be one of ${known}`, kind: 'tag' }
+  return { field, text: `must be one of ${known}`, kind: 'tag', got: shortValue(tagValue) }
 }
-
-/** Characters of a client's value in a message. */
-const MAX_SHOWN = 80
 
 function kindOf(error: ErrorObject): FieldProblem['kind'] {
   const { keyword, data, instancePath } = error

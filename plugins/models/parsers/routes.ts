@@ -2,6 +2,7 @@
 import {
   adminErrorFormat,
   defineValidator,
+  problemText,
   type RequestContext,
   type RouteDefinition,
   Type,
@@ -158,8 +159,8 @@ function bodyOf<T>(ctx: RequestContext, validator: Validator<T>): T | null {
   const body = ctx.bodyJson()
   const problem = validator.problem(body)
   if (problem === null) return validator.parse(body)
-  const { field, text } = problem
-  refuse(ctx, 422, `${field === '' ? 'the body' : `field '${field}'`} ${text}`)
+  const { field } = problem
+  refuse(ctx, 422, `${field === '' ? 'the body' : `field '${field}'`} ${problemText(problem)}`)
   return null
 }
 

@@ -1,5 +1,5 @@
 /** Errors of the Messages routes. */
-import { defineErrors, type GatewayError } from '#kernel'
+import { defineErrors, type GatewayError, shortValue } from '#kernel'
 import { clientError } from '#shared'
 
 export const messagesErrors = defineErrors('messages', {
@@ -11,7 +11,15 @@ export const messagesErrors = defineErrors('messages', {
   },
 })
 
-/** @param path of the field, such as `messages.0.content.1.type` */
-export function invalidField(path: string, problem: string): GatewayError {
-  return messagesErrors.invalid_field.with({ param: path }, path, problem)
+/**
+ * @param path of the field, such as `messages.0.content.1.type`
+ * @param got its wrong value, which is shown in short; default: none
+ */
+export function invalidField(path: string, problem: string, got?: unknown): GatewayError {
+  const shown = shortValue(got)
+  return messagesErrors.invalid_field.with(
+    { param: path },
+    path,
+    shown === null ? problem : `${problem} (got ${shown})`,
+  )
 }

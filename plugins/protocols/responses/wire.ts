@@ -2,7 +2,14 @@
  * Bodies of the Responses API. Each schema checks the body, gives its type and documents it; null counts as absent.
  * @source OpenAI API reference, Responses
  */
-import { defineValidator, type FieldProblem, type GatewayError, type Static, Type } from '#kernel'
+import {
+  defineValidator,
+  type FieldProblem,
+  type GatewayError,
+  problemText,
+  type Static,
+  Type,
+} from '#kernel'
 import { bracketPath, InputItem, nullable, unionBy } from '#shared'
 import { responsesErrors } from './errors.ts'
 
@@ -186,7 +193,9 @@ export const createBody = defineValidator(CreateBody, toBodyError)
 export const CompactBody = Type.Object({ ...CreateMembers, input: nullable(CreateMembers.input) }, open)
 
 /** A problem of a body as the error that clients of the format know. */
-function toBodyError({ field, text, kind }: FieldProblem): GatewayError {
+function toBodyError(problem: FieldProblem): GatewayError {
+  const { field, kind } = problem
+  const text = problemText(problem)
   const path = bracketPath(field)
   const param = { param: path }
   if (path === '') return responsesErrors.invalid_type('body', 'must be a JSON object')

@@ -2,7 +2,14 @@
  * Bodies of the conversations API. Each schema checks the body, gives its type and documents it; null counts as absent.
  * @source OpenAI API reference, Conversations
  */
-import { defineValidator, type FieldProblem, type GatewayError, type Static, Type } from '#kernel'
+import {
+  defineValidator,
+  type FieldProblem,
+  type GatewayError,
+  problemText,
+  type Static,
+  Type,
+} from '#kernel'
 import { bracketPath, InputItem, nullable } from '#shared'
 import { conversationErrors } from './errors.ts'
 
@@ -31,7 +38,9 @@ export const ItemsCreateSchema = Type.Object({
 export const itemsCreate = defineValidator(ItemsCreateSchema, toBodyError)
 
 /** A problem of a body as the error that clients of the format know. */
-function toBodyError({ field, text, kind }: FieldProblem): GatewayError {
+function toBodyError(problem: FieldProblem): GatewayError {
+  const { field, kind } = problem
+  const text = problemText(problem)
   const path = bracketPath(field)
   const param = { param: path }
   if (path === '') return conversationErrors.json_parse_error()

@@ -1,5 +1,5 @@
 /** Validates bodies that the gateway translates: the schema, then the rules between members that a schema cannot state. */
-import { defineValidator } from '#kernel'
+import { defineValidator, problemText } from '#kernel'
 import { invalidField } from '../errors.ts'
 import { CountBody, type MessagesRequest, type WireTool } from '../wire.ts'
 
@@ -12,7 +12,7 @@ const countBody = defineValidator(CountBody)
  */
 export function checkRequest(value: unknown, needsMaxTokens: boolean): MessagesRequest {
   const found = countBody.problem(value)
-  if (found !== null) throw invalidField(found.field === '' ? 'body' : found.field, found.text)
+  if (found !== null) throw invalidField(found.field === '' ? 'body' : found.field, problemText(found))
   const request = value as MessagesRequest
   if (needsMaxTokens && request.max_tokens == null) throw invalidField('max_tokens', 'is required')
   checkTools(request)
@@ -30,10 +30,14 @@ function checkTools({ tools, mcp_servers: servers, tool_choice: choice }: Messag
       hasToolset = true
       if (serverNames.size === 0) throw invalidField(path, 'an mcp_toolset requires mcp_servers')
       if (tool.mcp_server_name === undefined || !serverNames.has(tool.mcp_server_name))
-        throw invalidField(`${path}.mcp_server_name`, 'must be the name of one of the mcp_servers')
+        throw invalidField(
+          `${path}.mcp_server_name`,
+          'must be the name of one of the mcp_servers',
+          tool.mcp_server_name,
+        )
     } else {
       const { name = '' } = tool
-      if (names.has(name)) throw invalidField(`${path}.name`, 'tool names must be unique')
+      if (names.has(name)) throw invalidField(`${path}.name`, 'tool names must be unique', name)
       names.add(name)
     }
   }
@@ -50,7 +54,11 @@ function checkThinking({ thinking, max_tokens: maxTokens }: MessagesRequest): vo
   if (thinking?.type !== 'enabled') return
   if (thinking.budget_tokens === undefined) throw invalidField('thinking.budget_tokens', 'is required')
   if (maxTokens != null && thinking.budget_tokens >= maxTokens)
-    throw invalidField('thinking.budget_tokens', 'must be less than max_tokens')
+    throw invalidField(
+      'thinking.budget_tokens',
+      `must be less than max_tokens, which is ${maxTokens}`,
+      thinking.budget_tokens,
+    )
 }
 
 /** True for tools that the client runs by a schema of its own; false for the vendor's. */

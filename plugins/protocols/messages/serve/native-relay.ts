@@ -20,6 +20,7 @@ export const API = 'messages'
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
+const MAX_SHOWN_BYTES = 80
 const MAX_DIGITS = 15
 
 /**
@@ -48,8 +49,10 @@ function checkMaxTokens(body: Buffer, members: readonly Member[]): void {
   const { valueStart, valueEnd } = maxTokens
   for (let at = valueStart; at < valueEnd; at++) {
     const isDigit = body[at] >= 0x30 && body[at] <= 0x39
-    if (!isDigit || valueEnd - valueStart > MAX_DIGITS)
-      throw invalidField('max_tokens', 'must be an integer >= 0')
+    if (!isDigit || valueEnd - valueStart > MAX_DIGITS) {
+      const got = body.toString('utf8', valueStart, Math.min(valueEnd, valueStart + MAX_SHOWN_BYTES))
+      throw invalidField('max_tokens', `must be an integer >= 0 (got ${got})`)
+    }
   }
 }
 
@@ -61,7 +64,7 @@ function checkMaxTokens(body: Buffer, members: readonly Member[]): void {
 export function readModel(ctx: RequestContext): string {
   const version = ctx.header(VERSION_HEADER)
   if (version !== undefined && !DATE.test(version))
-    throw invalidField(VERSION_HEADER, 'must be a date such as 2023-06-01')
+    throw invalidField(VERSION_HEADER, 'must be a date such as 2023-06-01', version)
   const { model } = ctx.peek()
   if (model === null) throw invalidField('model', 'is required')
   if (model === '') throw invalidField('model', 'must not be empty')

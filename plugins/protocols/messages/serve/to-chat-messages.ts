@@ -73,7 +73,8 @@ function systemText(content: string | readonly { readonly type: string }[], path
   if (typeof content === 'string') return withoutBilling(content)
   const texts: string[] = []
   for (const [index, block] of (content as readonly WireBlock[]).entries()) {
-    if (block.type !== 'text') throw invalidField(`${path}.${index}.type`, 'only text can be translated here')
+    if (block.type !== 'text')
+      throw invalidField(`${path}.${index}.type`, 'only text can be translated here', block.type)
     const text = withoutBilling(block.text)
     if (text !== '') texts.push(text)
   }

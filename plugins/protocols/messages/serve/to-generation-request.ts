@@ -124,8 +124,8 @@ function toConstraint({
   const format = config?.format ?? older
   if (format == null) return null
   if (!isObject(format) || format.type !== 'json_schema')
-    throw invalidField(`${path}.type`, "must be 'json_schema'")
-  if (!isObject(format.schema)) throw invalidField(`${path}.schema`, 'must be an object')
+    throw invalidField(`${path}.type`, "must be 'json_schema'", isObject(format) ? format.type : format)
+  if (!isObject(format.schema)) throw invalidField(`${path}.schema`, 'must be an object', format.schema)
   const name = typeof format.name === 'string' && format.name !== '' ? format.name : 'output'
   return { kind: 'json_schema', name, schema: format.schema, strict: true }
 }
@@ -144,7 +144,7 @@ function toSampling(request: MessagesRequest): Sampling {
 function toReasoning({ thinking, output_config: config }: MessagesRequest): ReasoningOptions | null {
   const given = config?.effort
   if (given != null && typeof given !== 'string')
-    throw invalidField('output_config.effort', 'must be a string')
+    throw invalidField('output_config.effort', 'must be a string', given)
   const effort = given ?? undefined
   if (thinking == null && effort === undefined) return null
   return {

@@ -105,7 +105,11 @@ function toImagePart({ source }: WireBlockOf<'image'>, path: string): ContentPar
         image_url: { url: `data:${source.media_type};base64,${source.data}` },
       }
     default:
-      throw invalidField(`${path}.source.type`, 'only base64 and url can be translated for this model')
+      throw invalidField(
+        `${path}.source.type`,
+        'only base64 and url can be translated for this model',
+        (source as { type: string }).type,
+      )
   }
 }
 
@@ -121,6 +125,7 @@ function toDocumentParts(block: WireBlockOf<'document'>, path: string, { pdf }: 
       isPdf
         ? 'PDF documents cannot be translated for this model (plugins.messages.pdf)'
         : 'this kind of document cannot be translated for this model',
+      source.type,
     )
   const filename = typeof title === 'string' && title !== '' ? title : 'document.pdf'
   const file =
@@ -145,7 +150,7 @@ function toContentParts(
     const at = `${path}.${index}`
     if (block.type === 'image') images.push(toImagePart(block, at))
     else if (block.type === 'text') texts.push(block.text)
-    else throw invalidField(`${at}.type`, 'must be text or image')
+    else throw invalidField(`${at}.type`, 'must be text or image', (block as { type: string }).type)
   }
   return [{ type: 'text', text: framed(document, texts.join('\n')) }, ...images]
 }
