@@ -480,6 +480,16 @@ describe("stop sequences beyond the vendor's limit", () => {
   })
 })
 
+test.each([{ choices: null }, { choices: [] }, { choices: [null, 1] }, { usage: { prompt_tokens: 1 } }, {}])(
+  'an answer without a choice is not an empty answer: %j',
+  (answer) => {
+    const out = sink()
+    const read = () => new ChatAnswer(attempt, out).addWhole(JSON.stringify(answer))
+    expect(read).toThrow('the answer holds no choices')
+    expect(out.events).toEqual([])
+  },
+)
+
 test('a chunk with error null is not an error', () => {
   const { events, failures } = readStream(
     sse({ ...chunk({ content: 'hi' }), error: null }, chunk({}, { finish_reason: 'stop' }), '[DONE]'),

@@ -122,12 +122,15 @@ export class ChatAnswer implements JsonAnswer {
     if (this.#hasEnded) this.#finish()
   }
 
-  /** @throws as `readAnswerObject` */
+  /** @throws as `readAnswerObject`, TypeError without a choice */
   addWhole(text: string): void {
     const answer = readAnswerObject(text)
     const error = errorOfEvent(answer, null)
     if (error !== null) this.#sink.fail(this.toError(error))
     else {
+      // A client would take it for an empty answer.
+      if (!Array.isArray(answer.choices) || !answer.choices.some(isObject))
+        throw new TypeError('the answer holds no choices')
       this.#add(answer)
       this.#finish()
     }
