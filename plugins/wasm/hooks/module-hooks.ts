@@ -280,7 +280,7 @@ export class ModuleHooks {
     const note = this.#noteOf(ctx)
     note.texts ??= new RequestModules(selectModules(this.#active.chain('OnText'), ctx), ctx)
     if (note.texts.modules.length === 0) return null
-    return new TextSession(this.#textBatcher, this.#responses.statistics, note.texts, stream)
+    return new TextSession(this.#textBatcher, note.texts, stream)
   }
 
   #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {

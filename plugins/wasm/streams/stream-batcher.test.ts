@@ -29,11 +29,13 @@ const turn = () => vi.advanceTimersByTimeAsync(0)
 /** A pool that responds when the test requests it; each item lists the modules that were called. */
 class StubPool {
   isStarting = false
+  states: readonly string[] = []
   readonly tasks: { items: readonly string[]; end: (end: TaskEnd) => void }[] = []
 
   run({ draft }: TaskRequest): Promise<TaskEnd> {
     const { items, chain } = draft().task as StreamTask
     const called = ({ modules }: StreamItem) => modules.map((place) => chain[place]).join()
+    this.states = items[0].states
     return new Promise((end) => this.tasks.push({ items: items.map(called), end }))
   }
 
@@ -52,20 +54,21 @@ class StubPool {
   }
 }
 
-function open() {
+function open(point: 'OnStreamEvent' | 'OnText' = 'OnStreamEvent') {
   const pool = new StubPool()
   const suspended = new Set<LoadedModule>()
   const skipped: string[] = []
   const statistics = {
     isSuspended: (one: LoadedModule) => suspended.has(one),
     skip: (one: LoadedModule, reason: string) => skipped.push(`${one.uuid} ${reason}`),
+    lost: () => {},
   } as unknown as CallStatistics
   const inline = { stream: () => null } as unknown as InlineGuests
   const fetches = {
     limits: { maxPerCall: 4, timeoutMs: 1_000 },
     fetched: () => Promise.reject(new Error('unexpected')),
   }
-  const parts = { inline, statistics, fetches, threads: 1, notices: null, point: 'OnStreamEvent' } as const
+  const parts = { inline, statistics, fetches, threads: 1, notices: null, point }
   const batcher = new StreamBatcher({ ...parts, pool: pool as unknown as GuestPool })
   return { pool, suspended, skipped, batcher }
 }
@@ -130,4 +133,30 @@ test('the time limit does not apply while the pool starts', async () => {
   await turn()
   pool.answer()
   expect(await second).toEqual([{ source: 0, written: { name: null, data: 'b' } }])
+})
+
+const texts = (out: StreamItemResult['out'] | null) =>
+  out?.map(({ written }) => written?.data ?? 'x').join('')
+
+test('text that a lost module has held back goes on in front of the new text', async () => {
+  const { pool, batcher } = open('OnText')
+  const one = { ...work(module('a')), states: ['held '] }
+  const end = batcher.run(one)
+  await turn()
+  pool.tasks.shift()?.end({ kind: 'timeout', progress: 1 })
+  expect(texts(await end)).toBe('held x')
+  expect(one.states).toEqual([''])
+})
+
+test('text of a suspended module goes on to the next one behind what that holds; the last one passes it', async () => {
+  const { pool, suspended, batcher } = open('OnText')
+  const [a, b, c] = [module('a'), module('b'), module('c')]
+  const one = { ...work(a, b, c), states: ['3', '2', '1 '] }
+  suspended.add(a).add(c)
+  const end = batcher.run(one)
+  await turn()
+  expect(pool.states).toEqual(['23'])
+  pool.answer()
+  expect(texts(await end)).toBe('1 b')
+  expect(one.states).toEqual(['', 'b', ''])
 })

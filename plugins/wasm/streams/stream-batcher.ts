@@ -133,6 +133,7 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 
   #itemOf(work: StreamWork, places: readonly number[]): Omit<StreamItem, 'modules'> {
+    if (this.#point === 'OnText') releaseHeld(work, places)
     const { prefixes, states, requestId, tenant, firstIndex, events, isEnd, waited } = work
     // Usually all modules are called, so that their lists are used unchanged.
     const isAll = isWhole(work, places)
@@ -179,7 +180,8 @@ export class StreamBatcher extends Batcher<Waiting> {
     for (let index = 0; index < places.length; index++) work.states[places[index]] = states[index]
     if (failedClosed >= 0) return null
     const all = work.waited === undefined ? out : [...work.waited.out, ...out]
-    return pause === null ? this.#withNotices(work, all) : this.#fetch(work, places, all, pause)
+    if (pause !== null) return this.#fetch(work, places, all, pause)
+    return this.#point === 'OnText' ? withHeld(work, places, all) : this.#withNotices(work, all)
   }
 
   /** Fetches without occupying a thread, then continues with the call that requested it. */
@@ -202,6 +204,7 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 
   #untouched(work: StreamWork): StreamItemResult['out'] {
+    if (this.#point === 'OnText') return withHeld(work, [], untouched(work))
     return this.#withNotices(work, untouched(work))
   }
 
@@ -295,6 +298,47 @@ function untouched({ events, waited }: StreamWork): StreamItemResult['out'] {
     written: isWritten ? event : null,
   }))
   return [...waited.out, ...between.reverse(), ...rest.slice(taken)]
+}
+
+/**
+ * Text that a module holds back passes on to the next one if the module is not called, as it was suspended or lost. What no
+ * called module gets is at the last place.
+ */
+function releaseHeld(work: StreamWork, places: readonly number[]): void {
+  const { states, waited } = work
+  if (isWhole(work, places)) return
+  let text = ''
+  for (let place = 0; place < states.length; place++) {
+    if (!places.includes(place)) {
+      text = states[place] + text
+      states[place] = ''
+    } else if (text !== '') {
+      const [next] = waited?.resume.pending ?? []
+      // It comes behind the text that waits for this module.
+      if (waited !== undefined && next?.place === place) {
+        const event = { name: null, data: next.event.data + text }
+        const resume = { ...waited.resume, pending: [{ ...next, event, isWritten: true }] }
+        work.waited = { ...waited, resume }
+      } else states[place] += text
+      text = ''
+    }
+  }
+  if (text !== '') states[states.length - 1] = text
+}
+
+/** The outgoing text behind what the last modules have held back, if they are not called. */
+function withHeld(
+  work: StreamWork,
+  places: readonly number[],
+  out: StreamItemResult['out'],
+): StreamItemResult['out'] {
+  releaseHeld(work, places)
+  const { states } = work
+  const last = states.length - 1
+  if (places.includes(last) || states[last] === '') return out
+  const data = states[last] + (out.at(0)?.written ?? work.events.at(0) ?? { data: '' }).data
+  states[last] = ''
+  return [{ source: 0, written: { name: null, data } }]
 }
 
 function isWhole({ modules }: StreamWork, places: readonly number[]): boolean {
