@@ -66,7 +66,10 @@ export class WorkerQueries {
     }
   }
 
-  /** Whether the engine has a route, by an invalid request that no engine serves. Null if it did not answer. */
+  /**
+   * Whether the engine has a route, by an invalid request that no engine serves: llama.cpp and MLX answer other methods of a route
+   * like those of an unknown one. Null if it did not answer.
+   */
   hasRoute(path: string): Promise<boolean | null> {
     const result = this.#trials.get(path) ?? this.#try(path)
     this.#trials.set(path, result)
