@@ -15,6 +15,8 @@ export interface RequestStep {
 
 export interface RequestStepsService {
   note(ctx: RequestContext, step: RequestStep): void
+  /** Adds the duration to the step of this name, as one more call; the first call begins the step. */
+  add(ctx: RequestContext, step: RequestStep): void
 }
 
 export const RequestSteps = token<RequestStepsService>('request-steps')

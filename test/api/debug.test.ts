@@ -89,6 +89,7 @@ test('a request that waited for admission shows its time in the queue, and the l
       name: 'limits',
       start_ms: expect.any(Number),
       duration_ms: expect.any(Number),
+      calls: 1,
       error: null,
     },
   ])

@@ -34,6 +34,29 @@ test('events that no module changes pass byte for byte, in any valid syntax', as
   expect((await fleet.list()).metrics).toMatchObject({ total_executions: 5, failed_executions: 0 })
 })
 
+test('the calls for the events of a stream are one step of the recorded request for each module', async () => {
+  const fleet = await openWasmFleet({}, { plugins: { debug: {} } })
+  fleet.workers[0].script(CHAT, sseAnswer(['a', 'b', 'c', '[DONE]']))
+  await fleet.attach('idle', 'OnStreamEvent')
+  await fleet.attach('upper', 'OnStreamEvent', { do: 'upper' })
+  await streamed(fleet)
+  const steps = async () => {
+    const { requests } = (await (await fleet.get('/debug/requests')).json()) as {
+      requests: { path: string; steps: object[] }[]
+    }
+    return requests.find(({ path }) => path === '/v1/chat/completions')?.steps ?? []
+  }
+  await expect.poll(steps).toHaveLength(2)
+  const step = { kind: 'module', start_ms: expect.any(Number), duration_ms: expect.any(Number), error: null }
+  const { total_executions } = (await fleet.list()).metrics
+  const calls = total_executions / 2
+  expect(calls).toBeGreaterThan(2)
+  expect(await steps()).toEqual([
+    { ...step, name: 'idle at OnStreamEvent', calls },
+    { ...step, name: 'upper at OnStreamEvent', calls },
+  ])
+})
+
 test('events are replaced in place and encoded again, with their other fields kept', async () => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(

@@ -23,9 +23,12 @@ export function toKnownId(requestId: string): string {
   return requestId.slice(0, MAX_NAME_LENGTH)
 }
 
+/** Its times are those of the first call, with the duration of all. */
+type RecordedStep = { -readonly [Member in keyof RequestStep]: RequestStep[Member] } & { calls: number }
+
 export class RequestRecorder implements RequestStepsService {
   readonly #attempts: RequestSlot<AttemptReport[]>
-  readonly #steps: RequestSlot<RequestStep[]>
+  readonly #steps: RequestSlot<RecordedStep[]>
   readonly #thread: number
 
   constructor(host: Host) {
@@ -42,8 +45,20 @@ export class RequestRecorder implements RequestStepsService {
 
   note(ctx: RequestContext, step: RequestStep): void {
     const known = this.#steps.get(ctx)
-    if (known === undefined) this.#steps.set(ctx, [step])
-    else if (known.length < MAX_STEPS) known.push(step)
+    const recorded = { ...step, calls: 1 }
+    if (known === undefined) this.#steps.set(ctx, [recorded])
+    else if (known.length < MAX_STEPS) known.push(recorded)
+  }
+
+  add(ctx: RequestContext, step: RequestStep): void {
+    const known = this.#steps.get(ctx)?.find(({ kind, name }) => kind === step.kind && name === step.name)
+    if (known === undefined) {
+      this.note(ctx, step)
+      return
+    }
+    known.calls++
+    known.endedAtMs += step.endedAtMs - step.startedAtMs
+    known.error ??= step.error
   }
 
   /** Call in `onDone`. */
@@ -71,12 +86,14 @@ export class RequestRecorder implements RequestStepsService {
   }
 }
 
-function stepView({ kind, name, startedAtMs, endedAtMs, error }: RequestStep, arrivedAtMs: number): StepView {
+function stepView(step: RecordedStep, arrivedAtMs: number): StepView {
+  const { kind, name, startedAtMs, endedAtMs, error, calls } = step
   return {
     kind,
     name: name.slice(0, MAX_NAME_LENGTH),
     start_ms: round(startedAtMs - arrivedAtMs),
     duration_ms: round(endedAtMs - startedAtMs),
+    calls,
     error: error?.slice(0, MAX_NAME_LENGTH) ?? null,
   }
 }

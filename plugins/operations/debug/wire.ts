@@ -48,7 +48,10 @@ export const StepView = Type.Object({
   }),
   name: Type.String(),
   start_ms: Milliseconds('From the arrival of the request'),
-  duration_ms: Milliseconds('Duration'),
+  duration_ms: Milliseconds('Duration of all calls'),
+  calls: Type.Integer({
+    description: 'The calls of a module for the events or the text of a stream are one step.',
+  }),
   error: Nullable(Type.String({ description: 'Short reason; null when it went well.' })),
 })
 export type StepView = Static<typeof StepView>

@@ -106,13 +106,14 @@ export class ModuleHooks {
     this.#recorder = this.#openRecorder(host)
     const { poolThreads, queueLimit } = config
     const fetches = new ModuleFetches(host, config, this.#metrics)
+    const steps = host.find(RequestSteps)
     this.#phases = new PhaseChain(
       this.#inline,
       new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => statistics.isSuspended(module)),
       statistics,
       this.#recorder,
       fetches,
-      host.find(RequestSteps),
+      steps,
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
     const batcher = (point: 'OnStreamEvent' | 'OnText', shown: SkipNotices | null) =>
@@ -123,6 +124,7 @@ export class ModuleHooks {
         fetches,
         threads: poolThreads,
         notices: shown,
+        steps,
         point,
       })
     this.#batcher = batcher('OnStreamEvent', notices)

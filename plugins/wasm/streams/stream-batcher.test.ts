@@ -68,7 +68,7 @@ function open(point: 'OnStreamEvent' | 'OnText' = 'OnStreamEvent') {
     limits: { maxPerCall: 4, timeoutMs: 1_000 },
     fetched: () => Promise.reject(new Error('unexpected')),
   }
-  const parts = { inline, statistics, fetches, threads: 1, notices: null, point }
+  const parts = { inline, statistics, fetches, threads: 1, notices: null, steps: undefined, point }
   const batcher = new StreamBatcher({ ...parts, pool: pool as unknown as GuestPool })
   return { pool, suspended, skipped, batcher }
 }

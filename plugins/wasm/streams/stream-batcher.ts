@@ -1,5 +1,5 @@
 /** Sends events of streams to the pool, with several streams in one task. */
-import type { RequestContext } from '#kernel'
+import type { RequestContext, RequestStepsService } from '#kernel'
 import type { ModuleFetches } from '../fetch/module-fetches.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import { Batcher, type LostCall } from '../threads/batcher.ts'
@@ -62,6 +62,8 @@ interface StreamBatcherParts {
   readonly threads: number
   /** Null if clients are not notified of skipped modules. */
   readonly notices: SkipNotices | null
+  /** Undefined if steps are not recorded. */
+  readonly steps: RequestStepsService | undefined
   /** Attach point of all work. */
   readonly point: StreamItem['point']
 }
@@ -70,13 +72,15 @@ export class StreamBatcher extends Batcher<Waiting> {
   readonly #inline: Pick<InlineGuests, 'stream'>
   readonly #statistics: CallStatistics
   readonly #notices: SkipNotices | null
+  readonly #steps: RequestStepsService | undefined
   readonly #point: StreamItem['point']
   readonly #fetches: StreamBatcherParts['fetches']
 
-  constructor({ inline, pool, statistics, fetches, threads, notices, point }: StreamBatcherParts) {
+  constructor({ inline, pool, statistics, fetches, threads, notices, steps, point }: StreamBatcherParts) {
     super(pool, threads)
     this.#fetches = fetches
     this.#notices = notices
+    this.#steps = steps
     this.#point = point
     this.#inline = inline
     this.#statistics = statistics
@@ -128,6 +132,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     const ended = this.#inline.stream(modules, this.#itemOf(work, places))
     if (ended === null) return undefined
     this.#note(ended.reports, modules)
+    if (this.#steps !== undefined) this.#noteSteps(this.#steps, ended.reports, modules, [{ work }])
     if (this.#notices !== null) this.#noteFailures(ended.reports, modules, [{ work }])
     return this.#finish(work, places, ended.result)
   }
@@ -156,6 +161,22 @@ export class StreamBatcher extends Batcher<Waiting> {
       const report = reports[index]
       const call = { module: chain[report.module], point: this.#point, requestId: report.requestId }
       this.#statistics.called(call, report, report.action)
+    }
+  }
+
+  #noteSteps(
+    steps: RequestStepsService,
+    reports: readonly StreamReport[],
+    chain: readonly LoadedModule[],
+    batch: readonly Pick<Waiting, 'work'>[],
+  ): void {
+    const endedAtMs = performance.now()
+    for (const { failure, module, requestId, durationUs } of reports) {
+      const origin = batch.find(({ work }) => work.requestId === requestId)?.work.origin
+      if (origin === undefined) continue
+      const name = `${chain[module].name} at ${this.#point}`
+      const startedAtMs = endedAtMs - durationUs / 1_000
+      steps.add(origin, { kind: 'module', name, startedAtMs, endedAtMs, error: failure?.kind ?? null })
     }
   }
 
@@ -253,6 +274,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     if (result.kind !== 'stream') return 0
     const { items, reports } = result
     this.#note(reports, chain)
+    if (this.#steps !== undefined) this.#noteSteps(this.#steps, reports, chain, batch)
     if (this.#notices !== null) this.#noteFailures(reports, chain, batch)
     for (const [place, one] of items.entries()) {
       const { work, places, resolve } = batch[place]

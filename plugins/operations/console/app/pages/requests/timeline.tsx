@@ -1,5 +1,5 @@
 /** The phases of one request as bars on one time axis. */
-import { milliseconds } from '../../data/format.ts'
+import { counted, milliseconds } from '../../data/format.ts'
 import type { Tone } from '../../parts/basics.tsx'
 import type { PastRequest } from './wire.ts'
 
@@ -51,8 +51,9 @@ function phasesOf({ attempts, steps, first_byte_ms, duration_ms }: PastRequest):
   const phases: Phase[] = [
     { name: 'Gateway', startMs: 0, durationMs: attempts[0]?.start_ms ?? duration_ms, tone: 'idle' },
   ]
-  for (const { kind, name, start_ms, duration_ms: durationMs, error } of steps) {
-    const text = `${STEP_NAMES[kind]} ${name}${error === null ? '' : `: ${error}`}`
+  for (const { kind, name, start_ms, duration_ms: durationMs, calls, error } of steps) {
+    const times = calls > 1 ? `, ${counted(calls, 'calls')}` : ''
+    const text = `${STEP_NAMES[kind]} ${name}${times}${error === null ? '' : `: ${error}`}`
     const tone = error !== null ? 'bad' : kind === 'queue' ? 'wait' : 'good'
     phases.push({ name: text, startMs: start_ms, durationMs, tone })
   }

@@ -33,7 +33,9 @@ export interface Step {
   readonly name: string
   /** From the arrival of the request. */
   readonly start_ms: number
+  /** Of all calls. */
   readonly duration_ms: number
+  readonly calls: number
   readonly error: string | null
 }
 
