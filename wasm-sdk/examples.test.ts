@@ -3,8 +3,10 @@ import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { languageOf } from '../plugins/wasm/project/build.ts'
 import { checkModule } from '../plugins/wasm/testing/conformance.ts'
 import { readCases, runCase } from '../plugins/wasm/testing/run-cases.ts'
+import { isThorough } from '../test/support/thorough.ts'
 import { BUILD_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
@@ -15,6 +17,9 @@ const MAX_RUST_BYTES = 400 * 1024
 const IN_GO = 'examples/wasm-go'
 
 const projects = globSync('examples/wasm-*', { cwd: ROOT }).sort()
+/** Languages whose compiler is a process that takes many seconds. */
+const SLOW_LANGUAGES: readonly unknown[] = ['rust', 'go']
+const isTested = (project: string) => isThorough || !SLOW_LANGUAGES.includes(languageOf(join(ROOT, project)))
 
 /** Settings without which an example rightly refuses to run. */
 const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
@@ -27,7 +32,7 @@ test('there are ten examples, one of them in Rust too, and one each in Go and in
   expect(projects).toHaveLength(13)
 })
 
-describe.each(projects)('%s', (project) => {
+describe.each(projects.filter(isTested))('%s', (project) => {
   const isGo = project === IN_GO
   let bytes: Uint8Array | null = null
   let reason = ''

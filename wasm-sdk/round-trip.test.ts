@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { checkOutput } from '../plugins/wasm/testing/checked-output.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
+import { isThorough } from '../test/support/thorough.ts'
 import { ABI_VERSION, type GuestInput } from './abi.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
 
@@ -23,12 +24,14 @@ function input(phase: GuestInput['phase'], more: Partial<GuestInput> = {}): Gues
   return { abi: ABI_VERSION, phase, now_ms: 1_767_225_600_123, request, ...more }
 }
 
-describe.each([
+const PROJECTS = [
   ['AssemblyScript', 'wasm-sdk/fixtures/echo'],
   ['Rust', 'wasm-sdk/fixtures/echo-rust'],
   ['Go', 'wasm-sdk/fixtures/echo-go'],
   ['C', 'wasm-sdk/fixtures/echo-c-head'],
-])('a module in %s', (language, project) => {
+] as const
+
+describe.each(isThorough ? PROJECTS : PROJECTS.slice(0, 1))('a module in %s', (language, project) => {
   let runner: ModuleRunner | null = null
   let reason = ''
 
