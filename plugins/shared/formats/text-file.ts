@@ -21,7 +21,7 @@ export function textOfFile(data: string, filename?: string): string | null {
   const body = data.slice(head[0].length)
   const charset = charsetOf(head[1])
   const isBase64 = head[1].toLowerCase().endsWith(';base64')
-  const text = decoded(isBase64 ? Buffer.from(body, 'base64') : unescaped(body, charset), charset)
+  const text = decodeText(isBase64 ? Buffer.from(body, 'base64') : unescaped(body, charset), charset)
   return filename === undefined ? text : `${filename}:\n${text}`
 }
 
@@ -41,8 +41,12 @@ function unescaped(text: string, charset: string): Buffer {
   }
 }
 
-/** A byte order mark takes precedence over the charset. @source WHATWG Encoding, decode */
-function decoded(bytes: Buffer, charset: string): string {
+/**
+ * A byte order mark takes precedence over the charset. @source WHATWG Encoding, decode
+ *
+ * @throws unreadable_text (400)
+ */
+export function decodeText(bytes: Buffer, charset: string): string {
   const label = MARKS.find(([mark]) => bytes.subarray(0, mark.length).equals(mark))?.[1] ?? charset
   try {
     return new TextDecoder(label, { fatal: true }).decode(bytes)

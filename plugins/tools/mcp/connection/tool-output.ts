@@ -1,5 +1,6 @@
 /** Reads the result of a call: the text that models and clients get, and the images that models with vision get beside it. */
 import { isObject } from '#kernel'
+import { charsetOf, decodeText } from '#shared'
 import type { AskedQuestion } from './call-tool.ts'
 import { ToolServerError } from './tool-server-error.ts'
 
@@ -103,7 +104,7 @@ function toMediaPart(name: string, mimeType: unknown, data: string): Part {
   const about = `[${name}: ${type}, ${Buffer.byteLength(base64, 'base64')} bytes]`
   if (!BASE64.test(base64)) return asNote(`[${name}: ${type}, invalid base64]`)
   if (IMAGE.test(essence)) return { ...asNote(about), image: { mimeType: essence, data: base64 } }
-  const text = HAS_NO_TEXT.test(essence) ? null : decodeText(base64, type)
+  const text = HAS_NO_TEXT.test(essence) ? null : textOf(base64, type)
   return text === null ? asNote(about) : asContent(`[${name}]\n${text}`)
 }
 
@@ -111,13 +112,11 @@ const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 /** SVG is XML, which vision models do not accept as an image. */
 const IMAGE = /^image\/(?!.*\+xml$)[a-z0-9.+-]{1,40}$/
 const HAS_NO_TEXT = /^(?:audio|video|font)\/|^unknown$/
-const CHARSET = /;\s*charset="?([\w.:-]{1,40})/i
 
 /** Null unless the bytes are text in the declared character set; types of text are too many for a list. */
-function decodeText(base64: string, type: string): string | null {
+function textOf(base64: string, type: string): string | null {
   try {
-    const decoder = new TextDecoder(CHARSET.exec(type)?.[1] ?? 'utf-8', { fatal: true })
-    const text = decoder.decode(Buffer.from(base64, 'base64'))
+    const text = decodeText(Buffer.from(base64, 'base64'), charsetOf(type))
     return text.includes('\0') ? null : text
   } catch {
     return null
