@@ -585,7 +585,9 @@ test('cached tokens are not part of input_tokens; missing usage is estimated', a
     CHAT,
     jsonAnswer({ choices: [{ index: 0, message: { content: 'abcdefgh' }, finish_reason: 'stop' }] }),
   )
-  expect(await (await create()).json()).toMatchObject({ usage: { input_tokens: 2, output_tokens: 2 } })
+  expect(await (await create()).json()).toMatchObject({
+    usage: { input_tokens: 2, output_tokens: 2, estimated: true },
+  })
 })
 
 test("a worker's rejection of images is relayed in the Messages error format", async () => {

@@ -227,6 +227,9 @@ export const Usage = Type.Object({
   cache_read_input_tokens: Type.Integer(),
   output_tokens: Type.Integer(),
   output_tokens_details: Type.Optional(Type.Object({ thinking_tokens: Type.Integer() })),
+  estimated: Type.Optional(
+    Type.Boolean({ description: 'The worker has not reported the counts: they are estimated.' }),
+  ),
 })
 
 export type WireUsage = Static<typeof Usage>

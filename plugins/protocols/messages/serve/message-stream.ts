@@ -1,6 +1,6 @@
 /** The event stream of one message on its way to the client: head, events, pings and end. */
 import type { ExtraHeaders, RequestContext, StreamWriter } from '#kernel'
-import { estimatedUsage, type Stop } from './message.ts'
+import { type Stop, usageSoFar } from './message.ts'
 import { MessageEvents, PING } from './message-events.ts'
 
 export class MessageStream implements PingTarget {
@@ -37,7 +37,7 @@ export class MessageStream implements PingTarget {
 
   /** Sends the head and the first event. @param model as the client names it */
   begin(model: string, inputTokens: number): void {
-    this.events.start(model, estimatedUsage(inputTokens, 0))
+    this.events.start(model, usageSoFar(inputTokens))
     this.lastEventMs = performance.now()
     // Before the head, at which a hook may end the request.
     this.#pings.add(this)

@@ -120,13 +120,22 @@ export function toUsage(usage: GenerationUsage): WireUsage {
   }
 }
 
-/** For an answer whose worker reports no usage. */
-export function estimatedUsage(inputTokens: number, outputCharacters: number): WireUsage {
+/** For the beginning of a stream, whose end has the usage. */
+export function usageSoFar(inputTokens: number): WireUsage {
   return {
     input_tokens: inputTokens,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: 0,
+    output_tokens: 0,
+  }
+}
+
+/** For an answer whose worker reports no usage. */
+export function estimatedUsage(inputTokens: number, outputCharacters: number): WireUsage {
+  return {
+    ...usageSoFar(inputTokens),
     output_tokens: Math.ceil(outputCharacters / CHARACTERS_PER_TOKEN),
+    estimated: true,
   }
 }
 
