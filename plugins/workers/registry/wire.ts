@@ -26,7 +26,12 @@ const ApiKey = Type.String({
   description: 'Sent to the worker as a bearer token instead of the client’s key. Never returned.',
 })
 
-export const HealthSchema = Type.Object({
+/** Unknown members are rejected, as in a configuration. */
+function closed<P extends Parameters<typeof Type.Object>[0]>(properties: P) {
+  return Type.Object(properties, { additionalProperties: false })
+}
+
+export const HealthSchema = closed({
   timeout_secs: nullable(wholeSeconds('Timeout of one probe, seconds. 0: the setting of the gateway.')),
   check_interval_secs: nullable(
     wholeSeconds('Interval between probes, seconds. 0: the setting of the gateway.'),
@@ -74,7 +79,7 @@ const timerMs = (description: string) =>
 const threshold = (description: string) =>
   nullable(Type.Integer({ minimum: 1, maximum: U32_MAX }), description)
 
-const HttpPoolSchema = Type.Object({
+const HttpPoolSchema = closed({
   pool_max_idle_per_host: nullable(u32(), 'Idle connections kept per thread.'),
   pool_idle_timeout_secs: timerSecs('Closes idle connections after this many seconds.'),
   timeout_secs: timerSecs('Limit of the whole exchange including a streamed body, seconds. 0: no limit.'),
@@ -88,7 +93,7 @@ const HttpPoolSchema = Type.Object({
 })
 export type HttpPoolWire = Static<typeof HttpPoolSchema>
 
-const ResilienceSchema = Type.Object({
+const ResilienceSchema = closed({
   max_retries: threshold('Attempts in total, including the first.'),
   initial_backoff_ms: timerMs('Backoff before the second attempt, milliseconds.'),
   max_backoff_ms: timerMs('Longest backoff between attempts, milliseconds; at least initial_backoff_ms.'),
@@ -120,7 +125,7 @@ export type ResilienceWire = Static<typeof ResilienceSchema>
 const IS_DRAINED = 'True: no new requests; those in flight finish, and health checks continue. Default false.'
 
 /** Body of POST and PUT, and an entry of `plugins.workers.workers`. */
-export const WorkerSpecSchema = Type.Object({
+export const WorkerSpecSchema = closed({
   url: Type.String({
     description: 'Base URL: http, https, grpc or grpcs. Its scheme decides the connection mode.',
   }),
@@ -172,7 +177,7 @@ export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
 }
 
 /** Body of PATCH; absent members stay unchanged. */
-export const WorkerPatchSchema = Type.Object({
+export const WorkerPatchSchema = closed({
   connection_mode: nullable(RequestedMode, MODE_IS_CHECKED),
   priority: nullable(u32()),
   cost: nullable(Cost),
