@@ -18,19 +18,15 @@ interface ClientError {
   readonly param: string | null
 }
 
+/** Of statuses with a type of their own. */
 const TYPE_OF_STATUS = new Map([
-  [400, 'invalid_request_error'],
   [401, 'authentication_error'],
   [403, 'permission_error'],
   [404, 'not_found_error'],
-  [405, 'invalid_request_error'],
   [408, 'timeout_error'],
   [409, 'conflict_error'],
-  [413, 'invalid_request_error'],
-  [422, 'invalid_request_error'],
   [424, 'external_connector_error'],
   [429, 'rate_limit_error'],
-  [431, 'invalid_request_error'],
   [501, 'not_implemented'],
   [503, 'service_unavailable'],
   [507, 'insufficient_storage'],
@@ -43,8 +39,8 @@ function toClientError(error: GatewayError): ClientError {
   const param = error.param === 'messages' ? 'input' : error.param
   const status = statusOf(error)
   const code = codeOf(error, status)
-  const type =
-    code === 'cancellation_not_supported' ? 'Bad Request' : (TYPE_OF_STATUS.get(status) ?? 'internal_error')
+  const common = status < 500 ? 'invalid_request_error' : 'internal_error'
+  const type = code === 'cancellation_not_supported' ? 'Bad Request' : (TYPE_OF_STATUS.get(status) ?? common)
   return { status, type, code, message, param }
 }
 

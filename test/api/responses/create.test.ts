@@ -324,6 +324,7 @@ describe('rejected requests', () => {
         'context_length_exceeded',
       ],
       [400, 'no', 400, 'invalid_request_error', 'upstream_invalid_request'],
+      [418, 'no', 418, 'invalid_request_error', 'upstream_invalid_request'],
       [401, 'who are you', 500, 'internal_error', 'upstream_auth_error'],
       [429, 'slow', 429, 'rate_limit_error', 'rate_limit_exceeded'],
       [500, 'ouch', 500, 'internal_error', 'upstream_error'],
