@@ -28,6 +28,7 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
   'kernel/contracts/generation/generation.ts': 'kernel/errors/gateway-error.ts', // a generation fails with the error class
   'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // a pair fails with the error class
+  'kernel/contracts/relay-context.ts': 'kernel/errors/gateway-error.ts', // a budget that is exceeded returns the error class
   'kernel/contracts/response-format.ts': 'kernel/errors/gateway-error.ts', // a check of a body returns the error class
   'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // attempts fail with the error class
   'kernel/wire/token-usage.ts': 'kernel/contracts/request.ts', // usage as plugins see it
