@@ -225,7 +225,7 @@ describe.skipIf(valkeySkipReason !== null).each(engines)('$engine', ({ isShared 
     await inParallel(1_000, (n) =>
       gateway.call('POST', '/workers', { ...spec, url: `http://127.0.0.1:${10_000 + n}` }, kept),
     )
-    await eventually(20_000, async () => (await gateway.status()).stores.worker_count === 1_000)
+    await eventually(60_000, async () => (await gateway.status()).stores.worker_count === 1_000)
     expect((await gateway.status()).stores).toMatchObject({ app_count: 10_000, worker_count: 1_000 })
     const p95 = async () => {
       const times: number[] = []
