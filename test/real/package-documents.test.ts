@@ -3,7 +3,7 @@
  * empty folder with the package; the output must contain what the document shows.
  */
 import { execFile, spawn } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -79,13 +79,16 @@ describe('every command prints what the document shows', () => {
   )
 })
 
-test('npm pack in a fresh clone writes the package', { timeout: LIMIT_MS }, async () => {
+test('npm pack in a clone writes the package, without output of an earlier state', { timeout: LIMIT_MS }, async () => {
   const clone = userFolder()
   try {
     await run('git', ['clone', '-q', ROOT, clone.path])
+    mkdirSync(join(clone.path, 'dist'))
+    writeFileSync(join(clone.path, 'dist/moved.js'), '')
     await run('npm', ['pack'], { cwd: clone.path, env: userEnv, maxBuffer: 16 << 20 })
     const { stdout } = await run('tar', ['-tzf', 'weir-gateway-0.1.0.tgz'], { cwd: clone.path })
     expect(stdout).toContain('package/dist/plugins/cli.js\n')
+    expect(stdout).not.toContain('moved.js')
   } finally {
     clone.remove()
   }
