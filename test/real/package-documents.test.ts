@@ -79,7 +79,7 @@ describe('every command prints what the document shows', () => {
   )
 })
 
-test('npm pack in a clone writes the package, without output of an earlier state', { timeout: LIMIT_MS }, async () => {
+test('npm pack in a clone writes what is built, and nothing older', { timeout: LIMIT_MS }, async () => {
   const clone = userFolder()
   try {
     await run('git', ['clone', '-q', ROOT, clone.path])
