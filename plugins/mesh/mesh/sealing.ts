@@ -30,7 +30,10 @@ export class Sealing {
   open(sealed: string, context: string): string {
     const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url')
     try {
-      const decipher = createDecipheriv(ALGORITHM, this.#derive(), bytes.subarray(0, NONCE_BYTES))
+      // Without the length, a shorter tag, which can be guessed, would be accepted.
+      const decipher = createDecipheriv(ALGORITHM, this.#derive(), bytes.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      })
       decipher.setAAD(Buffer.from(context))
       decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
       const body = bytes.subarray(NONCE_BYTES + TAG_BYTES)
