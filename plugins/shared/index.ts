@@ -26,7 +26,7 @@ export * from './formats/tool-calls.ts'
 export * from './formats/untranslated.ts'
 export * from './keys/key-entry.ts'
 export * from './metrics/label-limit.ts'
-export { readLoadReport } from './metrics/load-report.ts'
+export { MAX_RANKS, readLoadReport } from './metrics/load-report.ts'
 export {
   type PrometheusFamily,
   type PrometheusSample,

@@ -89,6 +89,20 @@ test.each(['vllm', 'sglang', 'tokenspeed'] as const)(
   },
 )
 
+test('an engine that reports more ranks than the limit adds no worker', async () => {
+  const serverInfo = { serverArgs: { dp_size: 1_025 } }
+  const { get } = await openGrpcFleet({
+    engines: [
+      { runtime: 'sglang', serverInfo },
+      { runtime: 'sglang', serverInfo: INFO_OF_RANKS.sglang },
+    ],
+    ready: 4,
+    workers: { dpAware: true },
+  })
+  const workers = await workersOf(get)
+  expect(workers.filter(({ dp_size }) => dp_size !== undefined)).toHaveLength(4)
+})
+
 const INFO_OF_RANKS = {
   vllm: { dataParallelSize: 4 },
   sglang: { serverArgs: { dp_size: 4 } },

@@ -3,8 +3,8 @@ import type { EngineReport, PairLoad, RankLoad } from '#kernel'
 
 /** Value of what an engine does not report. */
 const UNKNOWN = -1
-/** Bounds the cost of an invalid report. */
-const MAX_RANKS = 1_024
+/** Ranks of one engine: bounds the workers that it adds, and the cost of an invalid report. */
+export const MAX_RANKS = 1_024
 const MAX_TIMESTAMP_LENGTH = 64
 
 type Members = Readonly<Record<string, unknown>>

@@ -14,6 +14,7 @@ import type {
   WorkerTarget,
 } from '#kernel'
 import { messageOf } from '#kernel'
+import { MAX_RANKS } from '#shared'
 import {
   decodeFlushCacheResponse,
   decodeProfileResponse,
@@ -247,7 +248,7 @@ function messageOfAction(action: EngineAction): Buffer {
 /** @throws engine_ranks_unknown */
 function rankCountOf(url: string, labels: Readonly<Record<string, string>>): number {
   const count = Number(labels.dp_size ?? '1')
-  if (Number.isInteger(count) && count > 0) return count
+  if (Number.isInteger(count) && count >= 1 && count <= MAX_RANKS) return count
   throw grpcErrors.engine_ranks_unknown(url)
 }
 

@@ -1,9 +1,7 @@
+import { MAX_RANKS } from '#shared'
 import { httpWorkerErrors } from '../errors.ts'
 import type { Info, WorkerQueries } from '../worker-queries.ts'
 import type { Engine } from './engine.ts'
-
-/** Bounds the number of workers that one engine can add. */
-const MAX_RANKS = 1_024
 
 export const sglang: Engine = {
   name: 'sglang',
