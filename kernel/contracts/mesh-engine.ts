@@ -13,6 +13,10 @@ export const MESH_INTAKE = Object.freeze({
   allBytes: 256 * 1024 * 1024,
   messageBytes: 64 * 1024,
   blobBytes: 16 * 1024 * 1024,
+  /** Gateways; a mesh has some tens. */
+  members: 1_000,
+  /** What a gateway says about itself. */
+  aboutBytes: 128 * 1024,
 })
 
 /** A gateway as the engine keeps it. */

@@ -25,8 +25,6 @@ const FORGET_MS = DOWN_MS + 60_000
 const NAME_WAIT_MS = DOWN_MS + RENEWAL_MS
 const NAME_RETRY_MS = 250
 const NOT_STARTED = 'not started'
-/** Listed gateways; a mesh has some tens. */
-const MAX_MEMBERS = 1_000
 
 /** What this gateway says about itself. */
 export type About = Omit<MeshMember, 'name' | 'incarnation' | 'status'> & {
@@ -157,7 +155,7 @@ export class Membership {
       const renewal = await engine.renew(name, this.#incarnation, about, DOWN_MS, FORGET_MS)
       if (this.#isStopped) return
       this.#reachedAtMs = performance.now()
-      const members = this.#read(renewal.nodes.slice(0, MAX_MEMBERS))
+      const members = this.#read(renewal.nodes)
       onState(renewal, false, members)
       this.#setMembers(members)
       const isTaken = !renewal.isHeld && !(await this.#joinAgain())
@@ -231,8 +229,7 @@ export class Membership {
   }
 }
 
-/** Longest texts of another gateway, and the most sections of its configuration. */
-const MAX_ABOUT = 128 * 1024
+/** Longest text in what another gateway says, and the most sections of its configuration. */
 const MAX_TEXT = 256
 const MAX_SECTIONS = 256
 
@@ -262,7 +259,6 @@ function readAbout(text: string): About {
 
 /** Empty for anything else. */
 function parseObject(text: string): Partial<Record<keyof About, unknown>> {
-  if (text.length > MAX_ABOUT) return {}
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? value : {}

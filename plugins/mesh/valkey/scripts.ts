@@ -107,7 +107,7 @@ ${NOW}${READ_NODE}${STATE}${EPOCH}
 local row = redis.call('HGET', P .. 'nodes', name)
 if row then
   local _, seen = node(row)
-  if now - seen < gone then return { 0, 0, '' } end
+  if seen and now - seen < gone then return { 0, 0, '' } end
 end
 if not redis.call('GET', P .. 'epochs') then epoch(fresh) end
 local incarnation = redis.call('HINCRBY', P .. 'incarnations', name, 1)
@@ -116,9 +116,13 @@ local s = state()
 return { incarnation, s[1], s[2] }
 `)
 
-/** ARGV: name, incarnation, about, goneMs, forgetMs. Returns is held, revision, epochs, then name, incarnation, age, about of each node. */
+/**
+ * ARGV: name, incarnation, about, goneMs, forgetMs, most nodes, most bytes of an about. Returns is held, revision, epochs, then
+ * name, incarnation, age, about of each node; an about with more bytes is empty. Rows of another form are removed.
+ */
 export const RENEW = new Script(`
 local P, name, mine, about, gone, forget = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local most, bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
 ${NOW}${READ_NODE}${STATE}
 local held = 0
 local row = redis.call('HGET', P .. 'nodes', name)
@@ -134,13 +138,14 @@ local out = { held, s[1], s[2] }
 local rows = redis.call('HGETALL', P .. 'nodes')
 for i = 1, #rows, 2 do
   local incarnation, seen, text = node(rows[i + 1])
-  if now - seen > forget then
+  if not seen or now - seen > forget then
     redis.call('HDEL', P .. 'nodes', rows[i])
-  else
+  elseif most > 0 then
+    most = most - 1
     table.insert(out, rows[i])
     table.insert(out, incarnation)
     table.insert(out, math.max(0, now - seen))
-    table.insert(out, text)
+    table.insert(out, #text > bytes and '' or text)
   end
 end
 return out

@@ -78,7 +78,9 @@ export class ValkeyEngine implements MeshEngine {
     goneMs: number,
     forgetMs: number,
   ): Promise<Renewal> {
-    const reply = await this.#run(scripts.RENEW, [name, incarnation, about, goneMs, forgetMs])
+    const { members, aboutBytes } = MESH_INTAKE
+    const args = [name, incarnation, about, goneMs, forgetMs, members, aboutBytes]
+    const reply = await this.#run(scripts.RENEW, args)
     const [isHeld, revision, epochs, ...rows] = reply as [number, number, string, ...(string | number)[]]
     const nodes: EngineNode[] = []
     for (let at = 0; at < rows.length; at += 4)

@@ -2,7 +2,14 @@
  * Samples the metrics for the overview, on control: one sampler for all pages. Keeps 15 minutes of points of this gateway and of
  * the mesh, and publishes each new one to the threads that have a page open.
  */
-import type { Host, Logger, MeshChannel, MetricsSnapshot, Topic } from '#kernel'
+import {
+  type Host,
+  type Logger,
+  MESH_INTAKE,
+  type MeshChannel,
+  type MetricsSnapshot,
+  type Topic,
+} from '#kernel'
 import type { Point } from './point.ts'
 import {
   difference,
@@ -128,6 +135,8 @@ export class Sampler {
   }
 
   #receive(message: Buffer, from: string): void {
+    // Any client of the engine can send under any name.
+    if (!this.#others.has(from) && this.#others.size >= MESH_INTAKE.members) return
     try {
       const sample = sampleValidator.parse(JSON.parse(message.toString()))
       this.#others.set(from, { sample, atMs: performance.now() })
