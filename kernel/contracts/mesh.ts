@@ -135,8 +135,13 @@ export interface MeshService {
   checkChangeable(): Promise<void>
   /** Parts into which a shared limit is divided while the engine is unreachable; 1 gives this gateway the full limit. */
   readonly limitShares: number
-  /** Call in `register`. @param kind letters, digits and dashes */
-  records<T>(kind: string): SharedRecords<T>
+  /**
+   * Call in `register`.
+   * @param kind letters, digits and dashes
+   * @param isValid false for a value that must not be used, since everyone with access to the engine can write records: it counts as
+   *   absent and can be written anew. Without it the caller checks values itself
+   */
+  records<T>(kind: string, isValid?: (value: unknown, id: string) => boolean): SharedRecords<T>
   /** Call in `register`. @param name letters, digits and dashes */
   channel(name: string): MeshChannel
   /**

@@ -14,7 +14,7 @@ import {
 import type { Channels } from './channels.ts'
 import { meshErrors } from './errors.ts'
 import type { CopyState, RecordCopy } from './record-copy.ts'
-import { IntakeUse, Records, type WriteRecord } from './records.ts'
+import { IntakeUse, type IsValid, Records, type WriteRecord } from './records.ts'
 
 /** Longest wait for a change or a message of another gateway. */
 const FOLLOW_MS = 5_000
@@ -92,7 +92,7 @@ export class EngineData {
     return Math.max(0, this.#engineRevision - this.#positions.last.revision)
   }
 
-  records<T>(kind: string): SharedRecords<T> {
+  records<T>(kind: string, isValid?: IsValid): SharedRecords<T> {
     let records = this.#kinds.get(kind)
     if (records === undefined) {
       records = new Records<T>(kind, {
@@ -101,6 +101,7 @@ export class EngineData {
           this.#parts.log.error({ err, kind }, 'change of a mesh record could not be applied'),
         onApplied: (record) => this.#isLoading || this.#parts.copy?.note(record),
         intake: this.#intake,
+        isValid,
       })
       records.isLive = this.#isLive
       this.#kinds.set(kind, records)

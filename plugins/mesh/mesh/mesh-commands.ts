@@ -32,7 +32,7 @@ export function handleMeshCommands(
   leave: () => void,
 ): void {
   const { balance } = host
-  const keys = mesh.records<string>(CONFIG_KEYS)
+  const keys = mesh.records<string>(CONFIG_KEYS, (value) => typeof value === 'string')
   host.onCommand(ReadStatus, () => showStatus(mesh, engineKind, balance))
   host.onCommand(ReadHealth, () => showHealth(mesh))
   host.onCommand(ReadWorkers, () => showWorkers(balance))

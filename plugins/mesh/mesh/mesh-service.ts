@@ -25,6 +25,7 @@ import { changing, EngineData } from './engine-data.ts'
 import { meshErrors } from './errors.ts'
 import { type About, Membership } from './membership.ts'
 import { RecordCopy } from './record-copy.ts'
+import type { IsValid } from './records.ts'
 import { Sealing } from './sealing.ts'
 
 /** Between attempts to join after a start without the engine. */
@@ -120,8 +121,8 @@ export class SharedMesh implements MeshService {
     await this.grant([])
   }
 
-  records<T>(kind: string): SharedRecords<T> {
-    return this.data.records(kind)
+  records<T>(kind: string, isValid?: IsValid): SharedRecords<T> {
+    return this.data.records(kind, isValid)
   }
 
   channel(name: string): MeshChannel {

@@ -199,3 +199,22 @@ describe('records', () => {
     })
   })
 })
+
+test('a value that is not valid counts as absent, and can be written anew', async () => {
+  const engine = new SharedEngine()
+  const errors: unknown[] = []
+  const records = new Records<number>('kind', {
+    write: (change) => engine.write(change),
+    onError: (error) => errors.push(error),
+    isValid: (value) => typeof value === 'number' || Array.isArray(value),
+  })
+  records.isLive = true
+  const seen: unknown[] = []
+  records.watch((id, record) => seen.push([id, record?.value]))
+  await engine.write({ kind: 'kind', id: 'a', expected: 0, value: '{"number":1}' })
+  await engine.write({ kind: 'kind', id: 'b', expected: 0, value: '['.repeat(129) + ']'.repeat(129) })
+  for (const change of engine.log) records.apply(change)
+  expect([records.all.size, seen, errors.length]).toEqual([0, [], 2])
+  await records.change('a', (current) => (current ?? 40) + 2)
+  expect(seen).toEqual([['a', 42]])
+})

@@ -1,6 +1,7 @@
 /** The records of one kind in memory, as the engine has them. */
 import {
   type EngineRecord,
+  JsonScan,
   MESH_INTAKE,
   type MeshEngine,
   type SharedRecord,
@@ -10,9 +11,14 @@ import { meshErrors } from './errors.ts'
 
 /** Removals, and records that were not taken, that are remembered. */
 const MAX_REMEMBERED = 10_000
+const MAX_DEPTH = 128
+const SCAN = new JsonScan()
 
 /** Writes one change. @throws mesh_unavailable, mesh_diverged */
 export type WriteRecord = (change: Parameters<MeshEngine['write']>[0]) => ReturnType<MeshEngine['write']>
+
+/** Whether the value of a record can be used. */
+export type IsValid = (value: unknown, id: string) => boolean
 
 type Listener<T> = (id: string, record: SharedRecord<T> | undefined) => void
 
@@ -25,6 +31,7 @@ interface RecordsParts {
   /** Of all kinds; default: this kind is the only one. */
   readonly intake?: IntakeUse
   readonly limits?: KindLimits
+  readonly isValid?: IsValid
 }
 
 export class Records<T> implements SharedRecords<T> {
@@ -37,12 +44,13 @@ export class Records<T> implements SharedRecords<T> {
   readonly #onApplied: (record: EngineRecord) => void
   readonly #limits: KindLimits
   readonly #use: KindUse
+  readonly #isValid: IsValid
   /** Bytes by id. */
   readonly #sizes = new Map<string, number>()
   readonly #listeners: Listener<T>[] = []
   /** Revisions of removed records, against reads that are older than the removal. */
   readonly #removed = new Map<string, number>()
-  /** Revisions of records that are not JSON or too large: as if they were not there, until they are written anew. */
+  /** Revisions of records that are too large or not valid: as if they were not there, until they are written anew. */
   readonly #untaken = new Map<string, number>()
 
   constructor(
@@ -53,6 +61,7 @@ export class Records<T> implements SharedRecords<T> {
       onApplied = () => undefined,
       intake = new IntakeUse(),
       limits = KIND_LIMITS,
+      isValid = () => true,
     }: RecordsParts,
   ) {
     this.kind = kind
@@ -61,6 +70,7 @@ export class Records<T> implements SharedRecords<T> {
     this.#onApplied = onApplied
     this.#limits = limits
     this.#use = new KindUse(intake)
+    this.#isValid = isValid
   }
 
   async change(
@@ -143,7 +153,7 @@ export class Records<T> implements SharedRecords<T> {
     return this.#use.hold(this.kind, before === undefined ? 1 : 0, bytes - (before ?? 0), this.#limits)
   }
 
-  /** @returns undefined for a record that is no JSON, or has no room here */
+  /** @returns undefined for a record that is not valid, or has no room here */
   #take(id: string, json: string): T | undefined {
     const bytes = sizeOf(id, json)
     const before = this.#sizes.get(id)
@@ -151,10 +161,14 @@ export class Records<T> implements SharedRecords<T> {
     try {
       if (bytes > MESH_INTAKE.recordBytes || !this.#use.fits(records, more))
         throw new Error(`a record of ${bytes} bytes is more than this gateway takes of the mesh`)
-      const value = JSON.parse(json) as T
+      // A deeper value can be parsed, but neither written nor sent to a thread.
+      if (SCAN.begin(Buffer.from(json), MAX_DEPTH).run(Number.POSITIVE_INFINITY) === 'too_deep')
+        throw new Error(`the record ${id} is nested more than ${MAX_DEPTH} levels deep`)
+      const value: unknown = JSON.parse(json)
+      if (!this.#isValid(value, id)) throw new Error(`the record ${id} has not the form of its kind`)
       this.#use.add(records, more)
       this.#sizes.set(id, bytes)
-      return value
+      return value as T
     } catch (error) {
       this.#onError(error)
       return undefined

@@ -12,7 +12,7 @@ import {
 } from '#kernel'
 
 const SavedTokenizerSchema = Type.Object({
-  id: Type.String({ format: 'uuid' }),
+  id: Type.String({ pattern: '^[0-9a-f-]{36}$' }),
   name: Type.String({ minLength: 1, maxLength: 1_024 }),
   source: Type.String({ minLength: 1, maxLength: 4_096 }),
   chatTemplatePath: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
@@ -41,7 +41,7 @@ export class SavedTokenizers implements TokenizerStore {
 
   /** @param store undefined if no plugin provides one; nothing is stored then */
   constructor(store: StoreService | undefined) {
-    this.#collection = store?.collection<SavedTokenizer>('tokenizers') ?? null
+    this.#collection = store?.collection<SavedTokenizer>('tokenizers', isSavedTokenizer) ?? null
   }
 
   async checkChangeable(): Promise<void> {}
@@ -72,7 +72,7 @@ export class SharedTokenizers implements TokenizerStore {
 
   constructor(mesh: MeshService) {
     this.#mesh = mesh
-    this.#records = mesh.records<SavedTokenizer>('tokenizers')
+    this.#records = mesh.records<SavedTokenizer>('tokenizers', isSharedTokenizer)
   }
 
   checkChangeable(): Promise<void> {
@@ -80,9 +80,9 @@ export class SharedTokenizers implements TokenizerStore {
   }
 
   async list(): Promise<SavedTokenizer[]> {
-    const all = [...this.#records.all].filter(([key, { value }]) => isUsable(key, value))
+    const { all } = this.#records
     for (const [key, { value }] of all) this.#ids.set(key, value.id)
-    return all.map(([, { value }]) => value).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    return [...all.values()].map(({ value }) => value).toSorted((a, b) => (a.id < b.id ? -1 : 1))
   }
 
   async save(tokenizer: SavedTokenizer): Promise<boolean> {
@@ -97,7 +97,7 @@ export class SharedTokenizers implements TokenizerStore {
   onChange(listener: (removed: string | null, added: SavedTokenizer | null) => void): void {
     this.#records.watch((key, record) => {
       const before = this.#ids.get(key) ?? null
-      const added = record !== undefined && isUsable(key, record.value) ? record.value : null
+      const added = record?.value ?? null
       if (added === null) this.#ids.delete(key)
       else this.#ids.set(key, added.id)
       listener(before === added?.id ? null : before, added)
@@ -105,9 +105,12 @@ export class SharedTokenizers implements TokenizerStore {
   }
 }
 
-/** Records of the mesh are not trusted. */
-function isUsable(key: string, record: SavedTokenizer): boolean {
-  return validator.problem(record) === null && keyOf(record.name) === key
+function isSharedTokenizer(value: unknown, key: string): boolean {
+  return isSavedTokenizer(value) && keyOf((value as SavedTokenizer).name) === key
+}
+
+function isSavedTokenizer(value: unknown): boolean {
+  return validator.problem(value) === null
 }
 
 function keyOf(name: string): string {

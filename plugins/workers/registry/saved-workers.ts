@@ -2,6 +2,7 @@
 import { type Change, type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
 import { SerialByKey } from '#shared'
 import { workerErrors } from './errors.ts'
+import { isSavedWorker } from './kept-worker.ts'
 import type { Findings, Worker } from './worker.ts'
 import type { WorkerSpec } from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
@@ -24,7 +25,7 @@ export class SavedWorkers {
   /** @param store undefined disables saving */
   constructor(store: StoreService | undefined) {
     this.#store = store
-    this.#collection = store?.collection<SavedWorker>('workers')
+    this.#collection = store?.collection<SavedWorker>('workers', isSavedWorker)
   }
 
   /** The workers of each engine, in order of their ranks. */

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger, MeshService, SharedRecord, SharedRecords } from '#kernel'
 import { workerErrors } from './errors.ts'
+import { isSharedWorker } from './kept-worker.ts'
 import type { WorkerManager } from './manager.ts'
 import type { AcceptedChange } from './thread-commands.ts'
 import { patchSpec, type WorkerPatch, type WorkerSpec } from './worker-spec.ts'
@@ -37,7 +38,7 @@ export class SharedWorkers {
   /** Call in `register`. */
   constructor(mesh: MeshService, manager: WorkerManager, log: Logger) {
     this.#mesh = mesh
-    this.#records = mesh.records<SharedWorker>('workers')
+    this.#records = mesh.records<SharedWorker>('workers', isSharedWorker)
     this.#manager = manager
     this.#log = log
     this.#records.watch((key, record) => this.#follow(key, record))
@@ -159,7 +160,6 @@ export class SharedWorkers {
         return
       }
       const { apiKey, replacements } = record.value
-      if (workerKey(record.value.spec.url) !== key) throw new Error('the record is of another worker')
       const opened = apiKey === null ? null : this.#mesh.open(apiKey, contextOf(key))
       const spec = { ...record.value.spec, apiKey: opened }
       const known = this.#known.get(key)

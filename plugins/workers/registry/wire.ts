@@ -4,22 +4,22 @@ import { nullable } from '#shared'
 
 const U32_MAX = 4_294_967_295
 
-const u32 = (options: { description?: string } = {}) =>
+export const u32 = (options: { description?: string } = {}) =>
   Type.Integer({ minimum: 0, maximum: U32_MAX, ...options })
-const wholeSeconds = (description: string) =>
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
+export const wholeSeconds = (description?: string) =>
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, ...(description && { description }) })
 
-const WorkerType = Type.Enum(['regular', 'prefill', 'decode'])
+export const WorkerType = Type.Enum(['regular', 'prefill', 'decode'])
 const RequestedMode = Type.String({ maxLength: 64 })
 const MODE_IS_CHECKED =
   'A connection mode of an enabled plugin, such as http. Checked only: the URL scheme decides.'
 /** Name that a plugin registers for a connection mode, engine or API format. */
-const PluginName = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
+export const PluginName = Type.String({ pattern: '^[a-z][a-z0-9_-]{0,63}$' })
 const WorkerStatus = Type.Enum(['pending', 'ready', 'not_ready', 'failed', 'draining', 'drained'])
 /** JSON numbers such as 1e999 are not finite. */
-const Cost = Type.Number({ minimum: 0, maximum: Number.MAX_VALUE })
-const Labels = Type.Record(Type.String(), Type.String())
-const ApiKey = Type.String({
+export const Cost = Type.Number({ minimum: 0, maximum: Number.MAX_VALUE })
+export const Labels = Type.Record(Type.String(), Type.String())
+export const ApiKey = Type.String({
   minLength: 1,
   pattern: '^[\\x21-\\x7e]+$',
   secret: true,
@@ -46,7 +46,7 @@ export const HealthSchema = closed({
 export type HealthWire = Static<typeof HealthSchema>
 
 /** Other members are stored and returned unchanged. */
-const ModelCardSchema = Type.Object(
+export const ModelCardSchema = Type.Object(
   {
     id: Type.String({ minLength: 1 }),
     display_name: nullable(Type.String()),
@@ -79,7 +79,7 @@ const timerMs = (description: string) =>
 const threshold = (description: string) =>
   nullable(Type.Integer({ minimum: 1, maximum: U32_MAX }), description)
 
-const HttpPoolSchema = closed({
+export const HttpPoolSchema = closed({
   pool_max_idle_per_host: nullable(u32(), 'Idle connections kept per thread.'),
   pool_idle_timeout_secs: timerSecs('Closes idle connections after this many seconds.'),
   timeout_secs: timerSecs('Limit of the whole exchange including a streamed body, seconds. 0: no limit.'),
@@ -93,7 +93,7 @@ const HttpPoolSchema = closed({
 })
 export type HttpPoolWire = Static<typeof HttpPoolSchema>
 
-const ResilienceSchema = closed({
+export const ResilienceSchema = closed({
   max_retries: threshold('Attempts in total, including the first.'),
   initial_backoff_ms: timerMs('Backoff before the second attempt, milliseconds.'),
   max_backoff_ms: timerMs('Longest backoff between attempts, milliseconds; at least initial_backoff_ms.'),

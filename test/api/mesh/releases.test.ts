@@ -118,6 +118,73 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
     },
   )
 
+  it('records of workers that have not the form of one are ignored, and end no gateway', async () => {
+    const mesh = newMesh()
+    const one = await openGateway('gw-1', valkey.server, { mesh })
+    const other = await openOther(mesh)
+    const url = (name: string) => `http://127.0.0.1:9/${name}`
+    const spec = {
+      workerType: 'regular',
+      runtimeType: 'vllm',
+      models: [{ id: 'llama' }],
+      priority: 50,
+      cost: 1,
+      isDrained: false,
+      labels: {},
+      health: {},
+      maxConnectionAttempts: 20,
+      carried: {},
+      apiKey: null,
+      sparkle: 'of a newer release',
+    }
+    const write = (name: string, changes: object, more: object = {}) =>
+      other.write({
+        kind: 'workers',
+        id: url(name),
+        expected: 0,
+        value: JSON.stringify({
+          spec: { ...spec, url: url(name), ...changes },
+          apiKey: null,
+          replacements: 0,
+          isConfirmed: true,
+          ...more,
+        }),
+      })
+    await write('models-text', { models: 'llama' })
+    await write('models-sparse', { models: [null, { id: 5 }] })
+    await write('models-length', { models: { length: 1e9 } })
+    await write('labels', { labels: { tier: 1 } })
+    await write('health', { health: null })
+    await write('numbers', { priority: 'high', cost: -1e308 })
+    await write('carried', { carried: { apis: 'chat', resilience: { retryable_status_codes: {} } } })
+    await write('other-url', { url: url('elsewhere') })
+    await write('no-spec', {}, { spec: null })
+    await write('key', {}, { apiKey: 5 })
+    await write('good', {})
+    const urls = async () =>
+      (await one.call('GET', '/workers')).body.workers.map((worker: { url: string }) => worker.url)
+    await eventually(2_000, async () => (await urls()).length > 0)
+    expect(await urls()).toEqual([url('good')])
+    expect(
+      (await one.call('POST', '/workers', { url: url('labels'), models: [{ id: 'llama' }] })).status,
+    ).toBe(202)
+    expect(
+      (await openGateway('gw-2', valkey.server, { mesh }).then((two) => two.status())).engine.state,
+    ).toBe('connected')
+  })
+
+  it('rows of gateways that have another form are removed', async () => {
+    const mesh = newMesh()
+    const one = await openGateway('gw-1', valkey.server, { mesh })
+    await runLua(
+      valkey.server.port,
+      `redis.call('HSET', 'weir:{${mesh}}:nodes', 'odd', 'not a row', 'gw-2', '1 x') return 1`,
+    )
+    const two = await openGateway('gw-2', valkey.server, { mesh })
+    await eventually(3_000, async () => (await one.status()).nodes.length === 2)
+    expect((await two.status()).engine.state).toBe('connected')
+  })
+
   it('more kinds than a gateway keeps do not stop the changes after them', async () => {
     const mesh = newMesh()
     const one = await openGateway('gw-1', valkey.server, { mesh })
