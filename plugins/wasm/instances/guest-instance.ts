@@ -25,15 +25,16 @@ export interface GuestSurroundings {
   hostFunctions(instance: GuestState): ImportTable
 }
 
-/** The guest exceeded a limit of its call. */
-export class LimitBroken extends Error {
-  readonly limit: 'fuel' | 'stack' | 'exchange' | 'heap'
-  constructor(limit: 'fuel' | 'stack' | 'exchange' | 'heap', message: string) {
-    super(message)
-    this.name = 'LimitBroken'
-    this.limit = limit
-  }
-}
+/** The call of the guest, with the reading of its output, needs more than its fuel. */
+export class FuelExceeded extends Error {}
+
+/** Messages of traps by the limit that caused them; that of fuel is an error of its own. */
+const TRAPS = {
+  stack: 'the module used up its stack',
+  exchange: 'the module exceeded its exchange memory',
+  heap: 'the module exceeded its memory',
+  address: 'the module used an address outside of its memory blocks',
+} as const
 
 export class GuestInstance implements GuestState {
   readonly module: LoadedModule
@@ -152,12 +153,9 @@ export class GuestInstance implements GuestState {
 
   #toFailure(error: unknown): Error {
     const limit = error instanceof WebAssembly.RuntimeError ? (this.exchange?.brokenLimit ?? null) : null
-    if (limit === 'fuel') return new LimitBroken(limit, 'the module used up its fuel')
-    if (limit === 'stack' || error instanceof RangeError)
-      return new LimitBroken('stack', 'the module used up its stack')
-    if (limit === 'exchange') return new LimitBroken(limit, 'the module exceeded its exchange memory')
-    if (limit === 'heap') return new LimitBroken(limit, 'the module exceeded its memory')
-    if (limit === 'address') return new Error('the module used an address outside of its memory blocks')
+    if (limit === 'fuel') return new FuelExceeded('the module used up its fuel')
+    if (limit !== null) return new Error(TRAPS[limit])
+    if (error instanceof RangeError) return new Error(TRAPS.stack)
     const reason = error instanceof Error ? error.message : String(error)
     return new Error(reason.slice(0, MAX_REASON_CHARACTERS), { cause: error })
   }

@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks'
 import { DESCRIBE_EXPORT, FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule, PhaseItem, StartedModule } from '../threads/guest-task.ts'
-import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
+import { FuelExceeded, GuestInstance, type GuestSurroundings } from './guest-instance.ts'
 import { BadOutput, type PhaseOutput, readPhaseOutput, readToolOutput } from './guest-output.ts'
 
 /** Maximum number of tenants with a warm instance; the oldest instance is discarded. */
@@ -96,8 +96,7 @@ export class Guest {
     try {
       const output = instance.run(exportName, input, tenant, units)
       burnt = instance.burntFuel + unitsToRead(output, bodyByteUnits)
-      if (burnt > units)
-        throw new LimitBroken('fuel', 'the output of the module is larger than its fuel allows')
+      if (burnt > units) throw new FuelExceeded('the output of the module is larger than its fuel allows')
       value = order.read(output)
       if (!this.#isKept(instance)) this.#drop(tenant)
     } catch (error) {
@@ -218,7 +217,7 @@ const NOTHING: CallReport = Object.freeze({
 function toFailure(error: unknown, units?: number): NonNullable<CallReport['failure']> {
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof BadOutput) return { kind: 'bad_output', message }
-  if (!(error instanceof LimitBroken) || error.limit !== 'fuel') return { kind: 'error', message }
+  if (!(error instanceof FuelExceeded)) return { kind: 'error', message }
   return { kind: 'fuel', message: units === undefined ? message : `${message} of ${units} units` }
 }
 
