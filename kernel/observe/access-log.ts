@@ -41,7 +41,7 @@ export function accessLog(
 /**
  * Writes the line of a finished request: level error for 5xx and for streams that broke after a 200, warn for 4xx and for
  * clients that disconnected before the response, otherwise info. It never contains a header, a query string or
- * a body, except the beginning of a worker's error, see `upstream/call-faults.ts`.
+ * a body, except the beginning of a worker's error, see `upstream/received-error.ts`.
  *
  * @param durationMs from arrival to the last byte of the response
  */

@@ -18,11 +18,13 @@ import { GatewayError } from '../errors/gateway-error.ts'
 import { turnNowMs } from '../observe/timing.ts'
 import { correctedUsage, sumOfUsage } from '../wire/token-usage.ts'
 import { AttemptFailures, type FailingCall } from './attempt-failures.ts'
-import { type AttemptNotes, openNotes, PairAttempt, reportAttempts, toReports } from './attempts.ts'
+import { AttemptNotes, reportAttempt } from './attempt-notes.ts'
 import type { CallParts } from './call-parts.ts'
-import { CallTarget, HeldRefusal } from './call-target.ts'
+import { CallTarget } from './call-target.ts'
+import { HeldRefusal } from './held-refusal.ts'
 import { KeyMask } from './key-mask.ts'
 import { checkModel } from './key-scope.ts'
+import { PairAttempt } from './pair-attempt.ts'
 import { isJson, isPage, isStream } from './response-headers.ts'
 import { pickAttempt, sendAttempt } from './send-attempt.ts'
 import type { WatchedStream } from './stalled-streams.ts'
@@ -130,7 +132,7 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
       if (isAside) ctx.model ??= this.#servedModel(attempt.worker)
       else this.#showOn(ctx, attempt.worker)
       ctx.attempts++
-      if (ctx.hooks.onAttempt !== null) this.notes = openNotes(attempt)
+      if (ctx.hooks.onAttempt !== null) this.notes = new AttemptNotes()
       if (this.call.stream) this.#watchStream()
       this.#startMeter(attempt.worker)
       sendAttempt(this, attempt)
@@ -463,7 +465,10 @@ export class CallRun implements OpenCall, FailingCall, WatchedStream {
     if (outcome !== 'retried') this.#failures?.faults.settle()
     if (notes === null) return
     this.notes = null
-    const reports = toReports(attempt, notes, this.attemptCount, outcome)
-    reportAttempts(this.call.ctx, reports, this.parts.log)
+    const report = (one: Attempt, itsNotes: AttemptNotes) =>
+      reportAttempt(this.call.ctx, itsNotes.toReport(one, this.attemptCount, outcome), this.parts.log)
+    if (attempt instanceof PairAttempt && attempt.prefillNotes !== null)
+      report(attempt.prefill, attempt.prefillNotes)
+    report(attempt, notes)
   }
 }

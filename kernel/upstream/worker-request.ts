@@ -1,5 +1,6 @@
 /** Builds the request of one attempt: the body with the canonical model, and the headers with the worker's credentials. @hot */
 import type { AuthService } from '../contracts/auth.ts'
+import type { OutgoingAttempt } from '../contracts/hook.ts'
 import type { ModelParameters } from '../contracts/model-targets.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RelayOptions } from '../contracts/relay-options.ts'
@@ -73,6 +74,21 @@ export function toWorkerRequest(
     headers: outgoing.of(ctx, worker, options.headers),
     body,
   }
+}
+
+/** The request after the onUpstreamRequest hooks, which may change its headers and body. A promise only if a hook returns one. */
+export function throughHooks(
+  ctx: RelayContext,
+  worker: WorkerEntry,
+  request: UpstreamRequest,
+): UpstreamRequest | Promise<UpstreamRequest> {
+  const { onUpstreamRequest } = ctx.hooks
+  if (onUpstreamRequest === null) return request
+  const { path, headers, body } = request
+  const outgoing: OutgoingAttempt = { worker, path, headers, body }
+  const pending = onUpstreamRequest(ctx, outgoing)
+  const changed = () => (outgoing.body === body ? request : { ...request, body: outgoing.body })
+  return pending instanceof Promise ? pending.then(changed) : changed()
 }
 
 /** @param edits of ranges that do not overlap. bench: relay-sse */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ReceivedError, redact } from './call-faults.ts'
+import { ReceivedError, redact } from './received-error.ts'
 
 test.each([
   ['Incorrect API key provided: sk-proj-abcd****wxyz.', 'sk-proj-abcd****wxyz'],
