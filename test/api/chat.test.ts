@@ -173,6 +173,47 @@ test('POST /generate without a model or with an unknown model goes to any worker
   }
 })
 
+describe('a text for workers of which some take only chats', () => {
+  const choices = [{ index: 0, text: 'x', logprobs: null, finish_reason: 'stop' }]
+  const openMixed = async (models: readonly string[]) => {
+    const fleet = await openFleet({
+      plugins: { messages: {}, responses: {} },
+      workers: [
+        { models: [models[0]], spec: { runtime_type: 'external', provider: 'anthropic' } },
+        { models: [models[1]], spec: { apis: ['responses'] } },
+        { models: [models[2]] },
+      ],
+    })
+    fleet.workers[2].script('POST /v1/completions', jsonAnswer({ id: 'cmpl-1', object: 'text_completion', choices }))
+    fleet.workers[2].script('POST /generate', jsonAnswer({ text: 'x', output_ids: [1], meta_info: {} }))
+    return fleet
+  }
+
+  test('goes to one that completes texts', async () => {
+    const { post, workers } = await openMixed(['test-model', 'test-model', 'test-model'])
+    for (let i = 0; i < 4; i++) {
+      const completion = { model: 'test-model', prompt: `hi ${i}`, max_tokens: 4 }
+      expect((await post('/v1/completions', completion)).status).toBe(200)
+      expect((await post('/generate', { model: 'test-model', text: `hi ${i}` })).status).toBe(200)
+    }
+    expect([...workers[0].requests, ...workers[1].requests]).toEqual([])
+  })
+
+  test('without a model goes to one that takes the format', async () => {
+    const { post, workers } = await openMixed(['vendor', 'items', 'engine'])
+    for (let i = 0; i < 4; i++) expect((await post('/generate', { text: `hi ${i}` })).status).toBe(200)
+    expect(workers[2].requestsTo('POST /generate')).toHaveLength(4)
+  })
+
+  test('is a 501 if no worker completes texts', async () => {
+    const { post } = await openMixed(['vendor', 'items', 'engine'])
+    for (const model of ['vendor', 'items']) {
+      const reply = await post('/v1/completions', { model, prompt: 'hi' })
+      expect([reply.status, await reply.json()]).toMatchObject([501, { error: { code: 'engine_missing' } }])
+    }
+  })
+})
+
 test('a null stream means false', async () => {
   expect((await (await openFleet()).post(CHAT, { ...chat, stream: null })).status).toBe(200)
 })

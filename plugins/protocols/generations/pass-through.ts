@@ -10,7 +10,6 @@ import { NO_SUCH_ROUTE } from '#shared'
 
 /** Some engines list this format without having its route: they get chat requests after their first 404. */
 const UNSURE_API = 'messages'
-const ANY_MODEL = 'unknown'
 /** Clients choose the model names of requests to wildcard workers. */
 const MAX_SURE_MODELS = 1_024
 
@@ -33,9 +32,8 @@ export class PassThroughDecision {
     this.#quirksOf = quirksOf
   }
 
-  modelToGenerate(model: string | null, api: string, ctx: RequestContext | null): string | null {
+  modelToGenerate(model: string, api: string, ctx: RequestContext | null): string | null {
     this.#followTable()
-    if (model === null) return this.#modelThatDoesNotTake(api)
     if (!this.#balance.takesApi(model, api)) return model
     if (
       ctx !== null &&
@@ -44,11 +42,6 @@ export class PassThroughDecision {
     )
       return model
     return api !== UNSURE_API || this.#isSure(model) ? null : model
-  }
-
-  /** A model of any worker; a name that only workers without a list of models take if there is none. */
-  anyModel(): string {
-    return this.#balance.workers.find(({ models }) => models.length > 0)?.models[0].id ?? ANY_MODEL
   }
 
   isNative(model: string, api: string): boolean {
@@ -91,12 +84,6 @@ export class PassThroughDecision {
     // An error of another kind does not show whether the route exists.
     if (isMissing || status < 400) this.#hasRoute.set(worker.id, !isMissing)
     return isMissing
-  }
-
-  /** Null if every worker takes the format. */
-  #modelThatDoesNotTake(api: string): string | null {
-    const other = this.#balance.workers.find(({ apis }) => !apis.includes(api))
-    return other?.models[0]?.id ?? null
   }
 
   #isSure(model: string): boolean {

@@ -7,6 +7,7 @@ import {
   type GenerationEvent,
   type GenerationRequest,
   type Generations,
+  type Prompt,
   type RelayContext,
   type RequestContext,
   type TextEditors,
@@ -21,6 +22,8 @@ import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'
 import { hasTools, PassThroughDecision } from './pass-through.ts'
+
+const ANY_MODEL = 'unknown'
 
 export class ThreadGenerations implements Generations {
   readonly #parts: GenerationParts
@@ -68,13 +71,24 @@ export class ThreadGenerations implements Generations {
   }
 
   modelToGenerate(model: string | null, api: string, ctx?: RelayContext): string | null {
+    const mustGenerate = ctx !== undefined && this.mustGenerate(ctx)
+    if (model === null) return this.#modelOfAny(api, mustGenerate)
+    if (mustGenerate) return model
     const { passThrough } = this.#parts
-    if (ctx !== undefined && this.mustGenerate(ctx)) return model ?? passThrough.anyModel()
     const named = passThrough.modelToGenerate(model, api, ctx ?? null)
     // A generation warns of what it ignores.
     if (named === null && ctx !== undefined && passThrough.dropsTools(model) && hasTools(ctx))
       for (const warning of ignoredMembers(['tools'])) ctx.warn(warning)
     return named
+  }
+
+  /** Null if some worker takes the format; otherwise a model of one that completes texts if there is one. */
+  #modelOfAny(api: string, mustGenerate: boolean): string | null {
+    const { engines } = this.#parts
+    const workers = engines.candidates(null)
+    if (!mustGenerate && (workers.length === 0 || workers.some(({ apis }) => apis.includes(api)))) return null
+    const [model] = (workers.find((worker) => this.#sends('text', worker)) ?? workers[0])?.models ?? []
+    return model?.id ?? ANY_MODEL
   }
 
   ignored(request: GenerationRequest): readonly string[] {
@@ -110,7 +124,11 @@ export class ThreadGenerations implements Generations {
   }
 
   canGenerate(worker: WorkerEntry): boolean {
+    return this.#sends('chat', worker)
+  }
+
+  #sends(kind: Prompt['kind'], worker: WorkerEntry): boolean {
     const adapter = this.#parts.engines.of(worker)
-    return adapter !== null && adapter.promptKinds?.includes('chat') !== false
+    return adapter !== null && adapter.promptKinds?.includes(kind) !== false
   }
 }

@@ -141,6 +141,8 @@ export function inferenceRoutes(host: Host, config: ChatConfig): RouteDefinition
   return rows.map((row) => toRoute(row, handlerOf(row, parts)))
 }
 
+type WorkerFilter = (worker: WorkerEntry) => boolean
+
 /** Whether workers that take chats may get the bytes of one that must be generated for other workers of the model. */
 function mayRelayChat(
   { host, config, generations }: ServeParts,
@@ -156,14 +158,9 @@ function mayRelayChat(
  *
  * @throws embeddings_unsupported (501) if no worker of the model takes it
  */
-function takersOf(
-  balance: Host['balance'],
-  model: string,
-  api: string,
-): ((worker: WorkerEntry) => boolean) | undefined {
+function takersOf(balance: Host['balance'], model: string, takes: WorkerFilter): WorkerFilter | undefined {
   const workers = balance.workersOf(model)
   if (workers.length === 0 || workers.some(({ apis }) => apis.length === 0)) return
-  const takes = ({ apis }: WorkerEntry) => apis.includes(api)
   if (workers.some(takes)) return takes
   throw chatErrors.embeddings_unsupported()
 }
@@ -182,6 +179,7 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
   const needsModel = endpoint !== 'generate'
   const neverRelays = endpoint === 'chat' && config.chat === 'normalize'
   const checksAll = config.validate === 'full'
+  const takes: WorkerFilter = ({ apis }) => apis.includes(endpoint)
   let check = checksAll ? makeCheck(row) : null
   return (ctx) => {
     const { model, stream } = ctx.peek()
@@ -194,7 +192,9 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
       check ??= makeCheck(row)
       check(ctx)
     }
-    const accepts = named === null || streams ? undefined : takersOf(host.balance, named, endpoint)
+    let accepts: WorkerFilter | undefined
+    if (named !== null && !streams) accepts = takersOf(host.balance, named, takes)
+    if (named === null && isUnnamed) accepts = takes
     if (named !== null && accepts === undefined) return row.serve(parts, ctx, named)
     host.upstream.relay(ctx, {
       model: model === '' ? null : model,

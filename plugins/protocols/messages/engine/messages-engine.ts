@@ -23,6 +23,7 @@ export function messagesEngine({ maxAnswerBytes, defaultMaxTokens }: MessagesEng
   return {
     name: ENGINE,
     rank: RANK,
+    promptKinds: ['chat'],
     takesFileUrls: true,
     accepts: (worker) => worker.apis.includes('messages'),
     requestFor: (attempt) => ({

@@ -100,11 +100,10 @@ export function ignoredByMessages(request: GenerationRequest): readonly string[]
   ]
 }
 
-function refuseUnsupported({ prompt, choices, constraint }: GenerationRequest): void {
+function refuseUnsupported({ choices, constraint }: GenerationRequest): void {
   const refuse = (what: string, param: string) => {
     throw answerErrors.unsupported_by_worker.with({ param }, what)
   }
-  if (prompt.kind !== 'chat') refuse('the completion of a text', 'prompt')
   if (choices !== 1) refuse('several answers at once', 'n')
   if (constraint !== null && constraint.kind !== 'json_schema')
     refuse('text of this shape', 'response_format')

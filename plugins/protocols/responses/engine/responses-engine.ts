@@ -26,6 +26,7 @@ export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSe
   return {
     name: ENGINE,
     rank: RANK,
+    promptKinds: ['chat'],
     takesFileUrls: true,
     accepts: (worker) => worker.apis.includes('responses'),
     requestFor: (attempt) => ({

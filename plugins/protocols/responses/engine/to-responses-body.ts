@@ -52,11 +52,10 @@ export function toResponsesBody(
   return Buffer.from(JSON.stringify(body))
 }
 
-/** @throws unsupported_by_worker (400) */
 function toInput({ prompt }: GenerationRequest, native: NativeRequest | null): readonly unknown[] {
-  if (prompt.kind !== 'chat') throw unsupported('an answer to a bare text', 'prompt')
-  if (native === null) return toWireItems(prompt.messages)
-  const later = prompt.messages.slice(native.messageCount)
+  const messages = prompt.kind === 'chat' ? prompt.messages : []
+  if (native === null) return toWireItems(messages)
+  const later = messages.slice(native.messageCount)
   return later.length === 0 ? native.prompt() : [...native.prompt(), ...toWireItems(later)]
 }
 
