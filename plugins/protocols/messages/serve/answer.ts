@@ -135,7 +135,7 @@ class StreamedAnswer {
   /** Token count of the prompt, if a tokenizer is loaded. */
   #count: Promise<number> | null = null
   #inputTokens = 0
-  /** Events that arrived during the count; null when no count is pending. */
+  /** Events that wait for the count, or for the first ping; null when none do. */
   #held: GenerationEvent[] | null = null
 
   constructor({ pings }: AnswerParts, ctx: RequestContext, wanted: WantedAnswer, source: Source) {
@@ -152,33 +152,51 @@ class StreamedAnswer {
    */
   start(count: Promise<number> | null, beginsEarly: boolean): void {
     this.#count = count
-    count?.catch(() => {})
+    // The estimate stays if the count fails. A count that is late is used for the usage at the end.
+    count?.then(
+      (tokens) => {
+        this.#inputTokens = tokens
+      },
+      () => {},
+    )
     this.#source.open({ onEvent: (event) => this.#onEvent(event) })
-    if (beginsEarly && !this.#stream.isOver && !this.#stream.hasBegun)
-      this.#stream.await(() => this.#begin(null))
+    if (beginsEarly && !this.#stream.isOver && !this.#stream.hasBegun) this.#beginAfterSilence()
+  }
+
+  #beginAfterSilence(): void {
+    this.#stream.await(() => {
+      if (this.#held === null) this.#begin(null)
+      else this.#release()
+    })
   }
 
   #onEvent(event: GenerationEvent): void {
     if (this.#held !== null) this.#held.push(event)
-    else if (event.type === 'started' && this.#count !== null && event.inputTokens === null)
+    else if (
+      event.type === 'started' &&
+      this.#count !== null &&
+      event.inputTokens === null &&
+      !this.#stream.hasBegun
+    )
       this.#hold(event, this.#count)
     else this.#write(event)
   }
 
-  /** Waits for the count: the first event of the stream states it. */
+  /** Waits for the count, which the first event of the stream states, until the first ping is due. */
   #hold(event: GenerationEvent, count: Promise<number>): void {
     this.#held = [event]
-    const { flow } = this.#ctx
-    flow.hold()
-    const goOn = (tokens: number) => {
-      flow.release()
-      if (this.#stream.isOver) return
-      const held = this.#held ?? []
-      this.#held = null
-      this.#inputTokens = tokens
-      for (const one of held) this.#write(one)
-    }
-    count.then(goOn, () => goOn(0)).catch((error: unknown) => this.#stream.fail(error))
+    this.#ctx.flow.hold()
+    this.#beginAfterSilence()
+    const release = () => this.#release()
+    count.then(release, release).catch((error: unknown) => this.#stream.fail(error))
+  }
+
+  #release(): void {
+    const held = this.#held
+    if (held === null) return
+    this.#held = null
+    this.#ctx.flow.release()
+    for (const one of held) this.#write(one)
   }
 
   #write(event: GenerationEvent): void {

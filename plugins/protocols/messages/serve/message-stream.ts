@@ -28,10 +28,10 @@ export class MessageStream implements PingTarget {
     return this.#writer !== null
   }
 
-  /** @param onSilence called if the stream has not begun when the first ping is due; begins it */
+  /** @param onSilence called if the stream has not begun when the first ping after the first call is due; begins it */
   await(onSilence: () => void): void {
     this.#onSilence = onSilence
-    this.lastEventMs = performance.now()
+    this.lastEventMs ||= performance.now()
     this.#pings.add(this)
   }
 
