@@ -47,6 +47,14 @@ async function call(
   return { status: reply.status, body: await reply.json() }
 }
 
+/** What a response names as ignored. */
+async function ignoredBy(path: string, body: object): Promise<string | null> {
+  const headers = { authorization: 'Bearer key-a', 'content-type': 'application/json' }
+  const reply = await fetch(gateway.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  expect(reply.status).toBe(200)
+  return reply.headers.get('x-weir-warning')
+}
+
 const begin = async (body: unknown = {}, key = 'key-a') =>
   (await call('POST', '/v1/conversations', body, key)).body.id as string
 const userMessage = (text: string) => ({ type: 'message', role: 'user', content: text })
@@ -63,6 +71,20 @@ const refused = (param: string | undefined, code: string) => ({
 const missing = (code: string) => ({
   status: 404,
   body: { error: { message: expect.any(String), type: 'not_found_error', code } },
+})
+
+test('members of a body that are not used are named', async () => {
+  const named = (...names: string[]) => `members_ignored; count=${names.length}; names="${names.join(' ')}"`
+  const id = await begin()
+  const unknown = { store: false, tools: [], absent: null }
+  expect(await ignoredBy('/v1/conversations', { metadata: {}, items: [], ...unknown })).toBe(
+    named('store', 'tools'),
+  )
+  expect(await ignoredBy(`/v1/conversations/${id}`, { metadata: {}, items: [] })).toBe(named('items'))
+  expect(await ignoredBy(`/v1/conversations/${id}/items`, { items: [userMessage('a')], metadata: {} })).toBe(
+    named('metadata'),
+  )
+  expect(await ignoredBy('/v1/conversations', { metadata: {}, items: [userMessage('a')] })).toBeNull()
 })
 
 describe('conversations', () => {

@@ -50,7 +50,9 @@ describe.each(['sglang', 'vllm'] as const)('%s', (runtime) => {
       [3, 5, 0.5],
       [1, 8, 0.5],
     ])
-    const one = (await (await post(EMBED, { model, input: [9, 9] })).json()) as Embedded
+    const last = await post(EMBED, { model, input: [9, 9], user: 'u', truncate: true })
+    expect(last.headers.get('x-weir-warning')).toBe('members_ignored; count=2; names="user truncate"')
+    const one = (await last.json()) as Embedded
     expect(one.data.map(({ embedding }) => embedding)).toEqual([[2, 9, 0.5]])
   })
 })

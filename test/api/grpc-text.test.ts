@@ -38,6 +38,20 @@ test('three prompts are three calls to one worker; echo and suffix apply to each
     )
 })
 
+test('members that neither the gateway nor the engine reads are named', async () => {
+  const { post } = await echoing(2)
+  const warned = async (path: string, body: object) =>
+    (await post(path, { model, ...body })).headers.get('x-weir-warning')
+  expect(
+    await warned('/v1/completions', { prompt: 'the fox', top_k: 4, use_beam_search: true, rid: 'a' }),
+  ).toBe('members_ignored; count=1; names="use_beam_search"')
+  const sampling = { max_new_tokens: 4, top_k: 4, spaces: true }
+  expect(await warned('/generate', { text: 'the fox', sampling_params: sampling, log_metrics: true })).toBe(
+    'members_ignored; count=2; names="sampling_params.spaces log_metrics"',
+  )
+  expect(await warned('/generate', { text: 'the fox', sampling_params: { top_k: 4 } })).toBeNull()
+})
+
 test('prompts of token ids reach the engine unchanged; other lists are 400', async () => {
   const { engine, post } = await echoing()
   const sent = () =>

@@ -15,7 +15,8 @@ test('count_tokens and message_start report the same number', async () => {
     tools: [{ name: 'look', input_schema: { type: 'object' } }],
     messages: [{ role: 'user', content: 'What is the weather like today?' }],
   }
-  const reply = await post('/v1/messages/count_tokens', { ...HELLO, ...body })
+  const reply = await post('/v1/messages/count_tokens', { ...HELLO, ...body, container: 'c' })
+  expect(reply.headers.get('x-weir-warning')).toBe('members_ignored; count=1; names="container"')
   const { input_tokens: count } = (await reply.json()) as { input_tokens: number }
   expect(reply.headers.get('x-weir-token-estimate')).toBeNull()
   expect(count).toBeGreaterThan(10)

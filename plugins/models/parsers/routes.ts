@@ -14,21 +14,24 @@ import { parseReasoning, parseToolCalls } from './parse-text.ts'
 import { findReasoningFormat, hasNoReasoning } from './reasoning/reasoning-table.ts'
 import { declaredTools, ToolTypes } from './scan/tool-types.ts'
 
-export const FunctionCallRequest = Type.Object({
-  text: Type.String(),
-  tool_call_parser: Type.String({ description: 'Exact name of a format, such as `qwen`.' }),
-  tools: Type.Array(
-    Type.Object({
-      type: Type.Optional(Type.String()),
-      function: Type.Object({
-        name: Type.String(),
-        description: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-        parameters: Type.Optional(Type.Unknown()),
-        strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+export const FunctionCallRequest = Type.Object(
+  {
+    text: Type.String(),
+    tool_call_parser: Type.String({ description: 'Exact name of a format, such as `qwen`.' }),
+    tools: Type.Array(
+      Type.Object({
+        type: Type.Optional(Type.String()),
+        function: Type.Object({
+          name: Type.String(),
+          description: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+          parameters: Type.Optional(Type.Unknown()),
+          strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+        }),
       }),
-    }),
-  ),
-})
+    ),
+  },
+  { additionalProperties: false },
+)
 
 export const FunctionCallResponse = Type.Object({
   remaining_text: Type.String(),
@@ -38,15 +41,18 @@ export const FunctionCallResponse = Type.Object({
   success: Type.Boolean(),
 })
 
-export const ReasoningRequest = Type.Object({
-  text: Type.String(),
-  reasoning_parser: Type.String({ description: 'Exact name of a format, such as `qwen3`.' }),
-  in_reasoning: Type.Optional(
-    Type.Boolean({
-      description: 'Whether the prompt ended inside reasoning. Default: depends on the format.',
-    }),
-  ),
-})
+export const ReasoningRequest = Type.Object(
+  {
+    text: Type.String(),
+    reasoning_parser: Type.String({ description: 'Exact name of a format, such as `qwen3`.' }),
+    in_reasoning: Type.Optional(
+      Type.Boolean({
+        description: 'Whether the prompt ended inside reasoning. Default: depends on the format.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
 
 export const ReasoningResponse = Type.Object({
   normal_text: Type.String(),

@@ -8,6 +8,7 @@ import {
   type RequestContext,
   type RouteDefinition,
 } from '#kernel'
+import { warnOfUnread } from '#shared'
 import {
   AddTokenizer,
   type Asker,
@@ -145,7 +146,11 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       ...api,
       path: '/v1/tokenize',
       endpoint: 'tokenize',
-      handler: async (ctx) => ctx.json(200, await tokenize(service, ctx.body(tokenizeValidator))),
+      handler: async (ctx) => {
+        const body = ctx.body(tokenizeValidator)
+        warnOfUnread(ctx, body, { model: true, prompt: true })
+        ctx.json(200, await tokenize(service, body))
+      },
       docs: {
         summary: 'Convert text to token ids',
         tag,
@@ -162,7 +167,11 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       ...api,
       path: '/v1/detokenize',
       endpoint: 'detokenize',
-      handler: (ctx) => ctx.json(200, detokenize(service, ctx.body(detokenizeValidator))),
+      handler: (ctx) => {
+        const body = ctx.body(detokenizeValidator)
+        warnOfUnread(ctx, body, { model: true, tokens: true, skip_special_tokens: true })
+        ctx.json(200, detokenize(service, body))
+      },
       docs: {
         summary: 'Convert token ids to text',
         tag,

@@ -53,6 +53,11 @@ export class LeftOut {
   }
 }
 
+/** Names in `x-weir-warning` the members of a body that are not read. Call before the response. */
+export function warnOfUnread(ctx: RequestContext, body: unknown, read: Translation): void {
+  for (const warning of ignoredMembers(untranslatedPaths(body, read))) ctx.warn(warning)
+}
+
 /** @returns paths without indexes, each once; a null member counts as absent */
 export function untranslatedPaths(value: unknown, translation: Translation): string[] {
   const found = new Set<string>()

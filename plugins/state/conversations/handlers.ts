@@ -9,7 +9,7 @@ import {
   type RequestContext,
   tenantOf,
 } from '#kernel'
-import { includeNames, isInclude, isShown, newId, newItemId, withItemTypes } from '#shared'
+import { includeNames, isInclude, isShown, newId, newItemId, warnOfUnread, withItemTypes } from '#shared'
 import { conversationErrors, shown } from './errors.ts'
 import { toNewItems } from './read-items.ts'
 import { showItem, showList, visible, visiblePage } from './show-item.ts'
@@ -26,7 +26,9 @@ export class ConversationHandlers {
   }
 
   async create(ctx: RequestContext): Promise<void> {
-    const { metadata, items } = conversationCreate.parse(readBody(ctx))
+    const body = readBody(ctx)
+    const { metadata, items } = conversationCreate.parse(body)
+    warnOfUnread(ctx, body, { metadata: true, items: true })
     const conversation: Conversation = {
       id: newId('conv'),
       createdAtSec: Math.floor(Date.now() / 1_000),
@@ -46,7 +48,9 @@ export class ConversationHandlers {
 
   async update(ctx: RequestContext): Promise<void> {
     const id = conversationId(ctx)
-    const changes = conversationUpdate.parse(readBody(ctx)).metadata ?? {}
+    const body = readBody(ctx)
+    const changes = conversationUpdate.parse(body).metadata ?? {}
+    warnOfUnread(ctx, body, { metadata: true })
     const tenant = tenantOf(ctx)
     const updated =
       Object.keys(changes).length === 0
@@ -76,7 +80,9 @@ export class ConversationHandlers {
   async addItems(ctx: RequestContext): Promise<void> {
     const id = conversationId(ctx)
     const include = readInclude(new URLSearchParams(ctx.query))
-    const items = toNewItems(itemsCreate.parse(readBody(ctx)).items)
+    const body = readBody(ctx)
+    const items = toNewItems(itemsCreate.parse(body).items)
+    warnOfUnread(ctx, body, { items: true })
     const tenant = tenantOf(ctx)
     // Before the items are looked up: other tenants must not learn which of them exist.
     found(await this.#conversations.get(tenant, id), id)

@@ -158,7 +158,7 @@ const StartProfileSchema = Type.Object({
   record_shapes: nullable(Type.Boolean()),
   profile_by_stage: nullable(Type.Boolean()),
 })
-const StopProfileSchema = Type.Object({ url })
+const StopProfileSchema = Type.Object({ url }, { additionalProperties: false })
 
 const profileCounts = {
   message: Type.String(),

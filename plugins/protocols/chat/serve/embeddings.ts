@@ -1,6 +1,6 @@
 /** Embeddings and classification by engines that take token ids. */
 import type { EmbeddingInput, EmbeddingService, EmbeddingVector, RequestContext, WorkerEntry } from '#kernel'
-import { tryParseJson } from '#shared'
+import { tryParseJson, warnOfUnread } from '#shared'
 import { chatErrors } from '../errors.ts'
 import type { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
 import { TOKEN_ID_RULE, toTokenIds } from './token-ids.ts'
@@ -12,6 +12,7 @@ export async function serveEmbedding(
   body: EmbeddingRequest,
 ): Promise<void> {
   const { model, encoding_format: format } = body
+  warnOfUnread(ctx, body, { model: true, input: true, encoding_format: true, dimensions: true })
   if (body.dimensions != null) throw chatErrors.embedding_dimensions_unsupported()
   const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(body.input) })
   if (ctx.isDone) return
@@ -69,8 +70,10 @@ function toIds(list: readonly unknown[]): Uint32Array {
 export async function serveClassify(
   embeddings: EmbeddingService,
   ctx: RequestContext,
-  { model, input }: ClassifyRequest,
+  body: ClassifyRequest,
 ): Promise<void> {
+  const { model, input } = body
+  warnOfUnread(ctx, body, { model: true, input: true })
   const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(input) })
   if (ctx.isDone) return
   ctx.json(200, {

@@ -10,15 +10,36 @@ import type {
   RequestContext,
   TokenLogprob,
 } from '#kernel'
+import { ignoredMembers, type Translation, untranslatedPaths, warningHeader } from '#shared'
 import { chatErrors } from '../errors.ts'
 import type { CompletionRequest } from '../wire/completion.ts'
 import { toWireUsage } from './chat-chunks.ts'
 import { type StreamEncoder, servePrompts } from './serve-prompts.ts'
-import { toConstraint, toSampling } from './settings.ts'
+import { READ_SETTINGS, toConstraint, toSampling } from './settings.ts'
 import { DONE } from './stream-end.ts'
 import { TOKEN_ID_RULE, toTokenIds } from './token-ids.ts'
 
 type Prompt = GenerationRequest['prompt']
+
+/** Members that the internal request holds, or that control the response. */
+const READ: Translation = {
+  ...READ_SETTINGS,
+  model: true,
+  prompt: true,
+  stream: true,
+  stream_options: { include_usage: true },
+  n: true,
+  best_of: true,
+  echo: true,
+  suffix: true,
+  logprobs: true,
+  json_schema: true,
+  regex: true,
+  ebnf: true,
+  user: true,
+  rid: true,
+  return_token_ids: true,
+}
 
 /** @param body checked @throws invalid_json_schema, resolve_input_failed (400) */
 export function serveCompletion(
@@ -28,9 +49,12 @@ export function serveCompletion(
   opensAfterMs: number,
 ): void {
   const { requestId } = ctx
+  const requests = fromCompletionBody(body)
+  const ignored = requests.slice(0, 1).flatMap((request) => generations.ignored(request))
   servePrompts(generations, ctx, {
     opensAfterMs,
-    requests: fromCompletionBody(body),
+    requests,
+    headers: warningHeader(ignoredMembers([...untranslatedPaths(body, READ), ...ignored])),
     encoder: body.stream === true ? new CompletionChunks(body, requestId) : null,
     toBody: (answers, usage) => toResponse(answers, usage, body, requestId),
   })

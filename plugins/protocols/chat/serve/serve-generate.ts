@@ -10,12 +10,39 @@ import type {
   Prompt,
   RequestContext,
 } from '#kernel'
+import { ignoredMembers, type Translation, untranslatedPaths, warningHeader } from '#shared'
 import { chatErrors } from '../errors.ts'
 import type { GenerateRequest } from '../wire/completion.ts'
 import { type StreamEncoder, servePrompts } from './serve-prompts.ts'
-import { toConstraint, toSampling } from './settings.ts'
+import { READ_SETTINGS, toConstraint, toSampling } from './settings.ts'
 import { DONE } from './stream-end.ts'
 import { TOKEN_ID_RULE, toTokenIds } from './token-ids.ts'
+
+/** Members that the internal request holds, or that are rejected if they would change the answer. */
+const READ: Translation = {
+  model: true,
+  text: true,
+  input_ids: true,
+  stream: true,
+  sampling_params: {
+    ...READ_SETTINGS,
+    max_new_tokens: true,
+    min_new_tokens: true,
+    n: true,
+    json_schema: true,
+    regex: true,
+    ebnf: true,
+  },
+  return_logprob: true,
+  logprob_start_len: true,
+  top_logprobs_num: true,
+  token_ids_logprob: true,
+  rid: true,
+  lora_path: true,
+  session_params: true,
+  return_hidden_states: true,
+  modalities: true,
+}
 
 /** @param model of any worker if the client names none @throws resolve_input_failed (400) */
 export function serveGenerate(
@@ -30,9 +57,11 @@ export function serveGenerate(
     requestId: ctx.requestId,
     startedAtMs: performance.now(),
   }
+  const ignored = generations.ignored(source.request)
   servePrompts(generations, ctx, {
     opensAfterMs,
     requests: [source.request],
+    headers: warningHeader(ignoredMembers([...untranslatedPaths(body, READ), ...ignored])),
     encoder: body.stream === true ? new GenerateChunks(source) : null,
     toBody: ([answer], usage) => toReplies(source, answer, usage),
   })

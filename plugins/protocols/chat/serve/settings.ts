@@ -13,6 +13,9 @@ const SETTINGS = [
 
 export const SETTING_NAMES = SETTINGS.map(([, wireName]) => wireName)
 
+/** The names as a translation, for bodies other than chats. */
+export const READ_SETTINGS = Object.fromEntries(SETTING_NAMES.map((name) => [name, true as const]))
+
 /** @param body checked */
 export function toSampling(body: object): Sampling {
   const sampling: Record<string, unknown> = {}

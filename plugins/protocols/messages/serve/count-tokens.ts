@@ -6,7 +6,7 @@
 import { Generations, type RequestContext, type WorkerEntry, withQuery } from '#kernel'
 import { collectResponse, countPromptTokens, estimatePromptTokens, NO_SUCH_ROUTE } from '#shared'
 import { checkRequest } from './check-request.ts'
-import type { CreateParts } from './create-message.ts'
+import { type CreateParts, warningsOf } from './create-message.ts'
 import { API, checkHead, passThroughOf, readModel } from './native-relay.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
 
@@ -19,15 +19,17 @@ export async function countTokens(parts: CreateParts, ctx: RequestContext): Prom
     checkHead(ctx.bodyBytes, false)
     if (await askWorker(parts, ctx, model, null)) return
   }
-  const request = toGenerationRequest(checkRequest(ctx.bodyJson(), false), config)
+  const wire = checkRequest(ctx.bodyJson(), false)
+  const request = toGenerationRequest(wire, config)
   const counted = countPromptTokens(parts, request)
   if (counted !== null) {
-    ctx.json(200, { input_tokens: await counted })
+    ctx.json(200, { input_tokens: await counted }, warningsOf(parts, wire, request))
     return
   }
   const speaker = readySpeaker(parts, model)
   if (speaker !== undefined && (await askWorker(parts, ctx, model, speaker))) return
-  ctx.json(200, { input_tokens: estimatePromptTokens(request) }, ESTIMATE_HEADERS)
+  const headers = [...ESTIMATE_HEADERS, ...warningsOf(parts, wire, request)]
+  ctx.json(200, { input_tokens: estimatePromptTokens(request) }, headers)
 }
 
 function readySpeaker({ host }: CreateParts, model: string): WorkerEntry | undefined {

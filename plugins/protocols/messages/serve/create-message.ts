@@ -173,7 +173,7 @@ function unreadOptions(
   }
 }
 
-function warningsOf(
+export function warningsOf(
   { host }: CreateParts,
   request: MessagesRequest,
   generation: GenerationRequest,
