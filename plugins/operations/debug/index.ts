@@ -3,9 +3,11 @@ import {
   adminErrorFormat,
   defineCommand,
   definePlugin,
+  defineReplica,
   type RequestContext,
   RequestSteps,
   type RouteDefinition,
+  settlesWithin,
   Type,
 } from '#kernel'
 import { BatchSender } from '#shared'
@@ -23,8 +25,10 @@ const ListRequests = defineCommand<RequestFilter, RequestPage>('debug.list')
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
 
-/** Delay before a second lookup, because records of other threads arrive late. Milliseconds. */
-const SECOND_LOOK_MS = 120
+/** Number of lookups that found nothing: at each change the threads send the records that they hold back for a batch. */
+const SearchesReplica = defineReplica('debug.searches', 0)
+/** A thread that does not answer in time is busy; its records are missing then. Milliseconds. */
+const MAX_WAIT_MS = 120
 
 export default definePlugin({
   manifest: {
@@ -37,7 +41,13 @@ export default definePlugin({
   register(host, config) {
     const log = new RequestLog(config.keepRequests, config.keepSecs * 1_000)
     host.onCommand(RememberRequests, (views) => log.add(views))
-    host.onCommand(FindRequests, (id) => log.find(id))
+    const searches = host.replica(SearchesReplica)
+    host.onCommand(FindRequests, async (id) => {
+      const found = log.find(id)
+      if (found.length > 0) return found
+      await settlesWithin(host.publish(SearchesReplica, searches.current + 1), MAX_WAIT_MS)
+      return log.find(id)
+    })
     host.onCommand(ListRequests, (filter) => log.page(filter))
     const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
 
@@ -48,6 +58,7 @@ export default definePlugin({
       (views) => host.command(RememberRequests, views),
       host.log,
     )
+    searches.onChange(() => sender.sendNow())
     host.hook('onAttempt', (ctx, report) => recorder.noteAttempt(ctx, report), inference)
     host.hook('onDone', (ctx) => sender.add(recorder.toView(ctx)), { ...inference, order: 'late' })
     host.route(listRoute((filter) => host.command(ListRequests, filter)))
@@ -74,11 +85,7 @@ function requestRoute(find: (id: string) => Promise<readonly RequestView[]>): Ro
     errors: adminErrorFormat,
     handler: async (ctx) => {
       const id = ctx.param('request_id')
-      let requests = await find(id)
-      if (requests.length === 0) {
-        await new Promise((resolve) => setTimeout(resolve, SECOND_LOOK_MS))
-        requests = await find(id)
-      }
+      const requests = await find(id)
       if (requests.length === 0) throw debugErrors.request_not_found(id)
       ctx.json(200, { requests: [...requests] } satisfies RequestsResponse)
     },

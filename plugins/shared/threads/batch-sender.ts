@@ -34,6 +34,11 @@ export class BatchSender<T> {
 
   async #flush(): Promise<void> {
     await sleep(FLUSH_MS, undefined, { ref: false })
+    await this.sendNow()
+  }
+
+  /** Sends what is pending before it returns; resolves when control has it. Never rejects. */
+  async sendNow(): Promise<void> {
     const records = this.#waiting
     if (records.length === 0) return
     this.#waiting = []
