@@ -98,7 +98,7 @@ export const httpErrors = defineErrors('http', {
   json_parse_error: {
     kind: 'bad_request',
     source: 'client',
-    text: (problem: string) => `the request body is not valid JSON: ${problem}`,
+    text: (problem: string) => `the request body ${problem}`,
   },
   json_too_deep: {
     kind: 'bad_request',

@@ -78,7 +78,9 @@ describe('peekRouting', () => {
   })
 
   test('rejects a body that is no object, and a model or stream of another type', () => {
-    expect(() => peek('[1]')).toThrowError(/one object/)
+    expect(() => peek(' [1]')).toThrowError(/must be one JSON object \(got an array\)/)
+    expect(() => peek('"a"')).toThrowError(/\(got a string\)/)
+    expect(() => peek('null')).toThrowError(/\(got a number, true, false or null\)/)
     expect(() => peek('{"model":1}')).toThrowError(/'model' must be a string/)
     expect(() => peek('{"model":{"a":1}}')).toThrowError(/'model'/)
     expect(() => peek('{"stream":"yes"}')).toThrowError(/'stream' must be/)

@@ -1,6 +1,7 @@
 /** Request bodies as JSON: finds routing values in the bytes, parses bodies, explains errors. @hot */
 import type { RoutingPeek } from '../contracts/request.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
+import { skipSpace } from '../wire/json-bytes.ts'
 import { JsonScan, MAX_MODEL_BYTES, type ScanState } from '../wire/json-scan.ts'
 import { httpErrors } from './http-errors.ts'
 
@@ -27,7 +28,7 @@ export function peekRouting(body: Buffer, maxDepth: number): RoutingPeek {
 /** @param scan completed scan */
 export function toPeek(body: Buffer, scan: JsonScan, state: ScanState): RoutingPeek {
   if (state !== 'whole') throw scanFault(body, scan, state)
-  if (!scan.isObject) throw httpErrors.json_parse_error('it must be one object')
+  if (!scan.isObject) throw httpErrors.json_parse_error(`must be one JSON object (got ${kindOf(body)})`)
   if (scan.hasWrongModel) throw invalidField('model', `must be a string of at most ${MAX_MODEL_BYTES} bytes`)
   if (scan.hasWrongStream) throw invalidField('stream', 'must be true or false')
   const { model, stream, modelStart, modelEnd, streamOptionsStart } = scan
@@ -58,10 +59,22 @@ export function parseJson(body: Buffer, maxDepth: number, scanned: ScannedBody |
   }
 }
 
+/** @param body valid JSON, but no object */
+function kindOf(body: Buffer): string {
+  switch (body[skipSpace(body, 0)]) {
+    case 0x5b:
+      return 'an array'
+    case 0x22:
+      return 'a string'
+    default:
+      return 'a number, true, false or null'
+  }
+}
+
 function scanFault(body: Buffer, scan: JsonScan, state: ScanState): GatewayError {
   const { at, maxDepth } = scan
   if (state === 'too_deep') return httpErrors.json_too_deep(maxDepth, at)
-  if (body.length === 0) return httpErrors.json_parse_error('it is empty')
+  if (body.length === 0) return httpErrors.json_parse_error('is not valid JSON: it is empty')
   if (body.length <= MAX_EXPLAINED_BYTES) {
     try {
       JSON.parse(body.toString('utf8'))
@@ -69,7 +82,9 @@ function scanFault(body: Buffer, scan: JsonScan, state: ScanState): GatewayError
       return parseFault(body, cause, at)
     }
   }
-  return httpErrors.json_parse_error(`unexpected ${at >= body.length ? 'end' : 'token'} at position ${at}`)
+  return httpErrors.json_parse_error(
+    `is not valid JSON: unexpected ${at >= body.length ? 'end' : 'token'} at position ${at}`,
+  )
 }
 
 /** V8 reports a position for some errors only; the scan finds it for the others. */
@@ -80,7 +95,10 @@ function parseFault(body: Buffer, cause: unknown, at: number): GatewayError {
   const position = found !== null ? Number(found[1]) : endsEarly ? body.length : at
   const what = message.replace(/(,? in JSON)? at position[\s\S]*$|, (\.\.\.)?"[\s\S]*$/, '')
   const place = body.length <= MAX_EXPLAINED_BYTES ? ` (${placeOf(body, position)})` : ''
-  return httpErrors.json_parse_error.with({ cause }, `${what} at position ${position}${place}`)
+  return httpErrors.json_parse_error.with(
+    { cause },
+    `is not valid JSON: ${what} at position ${position}${place}`,
+  )
 }
 
 function placeOf(body: Buffer, position: number): string {

@@ -71,7 +71,13 @@ describe('relayed routes', () => {
       const reply = await fleet.post(path, body)
       expect(reply.status).toBe(400)
       expect(await reply.json()).toMatchObject({
-        error: { type: 'invalid_request_error', code: 'json_parse_error' },
+        error: {
+          type: 'invalid_request_error',
+          code: 'json_parse_error',
+          message: expect.stringMatching(
+            /^the request body (?:is not valid JSON: |must be one JSON object \(got )/,
+          ),
+        },
       })
     }
     expect(fleet.workers[0].requests).toEqual([])

@@ -1,17 +1,17 @@
 /** Errors of the tokenizers plugin. */
-import { defineErrors } from '#kernel'
+import { defineErrors, shortValue } from '#kernel'
 
 export const tokenizerErrors = defineErrors('tokenizers', {
   tokenizer_not_found: {
     kind: 'not_found',
     source: 'client',
-    text: (id: string) => `no tokenizer has the id or name '${id}'`,
+    text: (id: string) => `no tokenizer has the id or name ${shortValue(id)}`,
   },
   tokenizer_unknown: {
     kind: 'bad_request',
     source: 'client',
     text: (model: string, known: string) =>
-      `no tokenizer is loaded for the model '${model}'; loaded: ${known}`,
+      `no tokenizer is loaded for the model ${shortValue(model)}; loaded: ${known}`,
   },
   tokenizer_path_not_allowed: {
     kind: 'bad_request',
@@ -48,7 +48,8 @@ export const tokenizerErrors = defineErrors('tokenizers', {
   token_id_out_of_range: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'tokens must be integers from 0 to 4294967295, in one list or in a list of lists',
+    text: (got: unknown) =>
+      `tokens must be integers from 0 to 4294967295, in one list or in a list of lists (got ${shortValue(got)})`,
   },
   tokenization_failed: {
     kind: 'internal',

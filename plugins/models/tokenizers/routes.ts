@@ -254,8 +254,10 @@ function forModel(service: Service, model: string): ServedTokenizer {
 
 function toIds(list: unknown): readonly number[] {
   const isId = (id: unknown) => typeof id === 'number' && Number.isInteger(id) && id >= 0 && id <= MAX_ID
-  if (!Array.isArray(list) || !list.every(isId))
-    throw tokenizerErrors.token_id_out_of_range.with({ param: 'tokens' })
+  const param = { param: 'tokens' }
+  if (!Array.isArray(list)) throw tokenizerErrors.token_id_out_of_range.with(param, list)
+  const wrong = list.findIndex((id) => !isId(id))
+  if (wrong >= 0) throw tokenizerErrors.token_id_out_of_range.with(param, list[wrong])
   return list
 }
 

@@ -1,12 +1,14 @@
 /** Errors of the chat routes: missing fields, broken rules between fields, and unusable responses. */
-import { defineErrors } from '#kernel'
+import { defineErrors, shortValue } from '#kernel'
 import { clientError } from '#shared'
 
 const rule = (text: string) => clientError(() => text)
 
 export const chatErrors = defineErrors('chat', {
   missing_model: rule("field 'model' is required"),
-  invalid_json_schema: rule("field 'json_schema' must be JSON"),
+  invalid_json_schema: clientError(
+    (field: string, got: string) => `field '${field}' must be JSON (got ${shortValue(got)})`,
+  ),
   resolve_input_failed: clientError((problem: string) => `invalid prompt: ${problem}`),
   generate_field_unsupported: clientError(
     (field: string) => `workers of this model do not support '${field}'`,
@@ -52,24 +54,32 @@ export const chatErrors = defineErrors('chat', {
 export const ruleErrors = defineErrors('chat rules', {
   top_logprobs_requires_logprobs: rule("'top_logprobs' requires 'logprobs' to be true"),
   stream_options_requires_stream: rule("'stream_options' requires 'stream' to be true"),
-  min_tokens_exceeds_max: rule('the minimum number of tokens exceeds the maximum'),
+  min_tokens_exceeds_max: clientError(
+    (field: string, least: number, most: number) =>
+      `'${field}' must be at most the maximum number of tokens, ${most} (got ${least})`,
+  ),
   regex_conflicts_with_json: rule("'regex' cannot be combined with a JSON response format"),
   ebnf_conflicts_with_json: rule("'ebnf' cannot be combined with a JSON response format"),
   multiple_constraints: rule('at most one of regex, ebnf and json_schema may be set'),
   json_schema_name_empty: rule("the 'name' of the JSON schema must not be empty"),
   tool_choice_requires_tools: rule("'tool_choice' requires 'tools'"),
   tool_choice_function_not_found: clientError(
-    (name: string) => `'tool_choice' names the function '${name}', which is not in 'tools'`,
+    (name: string) => `'tool_choice' names the function ${shortValue(name)}, which is not in 'tools'`,
   ),
-  tool_choice_invalid_mode: rule("the mode of 'allowed_tools' must be auto or required"),
+  tool_choice_invalid_mode: clientError(
+    (mode: unknown) =>
+      `the mode of 'allowed_tools' must be auto or required (got ${shortValue(mode) ?? 'none'})`,
+  ),
   tool_choice_tool_not_found: clientError(
-    (name: string) => `'allowed_tools' names the tool '${name}', which is not in 'tools'`,
+    (name: string) => `'allowed_tools' names the tool ${shortValue(name)}, which is not in 'tools'`,
   ),
   tool_choice_invalid_tool_type: rule(
     "'allowed_tools' must hold references to functions and custom tools only",
   ),
   prompt_empty: rule("'prompt' must hold at least one string"),
-  best_of_less_than_n: rule("'best_of' must be greater than 'n'"),
+  best_of_less_than_n: clientError(
+    (best: number, n: number) => `'best_of' must be greater than 'n', ${n} (got ${best})`,
+  ),
   best_of_not_supported_with_stream: rule("'best_of' cannot be combined with 'stream'"),
   text_or_input_ids_required: rule("exactly one of 'text' and 'input_ids' must be set"),
 })

@@ -1,5 +1,5 @@
 /** Errors of the responses API: codes and messages that clients of the format know. */
-import { defineErrors } from '#kernel'
+import { defineErrors, shortValue } from '#kernel'
 import { clientError } from '#shared'
 
 /** Longer values of a client are shortened in messages. */
@@ -25,16 +25,18 @@ export const responsesErrors = defineErrors('responses', {
   input_items_empty: clientError(() => "'input' must hold at least one item"),
   message_content_empty: clientError((path: string) => `'${path}' must not be empty`),
   unsupported_item_type: clientError(
-    (type: string) => `items of type '${type}' cannot be served by the workers of this model`,
+    (type: string) => `items of type '${shown(type)}' cannot be served by the workers of this model`,
   ),
-  unsupported_content_part: clientError((type: string) => `content of type '${type}' is not supported`),
+  unsupported_content_part: clientError(
+    (type: string) => `content of type '${shown(type)}' is not supported`,
+  ),
   unsupported_file_id: clientError(
     () => 'files cannot be stored here: send the content instead of a file id',
   ),
-  duplicate_item: clientError((id: string) => `two different items have the id '${id}'`),
+  duplicate_item: clientError((id: string) => `two different items have the id '${shown(id)}'`),
   referenced_item_not_found: clientError(
     (id: string) =>
-      `Item with id '${id}' not found. Items of responses made with store set to false are not kept.`,
+      `Item with id '${shown(id)}' not found. Items of responses made with store set to false are not kept.`,
   ),
   missing_tool_output: clientError((callId: string) => `No tool output found for function call ${callId}.`),
   orphan_tool_output: clientError(
@@ -48,7 +50,9 @@ export const responsesErrors = defineErrors('responses', {
   mutually_exclusive_parameters: clientError(
     () => "'previous_response_id' and 'conversation' cannot be used together",
   ),
-  previous_response_not_found: clientError((id: string) => `Previous response with id '${id}' not found.`),
+  previous_response_not_found: clientError(
+    (id: string) => `Previous response with id '${shown(id)}' not found.`,
+  ),
   previous_response_in_progress: clientError(
     (id: string) => `the previous response '${id}' has not ended yet`,
   ),
@@ -65,7 +69,7 @@ export const responsesErrors = defineErrors('responses', {
   conversation_not_found: {
     kind: 'not_found',
     source: 'client',
-    text: (id: string) => `Conversation with id '${id}' not found.`,
+    text: (id: string) => `Conversation with id '${shown(id)}' not found.`,
   },
   response_not_found: {
     kind: 'not_found',
@@ -87,25 +91,32 @@ export const responsesErrors = defineErrors('responses', {
   },
   invalid_metadata: ofMember,
   invalid_server_label: clientError(
-    () => 'a server label begins with a letter, followed by letters, digits, hyphens and underscores',
+    (path: string, label: string) =>
+      `'${path}' must begin with a letter, followed by letters, digits, hyphens and underscores (got '${shown(label)}')`,
   ),
   mcp_tool_duplicate_server_label: clientError(
-    (label: string) => `two tool servers have the label '${label}'`,
+    (label: string) => `two tool servers have the label '${shown(label)}'`,
   ),
   mcp_tool_conflicting_targets: clientError(() => "only one of 'server_url' and 'connector_id' may be set"),
-  tool_not_available: clientError((type: string) => `tools of type '${type}' are not available`),
-  duplicate_tool_name: clientError((name: string) => `two functions have the name '${name}'`),
+  tool_not_available: clientError((type: string) => `tools of type '${shown(type)}' are not available`),
+  duplicate_tool_name: clientError((name: string) => `two functions have the name '${shown(name)}'`),
   tool_choice_requires_tools: clientError(() => "'tool_choice' needs 'tools'"),
   tool_choice_function_not_found: clientError(
     (name: string) => `'tool_choice' names '${name}', which is not among the tools`,
   ),
-  tool_choice_invalid_mode: clientError((mode: string) => `'tool_choice' is not known: '${mode}'`),
+  tool_choice_invalid_mode: clientError(
+    (mode: string) => `'tool_choice' must be auto, none, required or an object (got '${mode}')`,
+  ),
   tool_choice_tool_not_found: clientError(
     (name: string) => `'tool_choice' names '${name}', which is not among the tools`,
   ),
   json_schema_name_empty: clientError(() => "'text.format.name' must not be empty"),
-  approval_request_not_found: clientError((id: string) => `no approval request with the id '${id}' is open`),
-  approval_already_answered: clientError((id: string) => `the approval request '${id}' was answered already`),
+  approval_request_not_found: clientError(
+    (id: string) => `no approval request with the id '${shown(id)}' is open`,
+  ),
+  approval_already_answered: clientError(
+    (id: string) => `the approval request '${shown(id)}' was answered already`,
+  ),
   invalid_cursor: clientError((id: string) => `'after' must be the id of an item of this list (got '${id}')`),
   cancellation_not_supported: clientError(() => 'responses that are served over gRPC cannot be cancelled'),
   response_already_completed: clientError(() => 'the response has ended already'),
@@ -131,9 +142,11 @@ export const responsesErrors = defineErrors('responses', {
   websocket_message_invalid: clientError((what: string) => what),
 })
 
-/** @throws invalid_value (400) */
-export function wrongValue(path: string, problem: string): never {
-  throw responsesErrors.invalid_value.with({ param: path }, path, problem)
+/** @param got the wrong value, which is shown in short; default: none @throws invalid_value (400) */
+export function wrongValue(path: string, problem: string, got?: unknown): never {
+  const value = shortValue(got)
+  const text = value === null ? problem : `${problem} (got ${value})`
+  throw responsesErrors.invalid_value.with({ param: path }, path, text)
 }
 
 /** @throws missing_required_parameter (400) */

@@ -7,7 +7,7 @@ const client = { kind: 'bad_request', source: 'client' } as const
 export const shown = (value: string) => JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value)
 
 export const conversationErrors = defineErrors('conversations', {
-  json_parse_error: { ...client, text: () => 'the body must be one JSON object' },
+  json_parse_error: { ...client, text: () => 'the request body must be one JSON object' },
   missing_required_parameter: { ...client, text: (what: string) => `${what} is required` },
   invalid_type: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },
   invalid_value: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },

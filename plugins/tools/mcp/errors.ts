@@ -33,22 +33,23 @@ export const mcpErrors = defineErrors('mcp', {
   invalid_server_url: {
     kind: 'bad_request',
     source: 'client',
-    text: (label: string, reason: string) => `server_url of '${label}' is not allowed: ${reason}`,
+    text: (label: string, reason: string) => `server_url of ${shown(label)} is not allowed: ${reason}`,
   },
   invalid_server_label: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'server_label must begin with a letter and consist of at most 64 letters, digits, - and _',
+    text: (label: string) =>
+      `server_label must begin with a letter and consist of at most 64 letters, digits, - and _ (got ${shown(label)})`,
   },
   mcp_tool_duplicate_server_label: {
     kind: 'bad_request',
     source: 'client',
-    text: (label: string) => `server_label '${label}' is used twice`,
+    text: (label: string) => `server_label ${shown(label)} is used twice`,
   },
   invalid_mcp_header: {
     kind: 'bad_request',
     source: 'client',
-    text: (label: string, problem: string) => `headers of '${label}' are not allowed: ${problem}`,
+    text: (label: string, problem: string) => `headers of ${shown(label)} are not allowed: ${problem}`,
   },
   too_many_mcp_servers: {
     kind: 'bad_request',

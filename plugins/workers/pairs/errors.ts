@@ -31,7 +31,7 @@ export const pairErrors = defineErrors('pairs', {
   request_preparation_failed: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'the request body must be a JSON object',
+    text: () => 'the request body must be one JSON object',
   },
   prefill_bad_request: { kind: 'bad_request', source: 'client', text: answered('prefill') },
   prefill_not_found: { kind: 'not_found', source: 'worker', text: answered('prefill') },

@@ -1,5 +1,5 @@
 /** Errors of the worker routes and of background jobs. */
-import { defineErrors } from '#kernel'
+import { defineErrors, shortValue } from '#kernel'
 
 export const workerErrors = defineErrors('workers', {
   worker_not_saved: {
@@ -31,7 +31,7 @@ export const workerErrors = defineErrors('workers', {
   invalid_worker_id: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'the worker id in the path must be a UUID',
+    text: (got: string) => `the worker id in the path must be a UUID (got ${shortValue(got)})`,
   },
   duplicate_field: {
     kind: 'bad_request',

@@ -171,7 +171,7 @@ function readQuery(ctx: RequestContext): WorkerQuery {
 /** @throws invalid_worker_id (400) */
 function workerId(ctx: RequestContext): string {
   const id = ctx.param('worker_id')
-  if (!isUuid(id)) throw workerErrors.invalid_worker_id()
+  if (!isUuid(id)) throw workerErrors.invalid_worker_id(id)
   return id.toLowerCase()
 }
 

@@ -113,7 +113,7 @@ describe('rules between fields', () => {
     [{ stream_options: {} }, 'stream_options_requires_stream stream_options'],
     [{ min_tokens: 5, max_completion_tokens: 4 }, 'min_tokens_exceeds_max min_tokens'],
     [{ min_tokens: 5, max_tokens: 4 }, 'min_tokens_exceeds_max min_tokens'],
-    [{ regex: 'a', ebnf: 'b' }, 'multiple_constraints'],
+    [{ regex: 'a', ebnf: 'b' }, 'multiple_constraints ebnf'],
     [{ regex: 'a', response_format: { type: 'json_object' } }, 'regex_conflicts_with_json regex'],
     [{ regex: 'a', response_format: jsonSchema('s') }, 'regex_conflicts_with_json regex'],
     [{ ebnf: 'a', response_format: { type: 'json_object' } }, 'ebnf_conflicts_with_json ebnf'],

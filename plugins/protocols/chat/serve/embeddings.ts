@@ -1,5 +1,12 @@
 /** Embeddings and classification by engines that take token ids. */
-import type { EmbeddingInput, EmbeddingService, EmbeddingVector, RequestContext, WorkerEntry } from '#kernel'
+import {
+  type EmbeddingInput,
+  type EmbeddingService,
+  type EmbeddingVector,
+  type RequestContext,
+  shortValue,
+  type WorkerEntry,
+} from '#kernel'
 import { tryParseJson, warnOfUnread } from '#shared'
 import { chatErrors } from '../errors.ts'
 import type { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
@@ -13,7 +20,7 @@ export async function serveEmbedding(
 ): Promise<void> {
   const { model, encoding_format: format } = body
   warnOfUnread(ctx, body, { model: true, input: true, encoding_format: true, dimensions: true })
-  if (body.dimensions != null) throw chatErrors.embedding_dimensions_unsupported()
+  if (body.dimensions != null) throw chatErrors.embedding_dimensions_unsupported.with({ param: 'dimensions' })
   const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(body.input) })
   if (ctx.isDone) return
   ctx.json(200, {
@@ -40,29 +47,39 @@ function usageOf(vectors: readonly EmbeddingVector[]) {
   return { prompt_tokens: tokens, total_tokens: tokens, completion_tokens: 0 }
 }
 
+const INPUT = { param: 'input' } as const
 /** Inputs of one request; each is a call to a worker. */
 const MAX_INPUTS = 2_048
 
 /** @throws empty_input, invalid_input (400) */
 function toInputs(input: unknown): EmbeddingInput[] {
   if (typeof input === 'string') return [toText(input)]
-  if (!Array.isArray(input)) throw chatErrors.invalid_input('it must be a string or a list')
-  if (input.length === 0) throw chatErrors.empty_input()
+  if (!Array.isArray(input))
+    throw chatErrors.invalid_input.with(INPUT, `it must be a string or a list (got ${shortValue(input)})`)
+  if (input.length === 0) throw chatErrors.empty_input.with(INPUT)
   if (typeof input[0] === 'number') return [toIds(input)]
-  if (input.length > MAX_INPUTS) throw chatErrors.invalid_input(`it must hold at most ${MAX_INPUTS} inputs`)
+  if (input.length > MAX_INPUTS)
+    throw chatErrors.invalid_input.with(
+      INPUT,
+      `it must hold at most ${MAX_INPUTS} inputs (got ${input.length})`,
+    )
   return input.map((one: unknown) => (Array.isArray(one) ? toIds(one) : toText(one)))
 }
 
 function toText(value: unknown): string {
-  if (typeof value !== 'string') throw chatErrors.invalid_input('strings and token ids cannot be mixed')
-  if (value === '') throw chatErrors.empty_input()
+  if (typeof value !== 'string')
+    throw chatErrors.invalid_input.with(
+      INPUT,
+      `a list must hold strings or token ids only (got ${shortValue(value)})`,
+    )
+  if (value === '') throw chatErrors.empty_input.with(INPUT)
   return value
 }
 
 function toIds(list: readonly unknown[]): Uint32Array {
-  if (list.length === 0) throw chatErrors.empty_input()
+  if (list.length === 0) throw chatErrors.empty_input.with(INPUT)
   const ids = toTokenIds(list)
-  if (ids === null) throw chatErrors.invalid_input(TOKEN_ID_RULE)
+  if (ids === null) throw chatErrors.invalid_input.with(INPUT, TOKEN_ID_RULE)
   return ids
 }
 

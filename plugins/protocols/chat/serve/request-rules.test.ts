@@ -22,6 +22,12 @@ const generate = verdictOf(GenerateRequest, { text: 'hi' }, checkGenerateRules)
 const embedding = verdictOf(EmbeddingRequest, { model: 'm', input: 'hi' })
 const classify = verdictOf(ClassifyRequest, { model: 'm', input: 'hi' })
 
+test('rules between numbers show the numbers', () => {
+  const check = (fields: object) => () => checkCompletionRules({ model: 'm', prompt: 'hi', ...fields })
+  expect(check({ min_tokens: 2, max_tokens: 1 })).toThrow(/'min_tokens' must be at most .*, 1 \(got 2\)/)
+  expect(check({ best_of: 2, n: 3 })).toThrow("'best_of' must be greater than 'n', 3 (got 2)")
+})
+
 test.each<[object, string | null]>([
   [{}, null],
   [{ prompt: ['a', 'b'] }, null],
@@ -41,7 +47,7 @@ test.each<[object, string | null]>([
   [{ best_of: 3, stream: true }, 'best_of_not_supported_with_stream best_of'],
   [{ stream_options: {} }, 'stream_options_requires_stream stream_options'],
   [{ min_tokens: 2, max_tokens: 1 }, 'min_tokens_exceeds_max min_tokens'],
-  [{ regex: 'a', json_schema: '{}' }, 'multiple_constraints'],
+  [{ regex: 'a', json_schema: '{}' }, 'multiple_constraints json_schema'],
   [{ json_schema: '{}' }, null],
 ])('completion with %j: %s', (fields, expected) => {
   expect(completion(fields)).toBe(expected)

@@ -19,11 +19,12 @@ function checkLimits({ logprobs, top_logprobs, min_tokens, ...request }: ChatReq
 }
 
 function checkTokenLimits(least: number | null | undefined, most: number | null | undefined, param: string) {
-  if (least != null && most != null && least > most) throw ruleErrors.min_tokens_exceeds_max.with({ param })
+  if (least != null && most != null && least > most)
+    throw ruleErrors.min_tokens_exceeds_max.with({ param }, param, least, most)
 }
 
 function checkConstraints({ regex, ebnf, response_format: format }: ChatRequest): void {
-  if (regex != null && ebnf != null) throw ruleErrors.multiple_constraints()
+  if (regex != null && ebnf != null) throw ruleErrors.multiple_constraints.with({ param: 'ebnf' })
   if (format == null || format.type === 'text') return
   if (regex != null) throw ruleErrors.regex_conflicts_with_json.with({ param: 'regex' })
   if (ebnf != null) throw ruleErrors.ebnf_conflicts_with_json.with({ param: 'ebnf' })
@@ -49,7 +50,7 @@ function checkToolChoice({ tool_choice: choice, tools, functions }: ChatRequest)
   const { mode, tools: allowed = [] } = choice.allowed_tools ?? choice
   const path = choice.allowed_tools === undefined ? param : `${param}.allowed_tools`
   if (mode !== 'auto' && mode !== 'required') {
-    throw ruleErrors.tool_choice_invalid_mode.with({ param: `${path}.mode` })
+    throw ruleErrors.tool_choice_invalid_mode.with({ param: `${path}.mode` }, mode)
   }
   for (const [index, tool] of allowed.entries()) {
     const at = { param: `${path}.tools.${index}` }
@@ -73,11 +74,11 @@ export function checkCompletionRules(request: CompletionRequest): void {
   if (Array.isArray(prompt) && prompt.length === 0) throw ruleErrors.prompt_empty.with({ param: 'prompt' })
   checkStreamOptions(request)
   checkTokenLimits(min_tokens, max_tokens, 'min_tokens')
-  const constraints = [request.regex, request.ebnf, request.json_schema].filter((value) => value != null)
-  if (constraints.length > 1) throw ruleErrors.multiple_constraints()
+  const constraints = (['regex', 'ebnf', 'json_schema'] as const).filter((name) => request[name] != null)
+  if (constraints.length > 1) throw ruleErrors.multiple_constraints.with({ param: constraints[1] })
   if (best_of == null) return
   if (stream === true) throw ruleErrors.best_of_not_supported_with_stream.with({ param: 'best_of' })
-  if (best_of <= (n ?? 1)) throw ruleErrors.best_of_less_than_n.with({ param: 'best_of' })
+  if (best_of <= (n ?? 1)) throw ruleErrors.best_of_less_than_n.with({ param: 'best_of' }, best_of, n ?? 1)
 }
 
 /** @throws a rule error (400) named after the broken rule. */

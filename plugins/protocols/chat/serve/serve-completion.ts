@@ -66,9 +66,11 @@ function promptsOf({ prompt, echo }: CompletionRequest): readonly Prompt[] {
   const list = typeof prompt[0] === 'number' ? [prompt] : prompt
   return list.map((one) => {
     if (typeof one === 'string') return { kind: 'text', text: one }
-    if (echo === true) throw chatErrors.resolve_input_failed("'echo' requires text, not token ids")
+    if (echo === true)
+      throw chatErrors.resolve_input_failed.with({ param: 'echo' }, "'echo' requires text, not token ids")
     const tokenIds = Array.isArray(one) && one.length > 0 ? toTokenIds(one) : null
-    if (tokenIds === null) throw chatErrors.resolve_input_failed(`${TOKEN_ID_RULE}, at least one`)
+    if (tokenIds === null)
+      throw chatErrors.resolve_input_failed.with({ param: 'prompt' }, `${TOKEN_ID_RULE}, at least one`)
     return { kind: 'tokens', tokenIds }
   })
 }

@@ -237,7 +237,7 @@ function fromGenerateBody(body: GenerateRequest, model: string | null): Generati
     prompt: toPrompt(body),
     tools: [],
     toolChoice: null,
-    constraint: toConstraint(sampling),
+    constraint: toConstraint(sampling, 'sampling_params.'),
     sampling: toSampling({
       ...sampling,
       max_tokens: sampling.max_new_tokens,
@@ -280,10 +280,14 @@ function checkFields(body: GenerateRequest): void {
 
 function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
   if (text != null) return { kind: 'text', text }
-  if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed('it is empty')
+  const param = { param: 'input_ids' }
+  if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed.with(param, 'it is empty')
   if (ids.some(Array.isArray))
-    throw chatErrors.resolve_input_failed('batches of token ids are supported by HTTP workers only')
+    throw chatErrors.resolve_input_failed.with(
+      param,
+      'batches of token ids are supported by HTTP workers only',
+    )
   const tokenIds = toTokenIds(ids)
-  if (tokenIds === null) throw chatErrors.resolve_input_failed(TOKEN_ID_RULE)
+  if (tokenIds === null) throw chatErrors.resolve_input_failed.with(param, TOKEN_ID_RULE)
   return { kind: 'tokens', tokenIds }
 }

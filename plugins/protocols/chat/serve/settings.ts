@@ -33,18 +33,22 @@ function toLogitBias(bias: Record<string, number>): ReadonlyMap<number, number> 
   return new Map(Object.entries(bias).map(([id, value]) => [Number(id), value]))
 }
 
-/** Of bodies other than chats. @throws invalid_json_schema (400) */
-export function toConstraint(body: {
-  readonly json_schema?: string | null
-  readonly regex?: string | null
-  readonly ebnf?: string | null
-}): OutputConstraint | null {
+/** Of bodies other than chats. @param path of the settings in the body @throws invalid_json_schema (400) */
+export function toConstraint(
+  body: {
+    readonly json_schema?: string | null
+    readonly regex?: string | null
+    readonly ebnf?: string | null
+  },
+  path = '',
+): OutputConstraint | null {
   if (body.regex != null) return { kind: 'regex', pattern: body.regex }
   if (body.ebnf != null) return { kind: 'ebnf', grammar: body.ebnf }
   if (body.json_schema == null) return null
   try {
     return { kind: 'json_schema', name: 'answer', schema: parseBoundedText(body.json_schema) }
   } catch (cause) {
-    throw chatErrors.invalid_json_schema.with({ param: 'json_schema', cause })
+    const param = `${path}json_schema`
+    throw chatErrors.invalid_json_schema.with({ param, cause }, param, body.json_schema)
   }
 }

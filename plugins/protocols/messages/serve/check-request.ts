@@ -7,12 +7,13 @@ import { CountBody, type MessagesRequest, type WireTool } from '../wire.ts'
 const countBody = defineValidator(CountBody)
 
 /**
+ * @param value an object
  * @param needsMaxTokens false for requests that count tokens
  * @throws invalid_field (400) naming the field
  */
 export function checkRequest(value: unknown, needsMaxTokens: boolean): MessagesRequest {
   const found = countBody.problem(value)
-  if (found !== null) throw invalidField(found.field === '' ? 'body' : found.field, problemText(found))
+  if (found !== null) throw invalidField(found.field, problemText(found))
   const request = value as MessagesRequest
   if (needsMaxTokens && request.max_tokens == null) throw invalidField('max_tokens', 'is required')
   checkTools(request)
@@ -47,7 +48,7 @@ function checkTools({ tools, mcp_servers: servers, tool_choice: choice }: Messag
   const { name } = choice
   if (name === undefined) throw invalidField('tool_choice.name', 'is required')
   if (!names.has(name) && !hasToolset)
-    throw invalidField('tool_choice.name', `no tool has the name '${name.slice(0, 128)}'`)
+    throw invalidField('tool_choice.name', 'must be the name of one of the tools', name)
 }
 
 function checkThinking({ thinking, max_tokens: maxTokens }: MessagesRequest): void {

@@ -82,7 +82,7 @@ function planServer(
   servers: ConfiguredServers,
 ): ServerPlan {
   const { label, param, serverUrl } = request
-  if (!LABEL.test(label)) throw mcpErrors.invalid_server_label.with({ param: `${param}.server_label` })
+  if (!LABEL.test(label)) throw mcpErrors.invalid_server_label.with({ param: `${param}.server_label` }, label)
   if (serverUrl === null) {
     const known = servers.find(label, tenant)
     if (known === null)

@@ -118,12 +118,12 @@ function checkInput(input: CreateBody['input']): void {
   if (input === '') throw responsesErrors.input_text_empty.with({ param: 'input' })
   if (input.length === 0) throw responsesErrors.input_items_empty.with({ param: 'input' })
   if (typeof input === 'string' && input.length > MAX_INPUT_TEXT)
-    wrongValue('input', `must have at most ${MAX_INPUT_TEXT} characters`)
+    wrongValue('input', `must have at most ${MAX_INPUT_TEXT} characters (got ${input.length})`)
 }
 
 function toSampling(body: CreateBody): Sampling {
   const { temperature, top_p, top_k, min_p, frequency_penalty, presence_penalty, repetition_penalty } = body
-  if (top_k === 0) wrongValue('top_k', 'must be -1 or at least 1')
+  if (top_k === 0) wrongValue('top_k', 'must be -1 or at least 1', top_k)
   const all = {
     temperature,
     topP: top_p,

@@ -116,7 +116,10 @@ function readFunction(tool: FunctionTool, path: string) {
 
 function readMcp(tool: McpTool, path: string): McpToolRequest {
   const { server_label: label, server_description: description, authorization, allowed_tools } = tool
-  if (!LABEL.test(label)) throw responsesErrors.invalid_server_label.with({ param: `${path}.server_label` })
+  if (!LABEL.test(label)) {
+    const param = `${path}.server_label`
+    throw responsesErrors.invalid_server_label.with({ param }, param, label)
+  }
   const serverUrl = tool.server_url ?? null
   for (const name of ['connector_id', 'tunnel_id'] as const) {
     if ((tool[name] ?? null) === null) continue

@@ -40,10 +40,10 @@ export function standInsOf(tool: JsonObject, path: string): readonly StandInFunc
   if (tool.type !== 'namespace') return []
   const namespace = nameOf(tool, path)
   const { tools } = tool
-  if (!Array.isArray(tools)) return wrongValue(`${path}.tools`, 'must be an array')
+  if (!Array.isArray(tools)) return wrongValue(`${path}.tools`, 'must be an array', tools)
   return tools.flatMap((member: unknown, index) => {
     const at = `${path}.tools[${index}]`
-    if (!isObject(member)) return wrongValue(at, 'must be an object')
+    if (!isObject(member)) return wrongValue(at, 'must be an object', member)
     if (member.type === 'custom') return [ofCustom(member, at, namespace)]
     if (member.type !== 'function') return []
     const name = nameOf(member, at)
