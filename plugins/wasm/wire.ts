@@ -174,9 +174,6 @@ const descriptorMembers = {
 
 /** In a request: unknown members are echoed, and named in `x-weir-warning`. */
 export const ModuleDescriptorSchema = Type.Object(descriptorMembers)
-export const READ_OF_REGISTRATION = {
-  modules: Object.fromEntries(Object.keys(descriptorMembers).map((name) => [name, true as const])),
-}
 /** In the configuration: unknown members are rejected. */
 export const ConfiguredModuleSchema = Type.Object(
   { ...descriptorMembers, file_path: Type.String({ ...descriptorMembers.file_path, reads: 'start' }) },

@@ -190,7 +190,10 @@ describe('a text for workers of which some take only chats', () => {
         { models: [models[2]] },
       ],
     })
-    fleet.workers[2].script('POST /v1/completions', jsonAnswer({ id: 'cmpl-1', object: 'text_completion', choices }))
+    fleet.workers[2].script(
+      'POST /v1/completions',
+      jsonAnswer({ id: 'cmpl-1', object: 'text_completion', choices }),
+    )
     fleet.workers[2].script('POST /generate', jsonAnswer({ text: 'x', output_ids: [1], meta_info: {} }))
     return fleet
   }

@@ -75,17 +75,13 @@ export type PolicyStateWire = Static<typeof PolicyStateSchema>
 
 export type HealthWire = Static<typeof HealthSchema>
 
-/** Unknown members are ignored, as the API asks for. */
-export const ConfigEntrySchema = Type.Object(
-  {
-    key: Type.String({
-      pattern: '^[A-Za-z0-9._:/-]{1,256}$',
-      description: '1 to 256 letters, digits and `._-:/`. `global_rate_limit` is reserved.',
-    }),
-    value: Type.String({ description: 'Bytes in hexadecimal, at most 1 MiB.' }),
-  },
-  { additionalProperties: false },
-)
+export const ConfigEntrySchema = Type.Object({
+  key: Type.String({
+    pattern: '^[A-Za-z0-9._:/-]{1,256}$',
+    description: '1 to 256 letters, digits and `._-:/`. `global_rate_limit` is reserved.',
+  }),
+  value: Type.String({ description: 'Bytes in hexadecimal, at most 1 MiB.' }),
+})
 export const ConfigUpdatedSchema = Type.Object({ status: Type.Literal('updated'), key: Type.String() })
 export const ConfigValueSchema = Type.Object({
   key: Type.String(),
@@ -93,16 +89,13 @@ export const ConfigValueSchema = Type.Object({
   format: Type.Literal('hex'),
 })
 
-export const RateLimitSchema = Type.Object(
-  {
-    limit_per_second: Type.Integer({
-      minimum: 0,
-      maximum: 4_294_967_295,
-      description: 'Requests per second over all gateways; 0 for no limit.',
-    }),
-  },
-  { additionalProperties: false },
-)
+export const RateLimitSchema = Type.Object({
+  limit_per_second: Type.Integer({
+    minimum: 0,
+    maximum: 4_294_967_295,
+    description: 'Requests per second over all gateways; 0 for no limit.',
+  }),
+})
 export const RateLimitUpdatedSchema = Type.Object({
   status: Type.Literal('updated'),
   limit_per_second: integer('The new limit.'),

@@ -8,30 +8,28 @@ import {
   Type,
   type Validator,
 } from '#kernel'
+import { membersOf, warnOfUnread } from '#shared'
 import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { parseReasoning, parseToolCalls } from './parse-text.ts'
 import { findReasoningFormat, hasNoReasoning } from './reasoning/reasoning-table.ts'
 import { declaredTools, ToolTypes } from './scan/tool-types.ts'
 
-export const FunctionCallRequest = Type.Object(
-  {
-    text: Type.String(),
-    tool_call_parser: Type.String({ description: 'Exact name of a format, such as `qwen`.' }),
-    tools: Type.Array(
-      Type.Object({
-        type: Type.Optional(Type.String()),
-        function: Type.Object({
-          name: Type.String(),
-          description: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-          parameters: Type.Optional(Type.Unknown()),
-          strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
-        }),
+export const FunctionCallRequest = Type.Object({
+  text: Type.String(),
+  tool_call_parser: Type.String({ description: 'Exact name of a format, such as `qwen`.' }),
+  tools: Type.Array(
+    Type.Object({
+      type: Type.Optional(Type.String()),
+      function: Type.Object({
+        name: Type.String(),
+        description: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+        parameters: Type.Optional(Type.Unknown()),
+        strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
       }),
-    ),
-  },
-  { additionalProperties: false },
-)
+    }),
+  ),
+})
 
 export const FunctionCallResponse = Type.Object({
   remaining_text: Type.String(),
@@ -41,18 +39,15 @@ export const FunctionCallResponse = Type.Object({
   success: Type.Boolean(),
 })
 
-export const ReasoningRequest = Type.Object(
-  {
-    text: Type.String(),
-    reasoning_parser: Type.String({ description: 'Exact name of a format, such as `qwen3`.' }),
-    in_reasoning: Type.Optional(
-      Type.Boolean({
-        description: 'Whether the prompt ended inside reasoning. Default: depends on the format.',
-      }),
-    ),
-  },
-  { additionalProperties: false },
-)
+export const ReasoningRequest = Type.Object({
+  text: Type.String(),
+  reasoning_parser: Type.String({ description: 'Exact name of a format, such as `qwen3`.' }),
+  in_reasoning: Type.Optional(
+    Type.Boolean({
+      description: 'Whether the prompt ended inside reasoning. Default: depends on the format.',
+    }),
+  ),
+})
 
 export const ReasoningResponse = Type.Object({
   normal_text: Type.String(),
@@ -164,7 +159,10 @@ function bodyOf<T>(ctx: RequestContext, validator: Validator<T>): T | null {
   }
   const body = ctx.bodyJson()
   const problem = validator.problem(body)
-  if (problem === null) return validator.parse(body)
+  if (problem === null) {
+    warnOfUnread(ctx, body, membersOf(validator.schema))
+    return validator.parse(body)
+  }
   const { field } = problem
   refuse(ctx, 422, `${field === '' ? 'the body' : `field '${field}'`} ${problemText(problem)}`)
   return null

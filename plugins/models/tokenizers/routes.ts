@@ -8,7 +8,7 @@ import {
   type RequestContext,
   type RouteDefinition,
 } from '#kernel'
-import { warnOfUnread } from '#shared'
+import { membersOf, warnOfUnread } from '#shared'
 import {
   AddTokenizer,
   type Asker,
@@ -58,6 +58,8 @@ const tag = 'Tokenizers'
 
 const tokenizeValidator = defineValidator(TokenizeSchema)
 const detokenizeValidator = defineValidator(DetokenizeSchema)
+const TOKENIZE_MEMBERS = membersOf(TokenizeSchema)
+const DETOKENIZE_MEMBERS = membersOf(DetokenizeSchema)
 
 export function tokenizerRoutes(host: Host, service: Service): readonly RouteDefinition[] {
   const notFound = { 404: { description: 'No such tokenizer, or not yet loaded.' } }
@@ -67,7 +69,9 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       method: 'POST',
       path: '/v1/tokenizers',
       handler: async (ctx) => {
-        const status = await host.command(AddTokenizer, { body: ctx.bodyJson(), asker: askerOf(ctx) })
+        const body = ctx.bodyJson()
+        const status = await host.command(AddTokenizer, { body, asker: askerOf(ctx) })
+        warnOfUnread(ctx, body, membersOf(AddTokenizerSchema))
         ctx.json(202, toWire({ ...status, state: 'pending', vocabSize: null }))
       },
       docs: {
@@ -148,7 +152,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       endpoint: 'tokenize',
       handler: async (ctx) => {
         const body = ctx.body(tokenizeValidator)
-        warnOfUnread(ctx, body, { model: true, prompt: true })
+        warnOfUnread(ctx, body, TOKENIZE_MEMBERS)
         ctx.json(200, await tokenize(service, body))
       },
       docs: {
@@ -169,7 +173,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       endpoint: 'detokenize',
       handler: (ctx) => {
         const body = ctx.body(detokenizeValidator)
-        warnOfUnread(ctx, body, { model: true, tokens: true, skip_special_tokens: true })
+        warnOfUnread(ctx, body, DETOKENIZE_MEMBERS)
         ctx.json(200, detokenize(service, body))
       },
       docs: {

@@ -3,28 +3,25 @@ import { type Static, Type } from '#kernel'
 
 const id = Type.String({ format: 'uuid' })
 
-export const AddTokenizerSchema = Type.Object(
-  {
-    name: Type.String({
-      minLength: 1,
-      maxLength: 1_024,
-      description: 'Unique name, by which requests select the tokenizer.',
-    }),
-    source: Type.String({
-      minLength: 1,
-      maxLength: 4_096,
+export const AddTokenizerSchema = Type.Object({
+  name: Type.String({
+    minLength: 1,
+    maxLength: 1_024,
+    description: 'Unique name, by which requests select the tokenizer.',
+  }),
+  source: Type.String({
+    minLength: 1,
+    maxLength: 4_096,
+    description:
+      'Path of a folder or file on the gateway’s machine, inside plugins.tokenizers.roots; or weir:sample. In a mesh, every gateway loads it from this path of its own machine.',
+  }),
+  chat_template_path: Type.Optional(
+    Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()], {
       description:
-        'Path of a folder or file on the gateway’s machine, inside plugins.tokenizers.roots; or weir:sample. In a mesh, every gateway loads it from this path of its own machine.',
+        'A .jinja or .json file inside plugins.tokenizers.roots, in place of the template that comes with the tokenizer.',
     }),
-    chat_template_path: Type.Optional(
-      Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()], {
-        description:
-          'A .jinja or .json file inside plugins.tokenizers.roots, in place of the template that comes with the tokenizer.',
-      }),
-    ),
-  },
-  { additionalProperties: false },
-)
+  ),
+})
 
 const state = Type.Union(['pending', 'processing', 'completed', 'failed'].map((name) => Type.Literal(name)))
 

@@ -1,6 +1,6 @@
 /** Finds what a translation leaves out: members and kinds of a body that it does not read, whatever they are. */
 import { isDeepStrictEqual } from 'node:util'
-import { isObject, type RequestContext } from '#kernel'
+import { isObject, type RequestContext, type TSchema } from '#kernel'
 import { ignoredMembers } from './headers.ts'
 
 /** What of a value is read: all of it, the named members, or those of its kind. */
@@ -56,6 +56,25 @@ export class LeftOut {
 /** Names in `x-weir-warning` the members of a body that are not read. Call before the response. */
 export function warnOfUnread(ctx: RequestContext, body: unknown, read: Translation): void {
   for (const warning of ignoredMembers(untranslatedPaths(body, read))) ctx.warn(warning)
+}
+
+/** The members that a schema names, those of nested objects as well; all of an object whose schema takes others. */
+export function membersOf(schema: TSchema): Translation {
+  const { properties, additionalProperties, items, anyOf } = schema as JsonSchema
+  if (anyOf !== undefined) {
+    const named = anyOf.map(membersOf).filter((one) => one !== true)
+    return named.length === 1 ? named[0] : true
+  }
+  if (items !== undefined) return membersOf(items)
+  if (properties === undefined || additionalProperties === true) return true
+  return Object.fromEntries(Object.entries(properties).map(([name, member]) => [name, membersOf(member)]))
+}
+
+interface JsonSchema {
+  readonly properties?: Readonly<Record<string, TSchema>>
+  readonly additionalProperties?: unknown
+  readonly items?: TSchema
+  readonly anyOf?: readonly TSchema[]
 }
 
 /** @returns paths without indexes, each once; a null member counts as absent */

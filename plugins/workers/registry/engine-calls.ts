@@ -13,7 +13,7 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { engineUrl, fanOut, nullable } from '#shared'
+import { engineUrl, fanOut, nullable, warnOfUnread } from '#shared'
 import { workerKey } from './worker-url.ts'
 
 const MAX_PARALLEL = 32
@@ -158,7 +158,7 @@ const StartProfileSchema = Type.Object({
   record_shapes: nullable(Type.Boolean()),
   profile_by_stage: nullable(Type.Boolean()),
 })
-const StopProfileSchema = Type.Object({ url }, { additionalProperties: false })
+const StopProfileSchema = Type.Object({ url })
 
 const profileCounts = {
   message: Type.String(),
@@ -199,6 +199,7 @@ export function profileRoutes(host: Host): readonly RouteDefinition[] {
           ctx.json(404, { status: 'error', message, workers_profiled: 0, total_workers: 0 })
           return
         }
+        if (kind === 'stop_profile') warnOfUnread(ctx, options, {})
         const action = kind === 'start_profile' ? { kind, options } : { kind }
         const outcome = await callEngines(controls, targets, action, PROFILE_TIMEOUT_MS)
         const totals = { workers_profiled: outcome.successful.length, total_workers: targets.length }

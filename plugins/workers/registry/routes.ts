@@ -1,6 +1,6 @@
 /** The worker routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import { isUuid } from '#shared'
+import { isUuid, membersOf, warnOfUnread } from '#shared'
 import { workerErrors } from './errors.ts'
 import {
   type AcceptedChange,
@@ -30,6 +30,8 @@ const acceptedChange = {
   description: 'Accepted; carried out in the background.',
   schema: ChangeAcceptedSchema,
 }
+const SPEC_MEMBERS = membersOf(WorkerSpecSchema)
+const PATCH_MEMBERS = membersOf(WorkerPatchSchema)
 const params = { worker_id: Type.String({ format: 'uuid' }) }
 const badRequest = { description: 'Invalid id, body or URL.' }
 const notFound = { description: 'No such worker.' }
@@ -43,7 +45,9 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       method: 'POST',
       path: '/workers',
       handler: async (ctx) => {
-        const { id, url } = await host.command(RegisterWorker, ctx.bodyJson())
+        const body = ctx.bodyJson()
+        const { id, url } = await host.command(RegisterWorker, body)
+        warnOfUnread(ctx, body, SPEC_MEMBERS)
         const location = `/workers/${id}`
         const message = 'registration accepted; GET the location for its status'
         ctx.json(202, { status: 'accepted', worker_id: id, url, location, message }, ['location', location])
@@ -80,7 +84,12 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/workers/discover',
-      handler: async (ctx) => ctx.json(200, await host.command(DiscoverWorker, ctx.bodyJson())),
+      handler: async (ctx) => {
+        const body = ctx.bodyJson()
+        const found = await host.command(DiscoverWorker, body)
+        warnOfUnread(ctx, body, SPEC_MEMBERS)
+        ctx.json(200, found)
+      },
       docs: {
         summary: 'Show what a registration of a worker would find; nothing is registered',
         tag,
@@ -114,7 +123,9 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       method: 'PATCH',
       path: '/workers/:worker_id',
       handler: (ctx) => {
-        const change = host.command(PatchWorker, { id: workerId(ctx), body: ctx.bodyJson() })
+        const body = ctx.bodyJson()
+        const change = host.command(PatchWorker, { id: workerId(ctx), body })
+        warnOfUnread(ctx, body, PATCH_MEMBERS)
         return accept(ctx, change, 'update accepted')
       },
       docs: {
@@ -130,7 +141,9 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       method: 'PUT',
       path: '/workers/:worker_id',
       handler: (ctx) => {
-        const change = host.command(ReplaceWorker, { id: workerId(ctx), body: ctx.bodyJson() })
+        const body = ctx.bodyJson()
+        const change = host.command(ReplaceWorker, { id: workerId(ctx), body })
+        warnOfUnread(ctx, body, SPEC_MEMBERS)
         return accept(ctx, change, 'replacement accepted')
       },
       docs: {

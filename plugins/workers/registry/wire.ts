@@ -26,12 +26,7 @@ export const ApiKey = Type.String({
   description: 'Sent to the worker as a bearer token instead of the client’s key. Never returned.',
 })
 
-/** Unknown members are rejected, as in a configuration. */
-function closed<P extends Parameters<typeof Type.Object>[0]>(properties: P) {
-  return Type.Object(properties, { additionalProperties: false })
-}
-
-export const HealthSchema = closed({
+export const HealthSchema = Type.Object({
   timeout_secs: nullable(wholeSeconds('Timeout of one probe, seconds. 0: the setting of the gateway.')),
   check_interval_secs: nullable(
     wholeSeconds('Interval between probes, seconds. 0: the setting of the gateway.'),
@@ -79,7 +74,7 @@ const timerMs = (description: string) =>
 const threshold = (description: string) =>
   nullable(Type.Integer({ minimum: 1, maximum: U32_MAX }), description)
 
-export const HttpPoolSchema = closed({
+export const HttpPoolSchema = Type.Object({
   pool_max_idle_per_host: nullable(u32(), 'Idle connections kept per thread.'),
   pool_idle_timeout_secs: timerSecs('Closes idle connections after this many seconds.'),
   timeout_secs: timerSecs('Limit of the whole exchange including a streamed body, seconds. 0: no limit.'),
@@ -93,7 +88,7 @@ export const HttpPoolSchema = closed({
 })
 export type HttpPoolWire = Static<typeof HttpPoolSchema>
 
-export const ResilienceSchema = closed({
+export const ResilienceSchema = Type.Object({
   max_retries: threshold('Attempts in total, including the first.'),
   initial_backoff_ms: timerMs('Backoff before the second attempt, milliseconds.'),
   max_backoff_ms: timerMs('Longest backoff between attempts, milliseconds; at least initial_backoff_ms.'),
@@ -125,7 +120,7 @@ export type ResilienceWire = Static<typeof ResilienceSchema>
 const IS_DRAINED = 'True: no new requests; those in flight finish, and health checks continue. Default false.'
 
 /** Body of POST and PUT, and an entry of `plugins.workers.workers`. */
-export const WorkerSpecSchema = closed({
+export const WorkerSpecSchema = Type.Object({
   url: Type.String({
     description: 'Base URL: http, https, grpc or grpcs. Its scheme decides the connection mode.',
   }),
@@ -177,7 +172,7 @@ export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
 }
 
 /** Body of PATCH; absent members stay unchanged. */
-export const WorkerPatchSchema = closed({
+export const WorkerPatchSchema = Type.Object({
   connection_mode: nullable(RequestedMode, MODE_IS_CHECKED),
   priority: nullable(u32()),
   cost: nullable(Cost),

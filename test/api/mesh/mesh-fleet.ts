@@ -24,6 +24,7 @@ export interface Status {
 
 export interface Reply {
   readonly status: number
+  readonly headers: Headers
   readonly text: string
   // biome-ignore lint/suspicious/noExplicitAny: bodies are asserted field by field
   readonly body: any
@@ -118,6 +119,7 @@ export async function openGateway(
     })
     const text = await response.text()
     return {
+      headers: response.headers,
       status: response.status,
       text,
       body: text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : null,
