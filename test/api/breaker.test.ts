@@ -242,6 +242,6 @@ test('the series of a worker are removed with it', async () => {
   }
   const id = workers.find(({ url }) => url === gone.url)?.id
   await fetch(`${fleet.gateway.url}/workers/${id}`, { method: 'DELETE' })
-  await expect.poll(() => breakerLines(fleet, gone), { timeout: 15_000 }).toEqual([])
+  await expect.poll(() => breakerLines(fleet, gone)).toEqual([])
   expect((await breakerLines(fleet, kept)).length).toBeGreaterThan(2)
 })

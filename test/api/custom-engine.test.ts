@@ -111,7 +111,7 @@ test('two engines share requests; after one dies, requests go to the other and i
   await kill(engines[0].process)
   for (let count = 0; count < 6; count++) expect(await textOf(await chat(gateway))).toBe('say it again')
   await expect
-    .poll(async () => (await listed(gateway)).map(({ status }) => status), { timeout: 30_000 })
+    .poll(async () => (await listed(gateway)).map(({ status }) => status))
     .toEqual(['failed', 'ready'])
 })
 

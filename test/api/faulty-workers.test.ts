@@ -124,7 +124,7 @@ test('a worker whose streams stall gets no further requests while others are ava
   serveChat(healthy)
   stuck.script(CHAT, hangAnswer())
   const first = [ask(fleet, 0), ask(fleet, 2)]
-  await expect.poll(async () => (await trafficOf(fleet))[1].is_stalled, { timeout: 5_000 }).toBe(true)
+  await expect.poll(async () => (await trafficOf(fleet))[1].is_stalled).toBe(true)
   for (let nth = 0; nth < 6; nth++) expect(await ask(fleet, nth)).toBe(true)
   expect(stuck.requestsTo(CHAT)).toHaveLength(1)
   stuck.dropConnections()

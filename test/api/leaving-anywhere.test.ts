@@ -148,7 +148,7 @@ async function toolSite(): Promise<Site> {
 
 async function expectReleased(site: Site, where: string): Promise<void> {
   await expect
-    .poll(() => site.held(), { timeout: 30_000, interval: 5, message: where })
+    .poll(() => site.held(), { interval: 5, message: where })
     .toMatchObject({ permits: 0, waiting: 0, weir_worker_requests_active: 0 })
 }
 

@@ -191,9 +191,7 @@ describe.skipIf(valkeySkipReason !== null)('limits of two gateways', () => {
     const refused = await fleets[0].post(RATE, { limit_per_second: 1 })
     expect(refused.status).toBe(503)
     await own.start()
-    await expect
-      .poll(() => json(fleets[0].get('/ha/health')), { timeout: 30_000 })
-      .toMatchObject({ status: 'healthy' })
+    await expect.poll(() => json(fleets[0].get('/ha/health'))).toMatchObject({ status: 'healthy' })
     await own.remove()
   })
 })

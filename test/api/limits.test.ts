@@ -40,7 +40,7 @@ async function useOf(fleet: Fleet): Promise<Use> {
 
 /** Polls until the use is as wanted. */
 async function reaches(fleet: Fleet, wanted: Partial<Use>): Promise<void> {
-  await expect.poll(() => useOf(fleet), { timeout: 30_000, interval: 5 }).toMatchObject(wanted)
+  await expect.poll(() => useOf(fleet), { interval: 5 }).toMatchObject(wanted)
 }
 
 async function codeOf(reply: Response): Promise<[number, string | undefined]> {

@@ -208,7 +208,7 @@ describe.each(rigs)('messages over %s', (kind, events, isRelayed, open) => {
         expect(await read).toBeNull()
       } else await endsAsError(await asked, `${fault} at ${at}`, isRelayed)
       await rig.settled(fault)
-      await expect.poll(() => countsOf(rig), { timeout: 30_000 }).toEqual(before)
+      await expect.poll(() => countsOf(rig)).toEqual(before)
     }
   })
 })

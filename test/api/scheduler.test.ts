@@ -69,7 +69,7 @@ async function classes(fleet: Fleet): Promise<Record<string, ClassUse>> {
 }
 
 async function reaches(fleet: Fleet, name: string, wanted: Partial<ClassUse>): Promise<void> {
-  const poll = expect.poll(async () => (await classes(fleet))[name], { timeout: 30_000, interval: 5 })
+  const poll = expect.poll(async () => (await classes(fleet))[name], { interval: 5 })
   await poll.toMatchObject(wanted)
 }
 

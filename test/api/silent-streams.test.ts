@@ -74,7 +74,7 @@ describe.each(RELAYED)('a relayed stream of $name', ({ path, body, spec, route, 
   async function openedBy(answer: () => ReturnType<typeof streamAnswer>) {
     const { opened, script } = afterOpening(answer)
     const stream = await open(script)
-    await expect.poll(() => stream.text(), { timeout: 30_000 }).toBe(WAITING)
+    await expect.poll(() => stream.text()).toBe(WAITING)
     opened.resolve()
     await stream.done
     return stream

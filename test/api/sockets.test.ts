@@ -59,7 +59,7 @@ async function connect(
     closed,
     send: (message) => ws.send(message),
     receive: async (count) => {
-      await expect.poll(() => messages.length, { timeout: 15_000 }).toBeGreaterThanOrEqual(count)
+      await expect.poll(() => messages.length).toBeGreaterThanOrEqual(count)
       return messages
     },
   }

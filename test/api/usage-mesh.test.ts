@@ -61,7 +61,7 @@ describe.skipIf(valkeySkipReason !== null)('a budget of two gateways', () => {
     await server.start()
     for (const { get } of fleets)
       await expect
-        .poll(async () => (await get('/ha/health', ADMIN)).json(), { timeout: 30_000 })
+        .poll(async () => (await get('/ha/health', ADMIN)).json())
         .toMatchObject({ status: 'healthy' })
     // The usage is sent again after a second. The other gateway has served nothing.
     await pause(1_500)

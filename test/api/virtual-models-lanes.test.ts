@@ -56,7 +56,7 @@ test('Responses, whole, over a WebSocket and in the background', async () => {
   expect(check(await turn({ input: 'hi', stream: false })).text).toBe('vendor')
   const { id } = await create({ model: 'assistant', input: 'hi', background: true })
   await expect
-    .poll(async () => await fetchJson('GET', `/v1/responses/${id}`), { timeout: 20_000 })
+    .poll(async () => await fetchJson('GET', `/v1/responses/${id}`))
     .toMatchObject({ status: 'completed' })
 })
 

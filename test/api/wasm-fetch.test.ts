@@ -213,7 +213,7 @@ test('a server that never responds blocks no thread: other requests are served, 
   await fleet.chat()
   const begunAtMs = performance.now()
   const waiting = Array.from({ length: 10 }, () => fleet.chat({ model: 'test-model', note: 'slow' }))
-  await expect.poll(() => received.length, { timeout: 20_000 }).toBe(8)
+  await expect.poll(() => received.length).toBe(8)
   for (let i = 0; i < 20; i++) expect((await fleet.chat()).status).toBe(200)
   const servedAfterMs = performance.now() - begunAtMs
   const errors = await Promise.all(waiting.map(async (reply) => (await shown(await reply)).fetched.error))
@@ -233,10 +233,10 @@ test('a client disconnect ends the fetch', async () => {
     signal: leave.signal,
   })
   reply.catch(() => {})
-  await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1)
+  await expect.poll(() => received.length).toBe(1)
   leave.abort()
   const connections = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))
-  await expect.poll(connections, { timeout: 20_000 }).toBe(0)
+  await expect.poll(connections).toBe(0)
 })
 
 test('a failed request ends its fetch, but not the one of an OnError module', async () => {
@@ -261,10 +261,10 @@ test('a failed request ends its fetch, but not the one of an OnError module', as
   await fleet.attach('requester', 'OnRequest', fetching({ url: `${origin}/request` }), allowed)
   await fleet.attach('teller', 'OnError', fetching({ url: `${origin}/error` }), allowed)
   const reply = fleet.chat()
-  await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1)
+  await expect.poll(() => received.length).toBe(1)
   requests[0].fail(new Error('preempted'))
   // Long before the timeout of the fetch.
-  await expect.poll(() => isAborted, { timeout: 15_000 }).toBe(true)
+  await expect.poll(() => isAborted).toBe(true)
   expect((await shown(await reply)).fetched).toMatchObject({ error: null, status: 200 })
   expect(received.map(({ url }) => url)).toEqual(['/request', '/error'])
 })
@@ -447,10 +447,10 @@ test.each(['OnText', 'OnStreamEvent'] as const)(
     const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
       body: { model: 'test-model', stream: true, messages: [{ role: 'user', content: 'hi' }] },
     })
-    await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => received.length).toBe(1)
     stream.close()
     const connections = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))
-    await expect.poll(connections, { timeout: 15_000 }).toBe(0)
+    await expect.poll(connections).toBe(0)
   },
 )
 

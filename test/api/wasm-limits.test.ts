@@ -113,7 +113,7 @@ describe('a guest that never ends', () => {
       return performance.now() - startedAt
     })
     expect(tookMs).toBeGreaterThanOrEqual(limitMs - 5)
-    expect(tookMs).toBeLessThan(limitMs + 1_000)
+    expect(tookMs).toBeLessThan(limitMs + 10_000)
     expect((await fleet.chat()).status).toBe(200)
     const metrics = await fleet.metrics()
     const timeouts = 'weir_wasm_executions_total{module="looper",attach_point="OnRequest",outcome="timeout"}'
@@ -187,9 +187,9 @@ test.each(['fresh', 'reuse'] as const)(
     expect((await fleet.list()).metrics).toMatchObject({ total_executions: 1_200, failed_executions: 0 })
     // 24 MB in and 24 MB out; freeing may take a moment.
     const kept = async () => (await used()).arrayBuffers - before.arrayBuffers
-    await expect.poll(kept, { timeout: 20_000 }).toBeLessThan(8 * 2 ** 20)
+    await expect.poll(kept).toBeLessThan(8 * 2 ** 20)
     const more = async () => (await used()).descriptors - before.descriptors
-    await expect.poll(more, { timeout: 20_000 }).toBeLessThan(20)
+    await expect.poll(more).toBeLessThan(20)
   },
   180_000,
 )

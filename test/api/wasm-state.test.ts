@@ -117,25 +117,25 @@ describe.skipIf(valkeySkipReason !== null)('kv: mesh', () => {
     const { a, b } = await openTwo()
     expect(await count(a)).toBe(1)
     let counted = 1
-    await eventually(10_000, async () => {
+    await eventually(async () => {
       counted++
       return (await count(b)) === counted
     })
-    await eventually(10_000, async () => {
+    await eventually(async () => {
       counted++
       return (await count(a)) === counted
     })
     await ask(a, 'note one')
-    await eventually(10_000, async () => (await ask(b, 'note, only look')).includes('note one'))
+    await eventually(async () => (await ask(b, 'note, only look')).includes('note one'))
     await ask(b, 'note two')
-    await eventually(10_000, async () => (await ask(a, 'note, only look')).includes('note two'))
+    await eventually(async () => (await ask(a, 'note, only look')).includes('note two'))
   }, 60_000)
 
   test('without the engine modules go on, and afterwards what they counted adds up; one that joins has all of it', async () => {
     const { a, b, join } = await openTwo()
     await Promise.all([count(a), count(b)])
     let counted = 2
-    await eventually(10_000, async () => {
+    await eventually(async () => {
       counted++
       return (await count(a)) === counted
     })
@@ -145,12 +145,12 @@ describe.skipIf(valkeySkipReason !== null)('kv: mesh', () => {
     counted += 2
     expect(alone).toBe(counted - 1)
     a.proxy?.heal()
-    await eventually(20_000, async () => {
+    await eventually(async () => {
       counted++
       return (await count(b)) === counted
     })
     const late = await join()
-    await eventually(10_000, async () => {
+    await eventually(async () => {
       counted++
       return (await count(late)) === counted
     })

@@ -71,17 +71,17 @@ test('a drain outlives a restart of the gateway and the failure of its engine', 
   const fleet = await openFleet(options)
   const spec = { url: worker.url, models: [{ id: 'test-model' }], runtime_type: 'sglang' }
   const { worker_id: id } = (await (await fleet.post('/workers', spec)).json()) as { worker_id: string }
-  await expect.poll(() => statusOf(fleet, id), { timeout: 10_000 }).toBe('ready')
+  await expect.poll(() => statusOf(fleet, id)).toBe('ready')
   await patch(fleet, id, { drained: true })
-  await expect.poll(() => statusOf(fleet, id), { timeout: 10_000 }).toBe('drained')
+  await expect.poll(() => statusOf(fleet, id)).toBe('drained')
   await fleet.gateway.stop()
 
   const next = await openFleet(options)
-  await expect.poll(() => statusOf(next, id), { timeout: 10_000 }).toBe('drained')
+  await expect.poll(() => statusOf(next, id)).toBe('drained')
   await worker.close()
-  await expect.poll(() => statusOf(next, id), { timeout: 10_000 }).toBe('not_ready')
+  await expect.poll(() => statusOf(next, id)).toBe('not_ready')
   const again = await startScriptedWorker({ port: worker.port })
   onTestFinished(() => again.close())
-  await expect.poll(() => statusOf(next, id), { timeout: 10_000 }).toBe('drained')
+  await expect.poll(() => statusOf(next, id)).toBe('drained')
   expect((await chat(next)).status).toBe(503)
 })

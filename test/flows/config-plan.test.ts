@@ -47,7 +47,7 @@ test('a plan names what a reload applies, what it drains and what needs a restar
   const text = write(file, { urls: [kept.url, removed.url] })
   const { gateway, config } = await start(file)
   const key = { authorization: 'Bearer the-gateway-key' }
-  await expect.poll(async () => Object.keys(await gateway.loads(key)).length, { timeout: 20_000 }).toBe(2)
+  await expect.poll(async () => Object.keys(await gateway.loads(key)).length).toBe(2)
 
   const other = join(makeFolder(), 'new.yaml')
   const fresh = 'http://127.0.0.1:9'

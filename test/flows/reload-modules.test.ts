@@ -60,7 +60,7 @@ test('modules are added, changed and removed by SIGHUP over two threads: every r
     const { mark } = (await response.json()) as { mark?: string }
     return `${response.status} ${mark}`
   }
-  await expect.poll(send, { timeout: 20_000 }).toBe('200 none')
+  await expect.poll(send).toBe('200 none')
 
   let isOver = false
   let count = 0
@@ -79,7 +79,7 @@ test('modules are added, changed and removed by SIGHUP over two threads: every r
     const mark = marks[round % 3]
     // Both threads have the change when many requests over fresh connections agree.
     await expect
-      .poll(async () => new Set(await Promise.all(Array.from({ length: 16 }, send))), { timeout: 30_000 })
+      .poll(async () => new Set(await Promise.all(Array.from({ length: 16 }, send))))
       .toEqual(new Set([`200 ${mark}`]))
   }
   allowed = [marks[ROUNDS % 3]]

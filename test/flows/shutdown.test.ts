@@ -21,6 +21,8 @@ import {
 import { openSse, type SseStream, sip } from '../support/sse-client.ts'
 
 const CHAT = 'POST /v1/chat/completions'
+/** How much later than its time a busy machine does something: the grace periods and settle times that do not apply are longer. */
+const LATE_MS = 29_000
 const chunks = chatChunks('test-model', ['a', 'b', 'c', 'd'])
 const body = { model: 'test-model', messages: [{ role: 'user', content: 'Hello' }], stream: true }
 
@@ -114,9 +116,9 @@ describe('SIGTERM', () => {
     expect((await gateway.get('/readiness')).status).toBe(200)
 
     const signalledAtMs = gateway.command.signal('SIGTERM')
-    await until(async () => (await gateway.get('/readiness')).status === 503, settleMs)
+    await until(async () => (await gateway.get('/readiness')).status === 503)
     // Repeated, because each probe may reach either thread.
-    for (let probes = 0; probes < 20; probes += 1) {
+    for (let probes = 0; probes < 8; probes += 1) {
       const readiness = await gateway.get('/readiness')
       expect([readiness.status, await readiness.json()]).toMatchObject([
         503,
@@ -129,11 +131,11 @@ describe('SIGTERM', () => {
     const late = await openStream(gateway)
     expect(performance.now() - signalledAtMs).toBeLessThan(settleMs)
 
-    await until(() => isRefused(gateway.port), settleMs + 10_000)
+    await until(() => isRefused(gateway.port))
     const refusedAfterMs = performance.now() - signalledAtMs
     // A busy process starts a timer with a time of its clock that is past.
     expect(refusedAfterMs).toBeGreaterThan(settleMs * 0.9)
-    expect(refusedAfterMs).toBeLessThan(settleMs + 10_000)
+    expect(refusedAfterMs).toBeLessThan(settleMs + LATE_MS)
 
     expect(gateway.command.hasEnded).toBe(false)
     finish()
@@ -145,7 +147,7 @@ describe('SIGTERM', () => {
     const finishedAtMs = performance.now()
     const end = await gateway.command.ended
     expect([end.code, end.signal]).toEqual([0, null])
-    expect(end.atMs - finishedAtMs).toBeLessThan(10_000)
+    expect(end.atMs - finishedAtMs).toBeLessThan(LATE_MS)
   })
 
   test('responses and streams announce the close of kept connections, and every stream is complete', async () => {
@@ -194,11 +196,11 @@ describe('SIGTERM', () => {
     await Promise.all(streams.map(({ done }) => done))
     const cutAfterMs = performance.now() - signalledAtMs
     expect(cutAfterMs).toBeGreaterThan(graceMs - 50)
-    expect(cutAfterMs).toBeLessThan(graceMs + 10_000)
+    expect(cutAfterMs).toBeLessThan(graceMs + LATE_MS)
     expect(streams.map(({ isWhole }) => isWhole)).toEqual([false, false, false, false])
     const end = await gateway.command.ended
     expect([end.code, end.signal]).toEqual([0, null])
-    expect(end.atMs - signalledAtMs).toBeLessThan(graceMs + 15_000)
+    expect(end.atMs - signalledAtMs).toBeLessThan(graceMs + LATE_MS)
     expect(end.stdout).toContain('requests cut at the end of the grace period')
     const requests = worker.requestsTo(CHAT)
     await Promise.all(requests.map(({ closed }) => closed))
@@ -213,7 +215,7 @@ describe('SIGTERM', () => {
       await until(async () => (await gateway.get('/readiness')).status === 503)
       const secondAtMs = gateway.command.signal('SIGTERM')
       const end = await gateway.command.ended
-      expect(end.atMs - secondAtMs).toBeLessThan(20_000)
+      expect(end.atMs - secondAtMs).toBeLessThan(LATE_MS)
       expect([end.code, end.signal]).toEqual([0, null])
       await stream.done
       expect(stream.isWhole).toBe(false)
@@ -232,7 +234,7 @@ describe('SIGINT', () => {
       const signalledAtMs = gateway.command.signal('SIGINT')
       const end = await gateway.command.ended
       expect([end.code, end.signal]).toEqual([0, null])
-      expect(end.atMs - signalledAtMs).toBeLessThan(20_000)
+      expect(end.atMs - signalledAtMs).toBeLessThan(LATE_MS)
       expect(isAlive(gateway.command.pid)).toBe(false)
       expect([await isFree(port), await isFree(metricsPort)]).toEqual([true, true])
     })
@@ -268,7 +270,7 @@ describe('SIGINT', () => {
     const { gateway, finish } = await setUp({ graceMs: 90_000, settleMs })
     const stream = await openStream(gateway)
     gateway.command.signal(signal)
-    await until(() => isRefused(gateway.port), 30_000)
+    await until(() => isRefused(gateway.port), LATE_MS)
     finish()
     await stream.done
     expect(stream.events.map(({ data }) => data)).toEqual(chunks)

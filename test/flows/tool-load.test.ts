@@ -101,7 +101,7 @@ test('250 concurrent turns with three calls each leave no connection, descriptor
     const open = sumOf(samples, 'weir_mcp_connections')
     return [open, await plain.connections(), sumOf(samples, 'weir_worker_requests_active')]
   }
-  const settle = { timeout: 30_000, interval: 250 }
+  const settle = { interval: 250 }
   await expect.poll(isIdle, settle).toEqual([0, 0, 0])
   const before = gateway.command.openFiles()
 

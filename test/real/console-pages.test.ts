@@ -348,7 +348,7 @@ describe.skipIf(hasNoBrowser)('console', () => {
     const narrow = await openAs(ADMIN_KEY, 390)
     for (const [name, title] of PAGES) {
       await view.visit(name, title)
-      await expect.poll(() => view.page.locator('.loading').count(), { timeout: 10_000 }).toBe(0)
+      await expect.poll(() => view.page.locator('.loading').count()).toBe(0)
       await view.expectAccessible('light')
       await view.expectAccessible('dark')
       await narrow.visit(name, title)

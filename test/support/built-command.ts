@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
 /** Long enough for a loaded machine. */
-const START_LIMIT_MS = 60_000
+const START_LIMIT_MS = 150_000
 /** Time after SIGINT before the second SIGINT. */
 const STOP_LIMIT_MS = 10_000
 /** Time after the second SIGINT before SIGKILL. */
@@ -279,7 +279,7 @@ async function readiness(gateway: BuiltGateway): Promise<{ healthy_workers?: num
 /** Polls until the check returns true. @throws after the timeout */
 export async function until(
   check: () => boolean | Promise<boolean>,
-  limitMs = 60_000,
+  limitMs = START_LIMIT_MS,
   what: () => string = () => check.toString(),
 ): Promise<void> {
   const endsAtMs = performance.now() + limitMs

@@ -110,6 +110,6 @@ export async function startMeshProcesses(count: number, options: ProcessOptions)
   await until(async () => {
     const views = await Promise.all(all.map((one) => one.status()))
     return views.every(({ nodes }) => nodes.filter(({ status }) => status === 'Alive').length === count)
-  }, 5_000)
+  })
   return all
 }

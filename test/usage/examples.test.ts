@@ -45,7 +45,7 @@ async function startGateway(config: string, ...flags: string[]): Promise<{ url: 
 }
 
 async function waitUntilReady(url: string): Promise<void> {
-  await expect.poll(async () => (await fetch(`${url}/readiness`)).status, { timeout: 30_000 }).toBe(200)
+  await expect.poll(async () => (await fetch(`${url}/readiness`)).status).toBe(200)
 }
 
 /** Copies the configuration of an example with its engine on a free port. */

@@ -29,7 +29,7 @@ import {
   RemoveWorker,
   ReplaceWorker,
 } from './thread-commands.ts'
-import { checkConfiguredWorkers, prepareBodyChecks, readPatch, readSpec } from './worker-validation.ts'
+import { checkConfiguredWorkers, readPatch, readSpec } from './worker-validation.ts'
 
 export default definePlugin({
   manifest: {
@@ -75,8 +75,6 @@ export default definePlugin({
     host.onCommand(DiscoverWorker, (body) => manager.discover(readSpec(body, controls)))
     host.onCommand(GetWorker, (id) => manager.get(id))
     const start = async () => {
-      // Compiled after boot, so that neither boot nor the first registration waits for it.
-      setImmediate(prepareBodyChecks)
       await configured.start()
       manager.start()
       shared?.start()

@@ -23,12 +23,6 @@ export function readPatch(body: unknown, controls: WorkerControls): WorkerPatch 
   return toWorkerPatch(wire)
 }
 
-/** Compiles the validators before the first request needs them. */
-export function prepareBodyChecks(): void {
-  specValidator.problem({})
-  patchValidator.problem({})
-}
-
 /** Built-in plugins by URL scheme and connection mode, for error messages that name the plugin to enable. */
 const PLUGIN_OF_SCHEME: ReadonlyMap<string, string> = new Map([
   ['http', 'http-workers'],

@@ -85,13 +85,13 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
   it('a removal is seen by all others, also if the record was changed just before', async () => {
     const [a, b, c] = await joinAll()
     await a.records.change('x', () => 1)
-    await eventually(1_000, () => b.records.all.has('x') && c.records.all.has('x'))
+    await eventually(() => b.records.all.has('x') && c.records.all.has('x'))
     await b.records.change('x', (value = 0) => value + 1)
     await b.records.change('x', () => undefined)
-    await eventually(1_000, () => !a.records.all.has('x') && !c.records.all.has('x'))
+    await eventually(() => !a.records.all.has('x') && !c.records.all.has('x'))
     expect([a.seen.get('x'), c.seen.get('x')]).toEqual([undefined, undefined])
     await c.records.change('x', (value = 40) => value + 2)
-    await eventually(1_000, () => a.records.all.get('x')?.value === 42 && b.seen.get('x') === 42)
+    await eventually(() => a.records.all.get('x')?.value === 42 && b.seen.get('x') === 42)
   })
 
   it('a gateway that was away reads everything again if the log was trimmed meanwhile', async () => {
@@ -100,7 +100,7 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
     const a = await join(mesh, 'a')
     const b = await join(mesh, 'b', proxy.port)
     await a.records.change('removed', () => 1)
-    await eventually(1_000, () => b.records.all.has('removed'))
+    await eventually(() => b.records.all.has('removed'))
     proxy.cut()
     await a.records.change('removed', () => undefined)
     for (let value = 0; value < 10; value += 1) await a.records.change('changed', () => value)
@@ -113,7 +113,7 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
     // Of 12 changes.
     expect(String(reply)).toBe(':10\r\n')
     proxy.heal()
-    await eventually(12_000, () => b.records.all.get('changed')?.value === 9)
+    await eventually(() => b.records.all.get('changed')?.value === 9)
     expect(valuesOf(b)).toEqual({ changed: 9 })
     expect([b.seen.get('removed'), b.seen.get('changed')]).toEqual([undefined, 9])
     await proxy.close()
@@ -126,7 +126,7 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
       all[n % 3].records.change(ids[(n % 7) % 3], (value = 0) => value + 1),
     )
     await Promise.all(adding)
-    await eventually(1_000, () => new Set(all.map((one) => JSON.stringify(valuesOf(one)))).size === 1)
+    await eventually(() => new Set(all.map((one) => JSON.stringify(valuesOf(one)))).size === 1)
     const sum = [...all[0].records.all.values()].reduce((total, { value }) => total + value, 0)
     expect(sum).toBe(600)
   })
@@ -146,7 +146,7 @@ describe.skipIf(valkeySkipReason !== null)('records on Valkey', () => {
       })
       await Promise.all(changes)
     }
-    await eventually(1_000, () => new Set(all.map((one) => JSON.stringify(valuesOf(one)))).size === 1)
+    await eventually(() => new Set(all.map((one) => JSON.stringify(valuesOf(one)))).size === 1)
     for (const one of all)
       for (const [id, value] of one.seen) expect([id, one.records.all.get(id)?.value]).toEqual([id, value])
   })

@@ -63,13 +63,13 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
       await other.write({ kind: 'config-keys', id, expected: 0, value: JSON.stringify('02') })
     }
     for (const gateway of [one, two])
-      await eventually(2_000, async () => (await readKey(gateway, 'theirs-29')) === '02')
+      await eventually(async () => (await readKey(gateway, 'theirs-29')) === '02')
     const before = await other.readAll([])
     expect(before.records.find(({ kind }) => kind === 'future-kind')?.value).toBe(value)
     await server.kill()
     server.eraseData()
     await server.start()
-    await eventually(10_000, async () => (await one.status()).engine.state === 'diverged')
+    await eventually(async () => (await one.status()).engine.state === 'diverged')
     await one.call('POST', '/ha/restore')
     const reader = await openOther(mesh, server.port)
     const { records } = await reader.readAll([])
@@ -94,7 +94,7 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
     const other = await openOther(mesh)
     await join(other, 'odd', about)
     const one = await openGateway('gw-1', valkey.server, { mesh })
-    await eventually(3_000, async () => (await one.status()).node_count === 2)
+    await eventually(async () => (await one.status()).node_count === 2)
     const { nodes, engine } = await one.status()
     expect(nodes[1]).toMatchObject({ name: 'odd', in_flight: 0, status: 'Alive' })
     expect(JSON.stringify(nodes).length).toBeLessThan(10_000)
@@ -110,11 +110,11 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
       const other = await openOther(mesh)
       await other.write({ kind: 'config-keys', id: 'odd', expected: 0, value })
       await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' })
-      await eventually(2_000, async () => (await readKey(one, 'after')) === '03')
+      await eventually(async () => (await readKey(one, 'after')) === '03')
       const late = await openGateway('gw-2', valkey.server, { mesh })
       expect(await readKey(late, 'after')).toBe('03')
       expect((await one.call('POST', '/ha/config', { key: 'odd', value: '04' })).status).toBe(200)
-      await eventually(2_000, async () => (await readKey(late, 'odd')) === '04')
+      await eventually(async () => (await readKey(late, 'odd')) === '04')
     },
   )
 
@@ -192,7 +192,7 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
     for (let n = 0; n < 100; n += 1)
       await other.write({ kind: `kind-${n}`, id: 'x', expected: 0, value: '1' })
     await other.write({ kind: 'config-keys', id: 'after', expected: 0, value: '"03"' })
-    await eventually(2_000, async () => (await readKey(one, 'after')) === '03')
+    await eventually(async () => (await readKey(one, 'after')) === '03')
   })
 
   it('more records than a gateway takes are not read: a running gateway serves on, another does not start', async () => {
@@ -244,7 +244,7 @@ redis.call('XADD', '${prefix}log', '*', 'kind', '', 'id', '', 'revision', 2) ret
         auth: { apiKey: 'another-key', controlPlaneKeys: ['ops:Ops:admin:root'] },
       },
     })
-    await eventually(3_000, async () => (await one.status()).nodes.length === 2)
+    await eventually(async () => (await one.status()).nodes.length === 2)
     const { config_differences: differences, nodes } = await one.status()
     expect(differences).toEqual(expect.arrayContaining(['auth', 'limits']))
     expect(differences).not.toContain('chat')

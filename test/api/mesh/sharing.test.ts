@@ -42,7 +42,7 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
     const all = await Promise.all(
       ['gw-1', 'gw-2', 'gw-3'].map((name) => openGateway(name, valkey.server, { mesh })),
     )
-    await eventually(3_000, async () => {
+    await eventually(async () => {
       const views = await Promise.all(all.map((one) => one.status()))
       return views.every(({ nodes }) => nodes.filter(({ status }) => status === 'Alive').length === 3)
     })
@@ -59,25 +59,25 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
   it('M13 A worker that A registers appears on B within 2 s', async () => {
     const [a, b] = await openMesh(valkey.server)
     const id = await addWorker(a)
-    await eventually(2_000, async () => (await idsOf(b, '/ha/workers')).includes(id))
+    await eventually(async () => (await idsOf(b, '/ha/workers')).includes(id))
     expect(await idsOf(b, '/workers')).toEqual([id])
   })
 
   it('M14 A worker that B deletes is gone from all gateways', async () => {
     const all = await openMesh(valkey.server)
     const id = await addWorker(all[0])
-    await eventually(2_000, async () => (await idsOf(all[1], '/workers')).includes(id))
+    await eventually(async () => (await idsOf(all[1], '/workers')).includes(id))
     expect((await all[1].call('DELETE', `/workers/${id}`)).status).toBe(202)
-    for (const one of all) await eventually(15_000, async () => (await idsOf(one, '/workers')).length === 0)
+    for (const one of all) await eventually(async () => (await idsOf(one, '/workers')).length === 0)
   })
 
   it('M15 A priority that A changes is visible on B, and the version grows', async () => {
     const [a, b] = await openMesh(valkey.server)
     const id = await addWorker(a)
-    await eventually(2_000, async () => (await idsOf(b, '/ha/workers')).includes(id))
+    await eventually(async () => (await idsOf(b, '/ha/workers')).includes(id))
     const before = (await b.call('GET', `/ha/workers/${id}`)).body
     await a.call('PATCH', `/workers/${id}`, { priority: 90 })
-    await eventually(2_000, async () => (await b.call('GET', `/ha/workers/${id}`)).body.spec.priority === 90)
+    await eventually(async () => (await b.call('GET', `/ha/workers/${id}`)).body.spec.priority === 90)
     expect((await b.call('GET', `/ha/workers/${id}`)).body.version).toBeGreaterThan(before.version)
   })
 
@@ -85,7 +85,7 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
     const [a, b] = await openMesh(valkey.server)
     const id = await addWorker(a)
     const isDrained = (one: MeshGateway, drained: true | undefined) =>
-      eventually(5_000, async () => (await one.call('GET', `/workers/${id}`)).body.drained === drained)
+      eventually(async () => (await one.call('GET', `/workers/${id}`)).body.drained === drained)
     await isDrained(b, undefined)
     await a.call('PATCH', `/workers/${id}`, { drained: true })
     await isDrained(b, true)
@@ -101,15 +101,15 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
     const { body } = await all[0].call('POST', '/workers', spec)
     const healthOn = async (one: MeshGateway) =>
       (await one.call('GET', `/ha/workers/${body.worker_id}`)).body.health
-    for (const one of all) await eventually(10_000, async () => (await healthOn(one)) === true)
+    for (const one of all) await eventually(async () => (await healthOn(one)) === true)
     await worker.close()
-    for (const one of all) await eventually(15_000, async () => (await healthOn(one)) === false)
+    for (const one of all) await eventually(async () => (await healthOn(one)) === false)
   })
 
   it('M17 No response of /ha has the key of a worker', async () => {
     const all = await openMesh(valkey.server)
     const id = await addWorker(all[0], { api_key: WORKER_KEY })
-    await eventually(2_000, async () => (await idsOf(all[0], '/ha/workers')).includes(id))
+    await eventually(async () => (await idsOf(all[0], '/ha/workers')).includes(id))
     for (const one of all)
       for (const path of ['/ha/workers', `/ha/workers/${id}`, '/ha/status', '/ha/policies', '/ha/health'])
         expect((await one.call('GET', path)).text).not.toContain(WORKER_KEY)
@@ -128,14 +128,14 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
     const all = await openMesh(valkey.server)
     const read = async (one: MeshGateway) => (await one.call('GET', '/ha/config/shared')).body?.value
     await all[0].call('POST', '/ha/config', { key: 'shared', value: '0a' })
-    for (const one of all) await eventually(2_000, async () => (await read(one)) === '0a')
+    for (const one of all) await eventually(async () => (await read(one)) === '0a')
     const writes = Array.from({ length: 60 }, (_, n) =>
       all[n % 3].call('POST', '/ha/config', { key: 'shared', value: n.toString(16).padStart(4, '0') }),
     )
     for (const { status } of await Promise.all(writes)) expect(status).toBe(200)
-    await eventually(2_000, async () => new Set(await Promise.all(all.map(read))).size === 1)
+    await eventually(async () => new Set(await Promise.all(all.map(read))).size === 1)
     // A gateway may read the newest value before it has followed the log to its end.
-    await eventually(2_000, async () => {
+    await eventually(async () => {
       const revisions = await Promise.all(all.map(async (one) => (await one.status()).engine.revision))
       return revisions.every((revision) => revision === 61)
     })
@@ -158,7 +158,7 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
     const accepted = await result(one, 'api-key')
     const { body, status } = await one.call('POST', '/keys', { tenant: 'acme' })
     expect([status, await result(one, body.key)]).toEqual([201, accepted])
-    await eventually(1_000, async () => (await result(two, body.key)) === accepted)
+    await eventually(async () => (await result(two, body.key)) === accepted)
 
     // Who can write to the engine, but has not the secret of the mesh, makes no key.
     const engine = new ValkeyEngine(
@@ -178,7 +178,6 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
     })
     await engine.close()
     await eventually(
-      1_000,
       async () => 'revision' in forged && (await two.status()).engine.revision >= forged.revision,
     )
     expect((await two.call('GET', '/keys')).body.keys.map(({ id }: { id: string }) => id)).toContain(body.id)
@@ -186,11 +185,11 @@ describe.skipIf(valkeySkipReason !== null)('three gateways on Valkey', () => {
 
     // Away for longer than maxStaleMs, a gateway cannot know that the key is still valid.
     one.proxy?.cut()
-    await eventually(10_000, async () => (await result(one, body.key)) === 'keys_unavailable')
+    await eventually(async () => (await result(one, body.key)) === 'keys_unavailable')
     expect((await two.call('DELETE', `/keys/${body.id}`)).status).toBe(200)
     expect(await result(two, body.key)).toBe('invalid_credential')
     one.proxy?.heal()
-    await eventually(10_000, async () => (await result(one, body.key)) === 'invalid_credential')
+    await eventually(async () => (await result(one, body.key)) === 'invalid_credential')
     await stopMesh()
     for (const dir of dirs) rmSync(dir, { recursive: true })
   })

@@ -38,7 +38,7 @@ describe.skipIf(valkeySkipReason !== null)('TLS to the engine', () => {
   const write = async (one: MeshGateway, key: string, value: string) =>
     (await one.call('POST', '/ha/config', { key, value })).status
   const reads = (one: MeshGateway, key: string, value: string) =>
-    eventually(5_000, async () => (await one.call('GET', `/ha/config/${key}`)).body?.value === value)
+    eventually(async () => (await one.call('GET', `/ha/config/${key}`)).body?.value === value)
 
   it.each(['localhost', '127.0.0.1'])('gateways share records by rediss://%s and caFile', async (host) => {
     const mesh = newMesh()
@@ -55,12 +55,12 @@ describe.skipIf(valkeySkipReason !== null)('TLS to the engine', () => {
     const one = await open('gw-1', first, mesh, authority.caFile)
     const two = await open('gw-2', second, mesh, authority.caFile)
     second.cut()
-    await eventually(5_000, async () => (await two.call('GET', '/ha/health')).body.status === 'degraded')
+    await eventually(async () => (await two.call('GET', '/ha/health')).body.status === 'degraded')
     expect(await write(one, 'b', '02')).toBe(200)
     expect(await write(two, 'b', '03')).toBe(503)
     second.heal()
     await reads(two, 'b', '02')
-    await eventually(10_000, async () => (await write(two, 'b', '04')) === 200)
+    await eventually(async () => (await write(two, 'b', '04')) === 200)
     await reads(one, 'b', '04')
   })
 

@@ -124,9 +124,7 @@ test('compaction works in a conversation, in the background, over a Responses wo
   await fleet.create({ input: LONG, conversation })
   const queued = await fleet.create({ input: 'and now?', conversation, background: true, ...compacting })
   const path = `${RESPONSES}/${queued.id}`
-  await expect
-    .poll(async () => (await fleet.fetchJson('GET', path)).status, { timeout: 30_000 })
-    .toBe('completed')
+  await expect.poll(async () => (await fleet.fetchJson('GET', path)).status).toBe('completed')
   expect((await fleet.fetchJson('GET', path)).output[0].type).toBe('compaction')
   expect(bodies[2].context_management).toBe(undefined)
   expect(bodies[2].input).toHaveLength(2)

@@ -140,7 +140,7 @@ describe('reasoning that cannot be decrypted', () => {
     const { post, gateway, asked } = fleet
     // The tokenizer loads in the background.
     const counted = async () => (await post(`${RESPONSES}/input_tokens`, body)).status
-    await expect.poll(counted, { timeout: 30_000 }).toBe(200)
+    await expect.poll(counted).toBe(200)
     for (const [path, more] of [
       [RESPONSES, {}],
       [RESPONSES, { background: true }],

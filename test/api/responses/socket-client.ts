@@ -28,7 +28,7 @@ export async function connect(url: string, model = 'test-model', key = 'x') {
       send(body)
       const isEnd = ({ type, status }: ResponseJson) =>
         TERMINAL.has(type) || (type === 'error' && status !== undefined)
-      await expect.poll(() => messages.slice(first).some(isEnd), { timeout: 30_000 }).toBe(true)
+      await expect.poll(() => messages.slice(first).some(isEnd)).toBe(true)
       return messages.slice(first)
     },
   }

@@ -218,9 +218,7 @@ test('no route and no field reveals data of another tenant', async () => {
   const hi = { role: 'user', content: 'hi' }
   const damaged = { ...theirs.sealed[0], encrypted_content: 'damaged' }
   // The tokenizer loads in the background.
-  await expect
-    .poll(async () => (await count([hi]))[1], { timeout: 30_000 })
-    .toMatchObject({ object: 'response.input_tokens' })
+  await expect.poll(async () => (await count([hi]))[1]).toMatchObject({ object: 'response.input_tokens' })
   const dropped = await count([hi, theirs.sealed[0]])
   expect(dropped).toEqual(await count([hi, damaged]))
   expect(dropped).toEqual(['encrypted_reasoning_dropped; items=1', (await count([hi]))[1]])
