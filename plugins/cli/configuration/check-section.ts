@@ -41,8 +41,8 @@ export function checkSection(
   const value = structuredClone(section) as Record<string, unknown>
   const findings: Finding[] = []
   removeUnknownKeys(node, value, base, findings)
-  // A valid section needs one compilation; single values are checked only if it fails.
-  if (defineValidator(schema).problem(value) !== null) findWrongValues(node, value, base, findings)
+  findWrongValues(node, value, base, findings)
+  fillDefaults(node, value)
   return { value, findings }
 }
 
@@ -58,7 +58,6 @@ export function validPart(
   unresolved: readonly Finding[],
   base: readonly string[],
 ): { value: Record<string, unknown>; wrong: ReadonlySet<string> } | null {
-  // A valid section needs no further compilation.
   if (found.length + unresolved.length === 0) return { value, wrong: new Set() }
   // The value has no unknown keys any more, so only its wrong values are found again.
   const findings = [...unresolved, ...checkSection(schema, value, base).findings]
@@ -101,13 +100,29 @@ export function unknownKeyText(key: string, known: readonly string[], path: read
   return `is not known; known here: ${known.join(', ')}`
 }
 
-/** Checks children first, then the value itself if they are valid. Secrets are checked as a whole. */
+/** Keywords of schemas whose values are valid if their members are: no lengths, no unions, no secrets. */
+const MEMBER_KEYWORDS = new Set([
+  ...['type', 'properties', 'required', 'additionalProperties', 'patternProperties', 'items'],
+  ...['default', 'description', 'replacedKeys'],
+])
+
+function isMadeOfMembers(node: SchemaNode, value: unknown): boolean {
+  const isOfType = node.type === 'object' ? isObject(value) : node.type === 'array' && Array.isArray(value)
+  return isOfType && Object.keys(node).every((keyword) => MEMBER_KEYWORDS.has(keyword))
+}
+
+/**
+ * Checks children first, then the value itself if they are valid. Secrets are checked as a whole. Only schemas of values that
+ * are there are compiled: compiling those of a whole section takes longer than all else at the start of a command.
+ */
 function findWrongValues(
   node: SchemaNode,
   value: unknown,
   path: readonly string[],
   findings: Finding[],
 ): void {
+  const isOfMembers = isMadeOfMembers(node, value)
+  if (!isOfMembers && defineValidator(node as TSchema).problem(value) === null) return
   const before = findings.length
   if (!isSecret(node)) {
     for (const [key, child, member] of childrenOf(node, value)) {
@@ -115,7 +130,16 @@ function findWrongValues(
       else findWrongValues(child, member, [...path, key], findings)
     }
   }
-  if (findings.length === before) checkValue(node, value, path, findings)
+  if (!isOfMembers && findings.length === before) checkValue(node, value, path, findings)
+}
+
+/** As the validator does for the values that it checks. Defaults are valid. */
+function fillDefaults(node: SchemaNode, value: unknown): void {
+  if (!isMadeOfMembers(node, value)) return
+  if (isObject(value))
+    for (const [key, child] of Object.entries(node.properties ?? {}))
+      if (child.default !== undefined && value[key] === undefined) value[key] = structuredClone(child.default)
+  for (const [, child, member] of membersOf(node, value)) if (child !== null) fillDefaults(child, member)
 }
 
 /** Members of a value, and its missing required members. */
@@ -126,7 +150,6 @@ function* childrenOf(node: SchemaNode, value: unknown): Generator<[string, Schem
   if (!isObject(value)) return
   for (const key of requiredKeys(node)) {
     const child = childAt(node, key)
-    // The validator stops at the first error, before it has filled in later defaults.
     if (child !== null && child.default === undefined && value[key] === undefined)
       yield [key, child, undefined]
   }
