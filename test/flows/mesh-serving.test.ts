@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import OpenAI from 'openai'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startSim, stopCommands, until } from '../support/built-command.ts'
-import { type MeshProcess, startMeshProcesses } from '../support/mesh-gateways.ts'
+import { ENGINE_TIMEOUT_MS, type MeshProcess, startMeshProcesses } from '../support/mesh-gateways.ts'
 import { jsonAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
 import { startValkey, type ValkeyServer, valkeySkipReason } from '../support/valkey-server.ts'
 
@@ -93,8 +93,8 @@ describe.skipIf(valkeySkipReason !== null)('serving', () => {
     console.log(
       `p90: ${before.toFixed(2)} ms, frozen ${whileFrozen.toFixed(2)}, degraded ${whileDegraded.toFixed(2)}`,
     )
-    // Requests that waited for the engine would take its time limit of a second.
-    expect(Math.max(whileFrozen, whileDegraded) - before).toBeLessThan(800)
+    // Requests that waited for the engine would take as long as the engine has.
+    expect(Math.max(whileFrozen, whileDegraded) - before).toBeLessThan(ENGINE_TIMEOUT_MS / 2)
     await scripted.close()
   })
 

@@ -1,4 +1,4 @@
-/** The npm package as users install it: packed, installed in an empty folder, run with `npx weir`. */
+/** The npm package as users have it: packed, in an empty folder, run with `npx weir`. `test/real` installs it with npm. */
 import { execFile, spawn } from 'node:child_process'
 import {
   copyFileSync,
@@ -19,14 +19,11 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RunningCommand, readyGateway, stopCommands, until } from '../support/built-command.ts'
 import { freePort } from '../support/free-port.ts'
-import { type PackedGateway, packGateway, userEnv } from '../support/packed-gateway.ts'
+import { type PackedGateway, packGateway, unpackGateway, userEnv } from '../support/packed-gateway.ts'
 import { weir } from '../support/short-command.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** About 17,000 files are written and removed, which takes minutes on a slow disk. */
-const INSTALL_LIMIT_MS = 600_000
-
 const folder = mkdtempSync(join(tmpdir(), 'weir-package-'))
 const env = userEnv
 const inFolder = { cwd: folder, env }
@@ -39,17 +36,13 @@ let packed: PackedGateway
 beforeAll(async () => {
   packed = await packGateway(folder)
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await run(
-    'npm',
-    ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${packed.filename}`],
-    inFolder,
-  )
-}, INSTALL_LIMIT_MS)
+  await unpackGateway(folder, packed)
+})
 
 afterAll(async () => {
   await stopCommands()
   await rm(folder, { recursive: true, force: true })
-}, INSTALL_LIMIT_MS)
+})
 
 test('the package is built before it is packed, and contains no tests, benchmarks or build caches', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))

@@ -167,8 +167,8 @@ describe.skipIf(valkeySkipReason !== null)('faults of the engine', () => {
     await worker.close()
     for (const row of rows) {
       expect(row, row.fault).toMatchObject({ failed: 0, lost: 0 })
-      // Requests that waited for the engine would take its time limit of a second; idle machines add less than 1 ms.
-      expect(Math.max(Number(row['first ms']), Number(row['later ms'])), row.fault).toBeLessThan(100)
+      // Requests that waited for the engine would take its time limit of seconds; idle machines add less than 1 ms.
+      expect(Math.max(Number(row['first ms']), Number(row['later ms'])), row.fault).toBeLessThan(500)
     }
   })
 })

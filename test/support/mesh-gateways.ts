@@ -3,6 +3,8 @@ import { type BuiltGateway, startBuiltGateway, until } from './built-command.ts'
 import { freePort } from './free-port.ts'
 
 const SECRET = 'abcdefghijklmnopqrstuvwxyz'
+/** Longer than a busy machine needs; a frozen engine is noticed after it. */
+export const ENGINE_TIMEOUT_MS = 5_000
 
 export interface ProcessOptions {
   /** Of the engine. */
@@ -45,7 +47,7 @@ export class MeshProcess {
       kernel: { threads: 1, port: this.port, log: { level: 'info' }, ...kernel },
       plugins: {
         mesh: { name: this.name, mesh, secret: SECRET },
-        'mesh-valkey': { url, timeoutMs: 1_000 },
+        'mesh-valkey': { url, timeoutMs: ENGINE_TIMEOUT_MS },
         ...plugins,
       },
       ...(workers && { workers }),

@@ -103,7 +103,8 @@ export async function openGateway(
       ...(proxy !== null && {
         'mesh-valkey': {
           url: `redis://${user === undefined ? '' : `${user}@`}127.0.0.1:${proxy.port}`,
-          timeoutMs: 1_000,
+          // A busy machine answers late; servers that are gone refuse connections at once.
+          timeoutMs: 5_000,
         },
       }),
       ...plugins,

@@ -33,7 +33,7 @@ describe.skipIf(valkeySkipReason !== null)('TLS to the engine', () => {
   const open = (name: string, { port }: ByteProxy, mesh: string, caFile: string | null, host = 'localhost') =>
     openGateway(name, valkey.server, {
       mesh,
-      plugins: { 'mesh-valkey': { url: `rediss://${host}:${port}`, caFile, timeoutMs: 1_000 } },
+      plugins: { 'mesh-valkey': { url: `rediss://${host}:${port}`, caFile, timeoutMs: 5_000 } },
     })
   const write = async (one: MeshGateway, key: string, value: string) =>
     (await one.call('POST', '/ha/config', { key, value })).status
@@ -88,7 +88,7 @@ describe.skipIf(valkeySkipReason !== null)('TLS to the engine', () => {
     const plain = await openByteProxy(valkey.server.port)
     proxies.push(plain)
     const settings = { requireAtStart: true }
-    const secured = { url: `rediss://localhost:${plain.port}`, caFile: authority.caFile, timeoutMs: 1_000 }
+    const secured = { url: `rediss://localhost:${plain.port}`, caFile: authority.caFile, timeoutMs: 5_000 }
     await expect(
       openGateway('gw-1', valkey.server, { settings, plugins: { 'mesh-valkey': secured } }),
     ).rejects.toThrow(/mesh engine valkey/)
