@@ -38,7 +38,7 @@ export async function acceptBackground(
     id,
     createdAtSec,
     status: 'queued',
-    reply: JSON.parse(members) as JsonObject,
+    reply: JSON.parse(`{${members}}`) as JsonObject,
     input: plan.lasting.input,
     output: [],
     previousResponseId: request.previousResponseId,

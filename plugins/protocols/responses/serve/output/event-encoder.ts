@@ -4,7 +4,8 @@
  * @source OpenAI API reference, Responses streaming events
  */
 
-import type { NativeDelta, NativeObject } from '#kernel'
+import type { HistoryItem, NativeDelta, NativeObject } from '#kernel'
+import { withoutPrivate } from '#shared'
 import {
   type DeltaForm,
   type Places,
@@ -59,7 +60,7 @@ export class EventEncoder {
       output_index: where.index,
       ...(event.item_id !== undefined && { item_id: where.id }),
     }
-    this.send(type, JSON.stringify({ ...event, ...named, sequence_number: undefined }).slice(1, -1))
+    this.send(type, membersOf({ ...event, ...named, sequence_number: undefined }))
   }
 
   /** @param response JSON. @param first JSON of the response as it was created */
@@ -86,13 +87,14 @@ export class EventEncoder {
    */
   sendDelta({ head, middle, tail }: DeltaFrame, value: string, members?: NativeObject): void {
     const number = this.#next++
-    const more = members === undefined ? '' : memberText(members)
+    const more = members === undefined ? '' : `,${membersOf(members)}`
     this.#sink(head + number + middle + value + more + tail, number)
   }
 }
 
-function memberText(members: NativeObject): string {
-  return `,${JSON.stringify(members).slice(1, -1)}`
+/** JSON text of the members of an object. */
+export function membersOf(value: object): string {
+  return JSON.stringify(value).slice(1, -1)
 }
 
 /** @returns the frames that `send` sends @param first number of the first one */
@@ -144,7 +146,7 @@ class DeltaEncoder {
     this.#events = events
     this.#type = type
     this.#places = places
-    this.#frame = deltaFrame(type, JSON.stringify(places).slice(1, -1), after)
+    this.#frame = deltaFrame(type, membersOf(places), after)
   }
 
   send({ delta, members, source }: Delta): void {
@@ -167,9 +169,6 @@ export class ItemEncoder {
   readonly id: string
   readonly type: string
   readonly events: EventEncoder | null
-  readonly places: Places
-  /** JSON text of the members that name the item. */
-  readonly where: string
   #arguments: DeltaEncoder | null = null
 
   constructor(index: number, { id, type }: { id: string; type: string }, events: EventEncoder | null) {
@@ -177,20 +176,27 @@ export class ItemEncoder {
     this.id = id
     this.type = type
     this.events = events
-    this.places = { item_id: id, output_index: index }
-    this.where = JSON.stringify(this.places).slice(1, -1)
   }
 
-  added(item: object): void {
+  get places(): Places {
+    return { item_id: this.id, output_index: this.index }
+  }
+
+  /** JSON text of the members that name the item. */
+  get where(): string {
+    return membersOf(this.places)
+  }
+
+  added(item: HistoryItem): void {
     this.events?.send('response.output_item.added', this.#whole(item))
   }
 
-  done(item: object): void {
+  done(item: HistoryItem): void {
     this.events?.send('response.output_item.done', this.#whole(item))
   }
 
-  #whole(item: object): string {
-    return `"output_index":${this.index},"item":${JSON.stringify(item)}`
+  #whole(item: HistoryItem): string {
+    return `"output_index":${this.index},"item":${JSON.stringify(withoutPrivate(item))}`
   }
 
   /** An event of the item in the worker's format. */
@@ -251,6 +257,7 @@ export class PartEncoder {
   /** Of the events of its beginning and its end. */
   readonly #around: string
   readonly #places: Places
+  /** JSON text of the members that name the part; empty without events. */
   readonly #where: string
   #deltas: DeltaEncoder | null = null
 
@@ -261,7 +268,7 @@ export class PartEncoder {
     this.#name = isSummary ? 'response.reasoning_summary_text' : `response.${kind}`
     this.#around = isSummary ? 'response.reasoning_summary_part' : 'response.content_part'
     this.#places = { ...places, [isSummary ? 'summary_index' : 'content_index']: index }
-    this.#where = JSON.stringify(this.#places).slice(1, -1)
+    this.#where = events === null ? '' : membersOf(this.#places)
   }
 
   /** @param part while it is empty */
@@ -279,7 +286,7 @@ export class PartEncoder {
   deltaWithLogprobs(text: string, logprobs: readonly unknown[], members: NativeObject = {}): void {
     this.#events?.send(
       `${this.#name}.delta`,
-      `${this.#where},${JSON.stringify({ ...members, delta: text, logprobs }).slice(1, -1)}`,
+      `${this.#where},${membersOf({ ...members, delta: text, logprobs })}`,
     )
   }
 

@@ -71,7 +71,7 @@ export abstract class OpenItem {
 
   /** Sends the end of the item. */
   protected done(item: HistoryItem): HistoryItem {
-    this.encoder.done(withoutPrivate(item))
+    this.encoder.done(item)
     return item
   }
 }
@@ -91,7 +91,7 @@ export class NativeItem extends OpenItem {
   /** Some workers send only complete items. */
   begin(): void {
     this.encoder.added({
-      ...withoutPrivate(this.incomplete()),
+      ...this.incomplete(),
       ...(this.#item.status === 'completed' && { status: 'in_progress' }),
       ...(this.encoder.type === CUSTOM_CALL && { input: '' }),
     })
@@ -125,6 +125,6 @@ export class NativeItem extends OpenItem {
 export function sendWholeItem(index: number, item: HistoryItem, events: EventEncoder | null): void {
   const encoder = new ItemEncoder(index, item, events)
   const { status } = item
-  encoder.added({ ...withoutPrivate(item), ...(status !== undefined && { status: 'in_progress' }) })
-  encoder.done(withoutPrivate(item))
+  encoder.added({ ...item, ...(status !== undefined && { status: 'in_progress' }) })
+  encoder.done(item)
 }

@@ -6,7 +6,7 @@ import { newItemId } from '#shared'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import type { EventEncoder } from './event-encoder.ts'
-import { type EventOf, type ItemEnd, type OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
+import { type EventOf, type ItemEnd, OpenItem, type OutputOptions, sendWholeItem } from './open-item.ts'
 
 export function outputOptions(
   { include, store, summary, tools }: CreateRequest,
@@ -28,10 +28,8 @@ export function outputOptions(
 export class OutputItems {
   protected readonly events: EventEncoder | null
   protected readonly options: OutputOptions
-  #count = 0
-  readonly #open = new Map<number, OpenItem>()
-  /** By index; an item that has not ended leaves a gap. */
-  readonly #done: (HistoryItem | undefined)[] = []
+  /** By index. */
+  readonly #all: (OpenItem | HistoryItem)[] = []
   /** Hidden calls, by their position. */
   readonly #hidden: { readonly before: number; readonly item: HistoryItem }[] = []
   #onDone: (() => void) | null = null
@@ -49,20 +47,14 @@ export class OutputItems {
 
   /** An item that is whole from the beginning. */
   addWhole(item: HistoryItem): void {
-    const index = this.#count++
-    sendWholeItem(index, item, this.events)
-    this.#done[index] = item
+    sendWholeItem(this.#all.length, item, this.events)
+    this.#all.push(item)
     this.#onDone?.()
   }
 
   /** All items in order; those that have not ended as incomplete. */
   items(): HistoryItem[] {
-    const all: HistoryItem[] = []
-    for (let index = 0; index < this.#count; index += 1) {
-      const item = this.#done[index] ?? this.#open.get(index)?.incomplete()
-      if (item !== undefined) all.push(item)
-    }
-    return all
+    return this.#all.map((item) => (item instanceof OpenItem ? item.incomplete() : item))
   }
 
   /** Items for the store, with hidden calls in their positions. */
@@ -78,28 +70,28 @@ export class OutputItems {
   }
 
   get isEmpty(): boolean {
-    return this.#count === 0
+    return this.#all.length === 0
   }
 
   /** Begins an item. */
   protected begin(make: (index: number, events: EventEncoder | null) => OpenItem): OpenItem {
-    const item = make(this.#count, this.events)
-    this.#open.set(this.#count++, item)
+    const item = make(this.#all.length, this.events)
+    this.#all.push(item)
     item.begin()
     return item
   }
 
   /** Ends an item that is open. */
   protected close(item: OpenItem | undefined, end: ItemEnd): void {
-    if (item === undefined || !this.#open.delete(item.index)) return
-    this.#done[item.index] = item.end(end)
+    if (item === undefined || this.#all[item.index] !== item) return
+    this.#all[item.index] = item.end(end)
     this.#onDone?.()
   }
 
   protected hide({ tool, arguments: args, modelText }: EventOf<'hidden_call'>): void {
     if (tool.kind !== 'mcp') return
     this.#hidden.push({
-      before: this.#count,
+      before: this.#all.length,
       item: {
         id: newItemId('mcp_call'),
         type: '_hidden_call',

@@ -62,7 +62,7 @@ const BEGUN: ReadonlyMap<string, object> = new Map([
   ['mcp_list_tools', { tools: [] }],
 ])
 
-function asBegun(item: HistoryItem): object {
+function asBegun(item: HistoryItem): HistoryItem {
   return { ...item, ...(item.status !== undefined && { status: 'in_progress' }), ...BEGUN.get(item.type) }
 }
 

@@ -11,7 +11,7 @@ import {
 } from '#kernel'
 import { answerErrors, toClientItems } from '#shared'
 import { errorEventMembers, toResponseError } from '../../error-format.ts'
-import { type EventEncoder, framesOf } from './event-encoder.ts'
+import { type EventEncoder, framesOf, membersOf } from './event-encoder.ts'
 
 /** How a response ended. */
 export interface ResponseEnd {
@@ -52,7 +52,6 @@ export class ResponseEncoder {
   readonly #id: string
   readonly #createdAtSec: number
   readonly #echo: JsonObject
-  /** JSON of it, never of an empty object. */
   readonly #echoText: string
 
   /** @param echo members that repeat the request */
@@ -60,15 +59,15 @@ export class ResponseEncoder {
     this.#id = id
     this.#createdAtSec = createdAtSec
     this.#echo = echo
-    this.#echoText = JSON.stringify(echo)
+    this.#echoText = membersOf(echo)
   }
 
-  /** JSON of all but the output. @param end undefined until the response has ended */
+  /** JSON text of all members but the output. @param end undefined until the response has ended */
   members(status: ResponseStatus, end?: ResponseEnd): string {
     const error = end?.error ?? (status === 'failed' ? answerErrors.worker_aborted() : null)
     const reason = end?.incompleteReason ?? null
     const { warnings = [] } = end ?? {}
-    const head = JSON.stringify({
+    const head = membersOf({
       id: this.#id,
       object: 'response',
       created_at: this.#createdAtSec,
@@ -79,14 +78,10 @@ export class ResponseEncoder {
       ...(warnings.length > 0 && { x_weir_warning: warnings.join(', ') }),
     })
     const usage = end === undefined ? 'null' : JSON.stringify(toWireUsage(end.usage, end.native?.usage))
-    const echo = end?.native === undefined ? this.#echoText : JSON.stringify(this.#echoWith(end.native))
-    return `${head.slice(0, -1)},${echo.slice(1, -1)},"usage":${usage}}`
-  }
-
-  /** A worker reports what it used, such as its service tier, and members that the gateway does not know. */
-  #echoWith(native: NativeObject): JsonObject {
-    const stated = Object.entries(native).filter(([name, value]) => value != null && !OWN_MEMBERS.has(name))
-    return { ...this.#echo, ...Object.fromEntries(stated) }
+    const stated = Object.entries(end?.native ?? {}).filter(isStated)
+    const echo =
+      stated.length === 0 ? this.#echoText : membersOf({ ...this.#echo, ...Object.fromEntries(stated) })
+    return `${head},${echo},"usage":${usage}`
   }
 
   /** @param wasQueued as background responses were */
@@ -95,7 +90,7 @@ export class ResponseEncoder {
     events.begin(response, wasQueued ? replyText(this.members('queued'), '[]') : response)
   }
 
-  /** @param members JSON of all but the output */
+  /** @param members as of `replyText` */
   sendFailure(
     events: EventEncoder,
     members: string,
@@ -113,9 +108,14 @@ export class ResponseEncoder {
   }
 }
 
-/** The whole response. @param members a JSON object, never empty. @param output a JSON array */
+/** A worker states what it used, such as its service tier, and members that the gateway does not know. */
+function isStated([name, value]: [name: string, value: unknown]): boolean {
+  return value != null && !OWN_MEMBERS.has(name)
+}
+
+/** The whole response. @param members JSON text of the others. @param output a JSON array */
 export function replyText(members: string, output: string): string {
-  return `${members.slice(0, -1)},"output":${output}}`
+  return `{${members},"output":${output}}`
 }
 
 /** A stored response as clients see it. */

@@ -34,7 +34,7 @@ export interface EndToStore {
   readonly id: string
   readonly createdAtSec: number
   readonly status: ResponseStatus
-  /** JSON of all but the output. */
+  /** JSON text of all but the output. */
   readonly members: string
   readonly output: readonly HistoryItem[]
   /** JSON of the output, if it exists already. */
@@ -60,7 +60,7 @@ export async function storeEnd(
     id,
     createdAtSec,
     status,
-    reply: new JsonText(members),
+    reply: new JsonText(`{${members}}`),
     input,
     output,
     ...(outputText !== undefined && { outputText }),

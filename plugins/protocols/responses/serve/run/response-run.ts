@@ -15,7 +15,7 @@ import type {
   ResponseStatus,
 } from '#kernel'
 import { answerErrors, isPublic, toClientItems } from '#shared'
-import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
+import { EventEncoder, type FrameSink, membersOf } from '../output/event-encoder.ts'
 import { ItemCollector } from '../output/item-collector.ts'
 import { outputOptions } from '../output/output-items.ts'
 import { ResponseEncoder, type ResponseEnd, replyText } from '../output/response-encoder.ts'
@@ -249,7 +249,7 @@ export class ResponseRun implements GenerationListener {
 
   /** The response was ended or deleted by another request: the stored end applies. */
   #finishAsStored(record: ResponseRecord | undefined): void {
-    if (record !== undefined) this.#finish(record.status, JSON.stringify(record.reply), null, record.output)
+    if (record !== undefined) this.#finish(record.status, membersOf(record.reply), null, record.output)
     else this.#finish('cancelled', this.#encoder.members('cancelled', { usage: null }), null, [])
   }
 
