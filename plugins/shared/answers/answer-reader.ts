@@ -35,7 +35,7 @@ export class BodyExcerpt {
   }
 
   bytes(): Buffer {
-    const all = Buffer.concat(this.#chunks)
+    const all = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
     return all.length > this.#maxBytes ? all.subarray(0, this.#maxBytes) : all
   }
 }

@@ -100,13 +100,20 @@ function collect(value: unknown, translation: Translation, path: string, found: 
   for (const name in value) {
     const member = value[name]
     if (member === null || member === undefined) continue
-    const at = path === '' ? name : `${path}.${name}`
-    if (Object.hasOwn(translation, name)) collect(member, translation[name], at, found)
-    else found.add(at)
+    const inner = Object.hasOwn(translation, name) ? translation[name] : null
+    if (inner === true) continue
+    if (inner === null) found.add(pathTo(name, path))
+    else collect(member, inner, pathTo(name, path), found)
   }
-  for (const names of translation[FIRST_OF] ?? []) {
+  const { [FIRST_OF]: alike } = translation
+  if (alike === undefined) return
+  for (const names of alike) {
     const [first, ...others] = names.filter((name) => value[name] != null)
     for (const name of others)
-      if (!isDeepStrictEqual(value[name], value[first])) found.add(path === '' ? name : `${path}.${name}`)
+      if (!isDeepStrictEqual(value[name], value[first])) found.add(pathTo(name, path))
   }
+}
+
+function pathTo(name: string, path: string): string {
+  return path === '' ? name : `${path}.${name}`
 }

@@ -8,6 +8,7 @@ import { responsesErrors } from '../errors.ts'
 import type { EventOf } from './output/open-item.ts'
 
 const TYPE = 'mcp_approval_request'
+const ANSWER = 'mcp_approval_response'
 const QUESTION_ID = 'mcpq'
 /** Instead of the name of a tool: the method by which the server asks. */
 const QUESTION_NAME = 'elicitation/create'
@@ -49,7 +50,9 @@ export function answersOf(
   known: ReadonlyMap<string, HistoryItem>,
 ): ApprovalAnswer[] {
   const answers: ApprovalAnswer[] = []
-  const earlier = before.filter(({ type }) => type === 'mcp_approval_response')
+  // As for nearly all turns.
+  if (!input.some(({ type }) => type === ANSWER)) return answers
+  const earlier = before.filter(({ type }) => type === ANSWER)
   const answered = new Set(earlier.map(({ approval_request_id: id }) => String(id)))
   const ran = new Set(
     input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
@@ -57,10 +60,10 @@ export function answersOf(
   // A denied call has no item: a later assistant message shows that the denial was processed.
   const lastMessage = input.findLastIndex(({ role }) => role === 'assistant')
   for (const [index, item] of input.entries()) {
-    if (item.type !== 'mcp_approval_response') continue
+    if (item.type !== ANSWER) continue
     const approvalId = String(item.approval_request_id)
     const request = known.get(approvalId)
-    if (request?.type !== 'mcp_approval_request')
+    if (request?.type !== TYPE)
       throw responsesErrors.approval_request_not_found.with({ param: 'input' }, approvalId)
     if (answered.has(approvalId))
       throw responsesErrors.approval_already_answered.with({ param: 'input' }, approvalId)
@@ -78,4 +81,14 @@ export function answersOf(
     })
   }
   return answers
+}
+
+/** The items without these answers, whose calls and questions the tool loop runs or rejects. */
+export function withoutAnswers(
+  items: readonly HistoryItem[],
+  answers: readonly ApprovalAnswer[],
+): readonly HistoryItem[] {
+  if (answers.length === 0) return items
+  const ids = new Set(answers.map(({ approvalId }) => approvalId))
+  return items.filter(({ type, approval_request_id: id }) => type !== ANSWER || !ids.has(String(id)))
 }

@@ -62,7 +62,9 @@ const input = new TranslatedKinds(
   true,
 )
 
+/** Tools depend on what the gateway runs. */
 const BODY: Translation = {
+  tools: true,
   model: true,
   input,
   instructions: true,
@@ -111,18 +113,15 @@ const BODY: Translation = {
  * Paths of what workers of other formats lack.
  * @param runs true for a built-in tool that the gateway runs
  */
-export function untranslatedMembers(
-  { tools: all, ...body }: CreateBody,
-  runs: (type: BuiltInType) => boolean,
-): string[] {
-  const sent = all?.filter((tool) => {
+export function untranslatedMembers(body: CreateBody, runs: (type: BuiltInType) => boolean): string[] {
+  const sent = body.tools?.filter((tool) => {
     const builtIn = builtInType(tool.type)
     return builtIn === null ? !isClientSearch(tool) : !runs(builtIn)
   })
   const foreign = body.context_management?.filter((entry) => !isCompaction(entry)) ?? []
   return [
     ...untranslatedPaths(body, BODY),
-    ...untranslatedPaths({ tools: sent }, { tools }),
+    ...(sent === undefined ? [] : untranslatedPaths({ tools: sent }, { tools })),
     ...(body.include ?? []).flatMap((name) => (isInclude(name) ? [] : `include.${name}`)),
     ...foreign.map(({ type }) => `context_management.${type}`),
   ]

@@ -122,21 +122,25 @@ function checkInput(input: CreateBody['input']): void {
 }
 
 function toSampling(body: CreateBody): Sampling {
-  const { temperature, top_p, top_k, min_p, frequency_penalty, presence_penalty, repetition_penalty } = body
-  if (top_k === 0) wrongValue('top_k', 'must be -1 or at least 1', top_k)
-  const all = {
-    temperature,
-    topP: top_p,
-    topK: top_k,
-    minP: min_p,
-    frequencyPenalty: frequency_penalty,
-    presencePenalty: presence_penalty,
-    repetitionPenalty: repetition_penalty,
-    maxTokens: body.max_output_tokens,
-    stop: typeof body.stop === 'string' ? [body.stop] : body.stop,
-  }
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => (value ?? null) !== null))
+  if (body.top_k === 0) wrongValue('top_k', 'must be -1 or at least 1', body.top_k)
+  const sampling: Partial<Record<keyof Sampling, unknown>> = {}
+  for (const [name, member] of SETTINGS) if (body[member] != null) sampling[name] = body[member]
+  if (typeof body.stop === 'string') sampling.stop = [body.stop]
+  return sampling as Sampling
 }
+
+/** Names of settings in the internal request and in the body. */
+const SETTINGS: readonly (readonly [name: keyof Sampling, member: keyof CreateBody])[] = [
+  ['temperature', 'temperature'],
+  ['topP', 'top_p'],
+  ['topK', 'top_k'],
+  ['minP', 'min_p'],
+  ['frequencyPenalty', 'frequency_penalty'],
+  ['presencePenalty', 'presence_penalty'],
+  ['repetitionPenalty', 'repetition_penalty'],
+  ['maxTokens', 'max_output_tokens'],
+  ['stop', 'stop'],
+]
 
 function readText({ text }: CreateBody): { constraint: OutputConstraint | null; echo: JsonObject } {
   const format = text?.format ?? { type: 'text' }

@@ -39,8 +39,17 @@ export function builtInType(type: string): BuiltInType | null {
   return BUILT_IN.get(type) ?? null
 }
 
+const NO_TOOLS: DeclaredTools = {
+  functions: [],
+  gateway: [],
+  declarations: new Map(),
+  echo: [],
+  standIns: new Map(),
+}
+
 /** @throws 400 naming the tool */
 export function readTools({ tools }: CreateBody): DeclaredTools {
+  if (tools == null) return NO_TOOLS
   const functions: ChatTool[] = []
   const gateway: GatewayTool[] = []
   const echo: JsonObject[] = []
@@ -54,7 +63,7 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
   }
   const declarations = new Map<ChatTool['function'], JsonObject>()
   const labels = new Set<string>()
-  for (const [index, tool] of (tools ?? []).entries()) {
+  for (const [index, tool] of tools.entries()) {
     const path = `tools[${index}]`
     if (isFunction(tool)) {
       const declared = readFunction(tool, path)

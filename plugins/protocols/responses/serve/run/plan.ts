@@ -12,7 +12,7 @@ import type {
 } from '#kernel'
 import { ignoredMembers, warningHeader } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { answersOf } from '../approvals.ts'
+import { answersOf, withoutAnswers } from '../approvals.ts'
 import type { Parts } from '../parts.ts'
 import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
@@ -86,9 +86,11 @@ export function makePlan(
     request.conversationId === null &&
     input.every(({ type }) => type !== 'item_reference' && type !== 'mcp_approval_response')
   if (needsNothing)
-    return toPlan(parts, tenant, request, [], input as readonly HistoryItem[], null, new Map())
+    return toPlan(parts, tenant, request, [], input as readonly HistoryItem[], null, NOTHING_KNOWN)
   return loadPlan(parts, tenant, request, input, options.remembered ?? null)
 }
+
+const NOTHING_KNOWN: ReadonlyMap<string, HistoryItem> = new Map()
 
 async function loadPlan(
   parts: Parts,
@@ -128,11 +130,7 @@ function toPlan(
   known: ReadonlyMap<string, HistoryItem>,
 ): Plan {
   const approvals = answersOf(before, input, known)
-  // The tool loop runs or rejects the calls of these approvals and questions.
-  const pending = new Set(approvals.map(({ approvalId }) => approvalId))
-  const isPending = ({ type, approval_request_id: id }: HistoryItem) =>
-    type === 'mcp_approval_response' && pending.has(String(id))
-  const settled = pending.size === 0 ? input : input.filter((item) => !isPending(item))
+  const settled = withoutAnswers(input, approvals)
   const context = before.length === 0 ? input : [...before, ...input]
   const whole = before.length === 0 ? settled : [...before, ...settled]
   const tools = withFoundTools(given.tools, whole)
