@@ -2,7 +2,7 @@
  * Writes a batch to disk with one sync. Conditions are checked in order of arrival, including the effects of earlier writes
  * in the batch.
  */
-import type { LevelHandle } from './level-handle.ts'
+import type { Database, LevelHandle } from './level-handle.ts'
 import { isExpired, readHead } from './record-format.ts'
 import type { WriteLock } from './write-lock.ts'
 
@@ -53,7 +53,7 @@ export async function commitWrites(
     if (steps.length === 0) return results
     if (!lock.isHeld) return await commitWrites(handle, lock, writes)
     try {
-      await db.batch(steps, { sync: isSynced } as object)
+      await writeBatch(db, steps, isSynced)
     } catch (error) {
       throw handle.onWriteFailed(error)
     }
@@ -61,6 +61,16 @@ export async function commitWrites(
   } finally {
     lock.release()
   }
+}
+
+/** The batch copies each change at once; for an array of them, the library makes more objects, which live until the sync. */
+function writeBatch(db: Database, steps: readonly LevelChange[], isSynced: boolean): Promise<void> {
+  const batch = db.batch()
+  for (const step of steps) {
+    if (step.type === 'put') batch.put(step.key, step.value)
+    else batch.del(step.key)
+  }
+  return batch.write({ sync: isSynced } as object)
 }
 
 /** Current versions of the keys that have conditions. */
