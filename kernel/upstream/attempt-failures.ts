@@ -71,7 +71,13 @@ export class AttemptFailures {
 
   /** No worker could be picked, or the request could not be built. */
   notSent(error: unknown): void {
-    const isPickError = this.#call.attempt === null && error instanceof GatewayError
+    const { attempt } = this.#call
+    if (attempt !== null && this.#isForOthers(attempt)) {
+      this.#abandon(attempt)
+      this.#soon()
+      return
+    }
+    const isPickError = attempt === null && error instanceof GatewayError
     if (
       isPickError &&
       (error.status >= 500 || error.code === 'model_not_found') &&
@@ -79,6 +85,12 @@ export class AttemptFailures {
     )
       return
     if (!isPickError || !error.isRetryable || !this.#scheduleNext(null, null)) this.#call.giveUp(error)
+  }
+
+  /** True if the call accepts the worker no more, whose format cannot express the request, and there is another one. */
+  #isForOthers(attempt: Attempt): boolean {
+    const { accepts } = this.#call
+    return accepts !== null && !accepts(attempt.worker) && this.#hasAnother(attempt)
   }
 
   /** A response with a status of 400 or above. @returns false if it is to be passed on; true if another attempt or an error follows */
@@ -363,10 +375,14 @@ export class AttemptFailures {
     const totalMs = parts.limits.totalMs(failed?.worker ?? null)
     if (totalMs !== 0 && performance.now() - startedAtMs >= totalMs) return false
     if (!target.giveUp(reason)) return false
+    this.#soon()
+    return true
+  }
+
+  #soon(): void {
     setImmediate(() => {
       if (!this.#call.isOver) this.#call.tryAgain()
     })
-    return true
   }
 
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */

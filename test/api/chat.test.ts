@@ -179,13 +179,13 @@ test('POST /generate without a model or with an unknown model goes to any worker
   }
 })
 
-describe('a text for workers of which some take only chats', () => {
+describe('a model with workers of several formats', () => {
   const choices = [{ index: 0, text: 'x', logprobs: null, finish_reason: 'stop' }]
   const openMixed = async (models: readonly string[]) => {
     const fleet = await openFleet({
       plugins: { messages: {}, responses: {} },
       workers: [
-        { models: [models[0]], spec: { runtime_type: 'external', provider: 'anthropic' } },
+        { models: [models[0]], spec: { runtime_type: 'external', provider: 'anthropic', priority: 60 } },
         { models: [models[1]], spec: { apis: ['responses'] } },
         { models: [models[2]] },
       ],
@@ -198,7 +198,7 @@ describe('a text for workers of which some take only chats', () => {
     return fleet
   }
 
-  test('goes to one that completes texts', async () => {
+  test('a text goes to one that completes texts', async () => {
     const { post, workers } = await openMixed(['test-model', 'test-model', 'test-model'])
     for (let i = 0; i < 4; i++) {
       const completion = { model: 'test-model', prompt: `hi ${i}`, max_tokens: 4 }
@@ -208,13 +208,25 @@ describe('a text for workers of which some take only chats', () => {
     expect([...workers[0].requests, ...workers[1].requests]).toEqual([])
   })
 
-  test('without a model goes to one that takes the format', async () => {
+  test.each([{ n: 2 }, { regex: 'a+' }, { response_format: { type: 'json_object' } }])(
+    'a chat with %j goes to one whose format can express it',
+    async (settings) => {
+      const { post, workers } = await openMixed(['test-model', 'test-model', 'test-model'])
+      for (let i = 0; i < 4; i++) {
+        const messages = [{ role: 'user', content: `hi ${i}` }]
+        expect((await post(CHAT, { ...chat, messages, ...settings })).status).toBe(200)
+      }
+      expect(workers[2].requestsTo(`POST ${CHAT}`)).toHaveLength(4)
+    },
+  )
+
+  test('a text without a model goes to one that takes the format', async () => {
     const { post, workers } = await openMixed(['vendor', 'items', 'engine'])
     for (let i = 0; i < 4; i++) expect((await post('/generate', { text: `hi ${i}` })).status).toBe(200)
     expect(workers[2].requestsTo('POST /generate')).toHaveLength(4)
   })
 
-  test('is a 501 if no worker completes texts', async () => {
+  test('a text is a 501 if no worker completes texts', async () => {
     const { post } = await openMixed(['vendor', 'items', 'engine'])
     for (const model of ['vendor', 'items']) {
       const reply = await post('/v1/completions', { model, prompt: 'hi' })

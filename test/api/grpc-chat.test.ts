@@ -1,6 +1,7 @@
 /** Chat completions over gRPC engines, streamed and non-streamed. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { EngineName } from '../support/scripted-engine.ts'
+import { startScriptedWorker } from '../support/scripted-worker.ts'
 import { textUntilCut } from '../support/text-until-cut.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
@@ -510,4 +511,21 @@ describe('before the first token', () => {
     await reply
     await call.cancelled
   })
+})
+
+test('an image goes to a worker over HTTP if the model has one beside the engine', async () => {
+  const { get, post } = await openGrpcFleet({ engines: [{ spec: { priority: 60 } }] })
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }
+  const body = { ...ask, messages: [{ role: 'user', content: [image] }] }
+  const refused = await whole(await post(CHAT, body))
+  expect(refused.error?.code).toBe('multimodal_not_supported')
+  const worker = await startScriptedWorker()
+  onTestFinished(() => worker.close())
+  await post('/workers', { url: worker.url, models: [{ id: 'test-model' }] })
+  await until(async () => {
+    const readiness = (await (await get('/readiness')).json()) as { healthy_workers?: number }
+    return readiness.healthy_workers === 2
+  })
+  expect((await post(CHAT, body)).status).toBe(200)
+  expect(worker.requestsTo(`POST ${CHAT}`)).toHaveLength(1)
 })

@@ -1,11 +1,12 @@
 /** Finds the engine adapter of a worker, and prepares prompts. One registry per thread. */
-import type {
-  EngineAdapter,
-  GenerationRequest,
-  PreparedPrompt,
-  RelayContext,
-  WorkerBalance,
-  WorkerEntry,
+import {
+  type EngineAdapter,
+  GatewayError,
+  type GenerationRequest,
+  type PreparedPrompt,
+  type RelayContext,
+  type WorkerBalance,
+  type WorkerEntry,
 } from '#kernel'
 
 export class Engines {
@@ -74,20 +75,35 @@ export interface PreparedPrompts {
   readonly byAdapter: ReadonlyMap<EngineAdapter, PreparedPrompt>
   /** For policies: those of the first adapter that tokenised the prompt; null if none did. */
   readonly tokenIds: Uint32Array | null
+  /** Adapters whose workers cannot serve the request, with the reason. */
+  readonly unable: Map<EngineAdapter, GatewayError>
 }
 
-/** Prepares the prompt once for all attempts. @throws GatewayError of an adapter */
+const BAD_REQUEST = 400
+
+/** True if the request is at fault: workers of another format may serve it. */
+export function isUnable(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.status === BAD_REQUEST
+}
+
+/** Prepares the prompt once for all attempts. @throws errors of an adapter for which the request is not at fault */
 export async function preparePrompts(
   adapters: readonly EngineAdapter[],
   source: { request: GenerationRequest; model: string; ctx: RelayContext },
 ): Promise<PreparedPrompts> {
   const byAdapter = new Map<EngineAdapter, PreparedPrompt>()
+  const unable = new Map<EngineAdapter, GatewayError>()
   let tokenIds: Uint32Array | null = null
   for (const adapter of adapters) {
-    const prepared = await adapter.prepare?.(source.request, source.model, source.ctx)
-    if (prepared === undefined) continue
-    byAdapter.set(adapter, prepared)
-    tokenIds ??= prepared.tokenIds
+    try {
+      const prepared = await adapter.prepare?.(source.request, source.model, source.ctx)
+      if (prepared === undefined) continue
+      byAdapter.set(adapter, prepared)
+      tokenIds ??= prepared.tokenIds
+    } catch (error) {
+      if (!isUnable(error)) throw error
+      unable.set(adapter, error)
+    }
   }
-  return { byAdapter, tokenIds }
+  return { byAdapter, tokenIds, unable }
 }

@@ -25,7 +25,7 @@ import {
   withQuery,
 } from '#kernel'
 import { BodyExcerpt, ignoredMembers } from '#shared'
-import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
+import { type Engines, isUnable, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { fileNotLoaded, generationErrors, toRefusal } from './errors.ts'
 import type { FileLoader } from './file-loader.ts'
 import { askHooks, type OpenedGeneration } from './generation-hooks.ts'
@@ -64,6 +64,8 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
   readonly #parts: GenerationParts
   readonly #output: GenerationOutput
   #prepared: PreparedPrompts['byAdapter'] = NOTHING_PREPARED
+  /** Null until one of the adapters cannot express the request. */
+  #unable: PreparedPrompts['unable'] | null = null
   /** The request with the parameters of the current target. */
   #current: GenerationRequest
   call: OpenCall | null = null
@@ -192,6 +194,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     this.#current = parameters === null ? this.request : withTargetParameters(this.request, parameters)
     const preparing = this.#parts.engines.preparing(model)
     this.#prepared = NOTHING_PREPARED
+    this.#unable = null
     this.tokenIds = null
     if (preparing.length === 0) return null
     // Engines that get a prepared prompt take text alone.
@@ -199,6 +202,10 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     return preparePrompts(preparing, { request, model, ctx: this.ctx }).then((prepared) => {
       this.#prepared = prepared.byAdapter
       this.tokenIds = prepared.tokenIds
+      const [error] = prepared.unable.values()
+      if (error === undefined) return
+      this.#unable = prepared.unable
+      if (!this.#parts.engines.workersOf(model).some((worker) => this.#takes(worker))) throw error
     })
   }
 
@@ -232,6 +239,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     const { native, prompt } = this.request
     const adapter = this.#parts.engines.of(worker, native?.engine)
     if (this.#fileUrl !== null && adapter?.takesFileUrls !== true) return null
+    if (adapter !== null && this.#unable?.has(adapter) === true) return null
     return adapter?.promptKinds?.includes(prompt.kind) === false ? null : adapter
   }
 
@@ -266,7 +274,7 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
     const run = { request, quirks, stream: this.stream || mustStream(request, quirks), ctx: this.ctx }
     const attempt = new WorkerAttempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.attempt = attempt
-    const { method, path, body, headers } = adapter.requestFor(attempt)
+    const { method, path, body, headers } = this.#written(adapter, attempt)
     const isOwn = request.native?.engine === adapter.name
     if (!isOwn && number === 1) this.#warnOfQuery()
     const { upstream } = this.#parts
@@ -275,6 +283,16 @@ export class GenerationRun implements Generation, Call, CallHandler, OutputSourc
       path: isOwn ? withQuery(path, this.ctx) : path,
       body,
       headers: upstream.headersFor(this.ctx, worker, headers, adapter.sendsCredentials),
+    }
+  }
+
+  /** The call tries workers of other formats if that of the adapter cannot express the request. */
+  #written(adapter: EngineAdapter, attempt: WorkerAttempt): ReturnType<EngineAdapter['requestFor']> {
+    try {
+      return adapter.requestFor(attempt)
+    } catch (error) {
+      if (isUnable(error)) this.#unable = new Map(this.#unable ?? []).set(adapter, error)
+      throw error
     }
   }
 
