@@ -2,17 +2,14 @@
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  */
 import type { CalledTool, ChatMessage, ContentPart, HistoryItem } from '#kernel'
-import { customArguments, imageNote, memberName, textOfFile } from '#shared'
+import { customArguments, imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT, SEARCH_TOOL } from '../read/stand-ins.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import { findSummary, isForeignSummary, summaryMessage } from './compaction.ts'
-import { isTranslated } from './foreign-items.ts'
+import { type Part, textOf, toChatContent } from './content-parts.ts'
 import { type GatewayCall, GatewayCalls } from './gateway-calls.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
-
-/** Of an item. */
-type Part = { readonly type: string; readonly [member: string]: unknown }
 
 export interface PromptMessages {
   readonly messages: readonly ChatMessage[]
@@ -203,50 +200,4 @@ function withoutOldReasoning(messages: readonly ChatMessage[]): readonly ChatMes
     const { reasoning_content: _, reasoning_signature: __, ...rest } = message
     return rest
   })
-}
-
-const TEXT_MEMBERS: readonly string[] = ['text', 'refusal']
-
-/** Joins the texts of the parts; other parts are ignored. */
-function textOf(parts: readonly Part[]): string {
-  const texts: string[] = []
-  for (const part of parts)
-    for (const name of TEXT_MEMBERS) if (typeof part[name] === 'string') texts.push(part[name])
-  return texts.length === 1 ? texts[0] : texts.join('\n')
-}
-
-/** A string if all parts are text. */
-function toChatContent(all: readonly Part[]): string | readonly ContentPart[] {
-  // Others are left of earlier turns that workers of the format served.
-  const parts = all.filter(isTranslated)
-  const isText = parts.every(({ type }) => type.endsWith('_text') || type === 'refusal')
-  return isText ? textOf(parts) : parts.map(toChatPart)
-}
-
-function toChatPart(part: Part): ContentPart {
-  switch (part.type) {
-    case 'input_image': {
-      // A level of detail that chat workers do not know is left to them.
-      const detail = part.detail === 'original' ? 'auto' : String(part.detail ?? 'auto')
-      return { type: 'image_url', image_url: { url: String(part.image_url), detail } }
-    }
-    case 'input_file': {
-      const filename = typeof part.filename === 'string' ? part.filename : undefined
-      if (part.file_data == null)
-        return {
-          type: 'file',
-          file: { file_url: String(part.file_url), ...(filename !== undefined && { filename }) },
-        }
-      const data = String(part.file_data)
-      const text = textOfFile(data, filename)
-      if (text !== null) return { type: 'text', text }
-      return { type: 'file', file: { file_data: data, ...(filename !== undefined && { filename }) } }
-    }
-    case 'input_audio':
-      return { type: 'input_audio', input_audio: part.input_audio as { data: string; format: string } }
-    case 'input_video':
-      return { type: 'video_url', video_url: { url: String(part.video_url) } }
-    default:
-      return { type: 'text', text: textOf([part]) }
-  }
 }

@@ -4,27 +4,11 @@ import { FIRST_OF, isInclude, TranslatedKinds, type Translation, untranslatedPat
 import type { CreateBody } from '../../wire.ts'
 import { builtInType } from '../read/read-tools.ts'
 import { isClientSearch } from '../read/stand-ins.ts'
+import { PART_MEMBERS } from './content-parts.ts'
 import { isCompaction } from './native-request.ts'
 
 /** Parts of other types are rejected. Sources and probabilities of earlier output are not part of a prompt. */
-const part = new TranslatedKinds(
-  {
-    input_text: { type: true, text: true },
-    output_text: { type: true, text: true, annotations: true, logprobs: true },
-    refusal: { type: true, refusal: true },
-    input_image: { type: true, image_url: true, detail: true },
-    input_file: {
-      type: true,
-      file_data: true,
-      file_url: true,
-      filename: true,
-      [FIRST_OF]: [['file_data', 'file_url']],
-    },
-    input_audio: { type: true, input_audio: true },
-    input_video: { type: true, video_url: true },
-  },
-  true,
-)
+const part = new TranslatedKinds(PART_MEMBERS, true)
 
 const declared = { type: true, name: true, description: true, parameters: true, strict: true } as const
 const functionTool = { ...declared, function: declared } as const
