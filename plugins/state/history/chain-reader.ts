@@ -29,7 +29,11 @@ export class ChainReader {
     // Deleting a response marks its chain, so an entry without a new mark is current.
     const cached = await this.#cached(tenant, responseId)
     if (cached !== undefined) return this.#checked(cached)
-    const head = isId(responseId) ? await this.#parts.responses.get(tenant, responseId) : undefined
+    if (!isId(responseId)) return { problem: 'not_found' }
+    const { responses, marks } = this.#parts
+    const readAtMs = performance.now()
+    // A chain has the id of its first response: the mark that the second turn needs is read at the same time.
+    const [head, mark] = await Promise.all([responses.get(tenant, responseId), marks.get(tenant, responseId)])
     if (head === undefined || head.status === 'deleted') return { problem: 'not_found' }
     if (isRunning(head)) return { problem: 'in_progress' }
     const { place, previousResponseId } = head
@@ -37,7 +41,7 @@ export class ChainReader {
     if (this.#isTooLong(place.depth, place.bytes)) return { problem: 'too_long' }
     return this.#checked(
       (await this.#fromParent(tenant, responseId, previousResponseId, place)) ??
-        (await this.#read(tenant, responseId, place)),
+        (await this.#read(tenant, responseId, place, { mark, readAtMs })),
     )
   }
 
@@ -104,13 +108,19 @@ export class ChainReader {
     return cached
   }
 
-  async #read(tenant: string, id: string, place: ChainPosition): Promise<CachedChain> {
+  /** @param early the mark under the id of the response, and when its reading began */
+  async #read(
+    tenant: string,
+    id: string,
+    place: ChainPosition,
+    { mark, readAtMs }: { readonly mark: string | undefined; readonly readAtMs: number },
+  ): Promise<CachedChain> {
     const own = { chain: place.chain, to: place.turn }
     const base = place.isBased ? await this.#parts.chains.get(tenant, place.chain) : undefined
     const segments = [...(base?.segments ?? []), own]
     // Read before the turns, so that a later deletion changes a mark that was read.
-    const readAtMs = performance.now()
-    const marks = await this.#marksOf(tenant, segments)
+    const isFirst = place.chain === id && segments.length === 1
+    const marks = isFirst ? [mark] : await this.#marksOf(tenant, segments)
     const items: HistoryItem[] = []
     let { bytes } = place
     for (const segment of segments) {

@@ -48,6 +48,9 @@ const nextId = (prefix: string) =>
 class CountedStore extends MemoryStore {
   reads = 0
   writes = 0
+  /** Reads that began while no other was in progress. */
+  rounds = 0
+  #pending = 0
 
   override collection<T>(name: string) {
     const inner = super.collection<T>(name)
@@ -57,7 +60,9 @@ class CountedStore extends MemoryStore {
         if (typeof value !== 'function') return value
         return (...args: unknown[]) => {
           this.reads++
-          return (value as (...all: unknown[]) => unknown).apply(target, args)
+          if (this.#pending++ === 0) this.rounds++
+          const read = (value as (...all: unknown[]) => Promise<unknown>).apply(target, args)
+          return read.finally(() => this.#pending--)
         }
       },
     })
@@ -101,14 +106,16 @@ test('a history is kept in memory from its first continuation on', async () => {
   await responses.finish('a', first)
   const readsOf = async (id: string) => {
     store.reads = 0
+    store.rounds = 0
     const loaded = await responses.loadChain('a', id)
-    return { reads: store.reads, items: 'items' in loaded ? loaded.items.length : -1 }
+    const { reads, rounds } = store
+    return { reads, rounds, items: 'items' in loaded ? loaded.items.length : -1 }
   }
-  // Its record, the mark of its chain, and the turns.
-  expect(await readsOf(first.id)).toEqual({ reads: 3, items: 2 })
+  // Its record beside the mark of its chain, and the turns.
+  expect(await readsOf(first.id)).toEqual({ reads: 3, rounds: 2, items: 2 })
   const second = turnAfter(first.id)
   await responses.finish('a', second)
-  expect(await readsOf(second.id)).toEqual({ reads: 1, items: 4 })
+  expect(await readsOf(second.id)).toEqual({ reads: 1, rounds: 1, items: 4 })
 })
 
 test('a turn with only new ids is written without reads: none of its changes has a condition', async () => {
