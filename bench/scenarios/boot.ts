@@ -1,6 +1,6 @@
 /** Start-up time and idle memory of the gateway. */
-import { type CompareOptions, comparison } from '../support/compare-checkouts.ts'
-import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
+import { comparison } from '../support/compare-checkouts.ts'
+import type { CompareOptions, Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { rssBytes, wait } from '../support/process.ts'
 import { startWorker } from '../support/subject.ts'

@@ -1,6 +1,12 @@
 /** A stored turn in which the gateway runs one tool (two worker requests, one tool call), compared with a turn without. */
-import { type CompareOptions, compareCheckouts } from '../support/compare-checkouts.ts'
-import { type Figure, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
+import { compareCheckouts } from '../support/compare-checkouts.ts'
+import {
+  type CompareOptions,
+  type Figure,
+  type RunOptions,
+  ratios,
+  type Scenario,
+} from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { cpuPerRequest, measureRounds, runLoad, warmUp } from '../support/load.ts'
 import { startScript, temporaryDirectory } from '../support/process.ts'

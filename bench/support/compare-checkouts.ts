@@ -1,20 +1,10 @@
 /** Sends the same load to the gateways of two checkouts by turns and compares the CPU time of their requests. */
-import { type Figure, ratios } from './figure.ts'
+import { type CompareOptions, type Figure, ratios } from './figure.ts'
 import { cpuPerRequest, type LoadResult, runLoad, warmUp } from './load.ts'
 import { type RunningWorker, type Subject, startWorker } from './subject.ts'
 
 /** Short, because the speed of a shared machine changes within a second. */
 const TURN_MS = 100
-
-export interface CompareOptions {
-  readonly rounds: number
-  /** Length of each measurement, in seconds. */
-  readonly seconds: number
-  /** Root of the other checkout, which is built. */
-  readonly against: string
-  /** Prints the current step. */
-  progress(text: string): void
-}
 
 /** What a scenario compares. */
 export interface Workload {

@@ -1,5 +1,4 @@
 /** Figures that a scenario reports: one value per round, a target and the verdict. */
-import type { CompareOptions } from './compare-checkouts.ts'
 
 export interface Figure {
   /** Measured quantity and subject. */
@@ -34,6 +33,11 @@ export interface Scenario {
 }
 
 export type ComparableScenario = Scenario & Required<Pick<Scenario, 'compare'>>
+
+export interface CompareOptions extends Pick<RunOptions, 'rounds' | 'seconds' | 'progress'> {
+  /** Root of the other checkout, which is built. */
+  readonly against: string
+}
 
 export interface RunOptions {
   readonly rounds: number
