@@ -1,6 +1,7 @@
 /** The cost of a module that replaces every event of 64 streams. */
+import { compareCheckouts } from '../support/compare-checkouts.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { withGuests } from '../support/guests.ts'
+import { compileGuests, withGuests } from '../support/guests.ts'
 import { addedMs, measureRounds, type RoundResults, runLoad } from '../support/load.ts'
 import {
   type ModuleUse,
@@ -10,18 +11,23 @@ import {
 } from '../support/wasm-gateway.ts'
 
 const STREAMS = 64
+const INLINE = {
+  guest: 'stream',
+  point: 'OnStreamEvent',
+  instance: 'fresh',
+  placement: 'inline',
+} as const
 
 function run(options: RunOptions): Promise<Figure[]> {
   return withGuests(['stream'], options.progress, async (guests, worker) => {
-    const use = { guest: 'stream', point: 'OnStreamEvent' } as const
     const gatewayWith = (modules: readonly ModuleUse[]) =>
       startWasmGateway({ workerPort: worker.port, guests, modules })
     const bare = await startBareGateway(worker.port)
     const running: WasmGateway[] = []
     try {
-      const changed = await gatewayWith([{ ...use, instance: 'reuse' }])
+      const changed = await gatewayWith([{ guest: 'stream', point: 'OnStreamEvent', instance: 'reuse' }])
       running.push(changed)
-      const inline = await gatewayWith([{ ...use, instance: 'fresh', placement: 'inline' }])
+      const inline = await gatewayWith([INLINE])
       running.push(inline)
       const subjects = [
         { name: 'bare', gateway: bare },
@@ -78,4 +84,14 @@ export const wasmStreamEvent: Scenario = {
   name: 'wasm-stream-event',
   question: 'what does a module cost that replaces every event of a stream?',
   run,
+  compare: (options) =>
+    compareCheckouts(
+      {
+        start: (root, { port: workerPort }) =>
+          startWasmGateway({ root, workerPort, guests: compileGuests(['stream']), modules: [INLINE] }),
+        client: 'sse-load.ts',
+        load: { streams: STREAMS },
+      },
+      options,
+    ),
 }
