@@ -20,6 +20,8 @@ export interface Identity {
   readonly role: 'admin' | 'user' | null
   /** Id of the key, unique in its tenant; never a secret. Absent for keys without an id and for tokens. */
   readonly keyId?: string
+  /** Of a token: milliseconds since 1970. Absent for keys. */
+  readonly expiresAtMs?: number
   /** Models that the key may use, by the names that clients send. Absent: all. */
   readonly models?: ReadonlySet<string>
   /** Endpoint labels of the routes that the key opens, as `RouteFacts.endpoint`. Absent: all. */
@@ -52,7 +54,7 @@ export interface AuthService {
    * @param identity from `check`
    * @returns the owner with the current restrictions of the key
    * @throws as `check`, for a key that has expired or was revoked since. A key without an id counts as valid while its owner has
-   *   one; tokens are not checked again
+   *   one, and a token until it expires; work that starts later does not know the expiry of its token
    */
   recheck(identity: Identity): Identity
   /** Owner of a valid serving key, for public routes that show less to restricted keys; null for any other credential. */

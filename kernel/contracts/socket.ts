@@ -32,6 +32,11 @@ export interface SocketConnection {
   close(code: number, reason?: string): void
   /** Disconnects at once, without a close frame: for a client that does not read. */
   disconnect(): void
+  /**
+   * Counts what the handler keeps in memory between messages, in place of what it kept before, as a held body of the tenant until
+   * the socket closes. @returns false if the budget has no room: nothing is counted, and the handler must release it
+   */
+  keep(bytes: number): boolean
   /** Runs a message like a request: request id, hooks, limits, counters, log line, traces. Never throws. */
   run(message: SocketRun): void
 }
@@ -91,7 +96,7 @@ export interface SocketLimits extends SocketBounds {
 }
 
 /** One open socket. The object stays the same while it is open: a key for what a plugin keeps beside it. */
-export interface Socket extends Pick<SocketConnection, 'request' | 'protocol' | 'isOpen' | 'close'> {
+export interface Socket extends Pick<SocketConnection, 'request' | 'protocol' | 'isOpen' | 'close' | 'keep'> {
   /** Sends text as a text message, bytes as a binary one. @returns false when the client is slow */
   send(message: string | Buffer): boolean
 }

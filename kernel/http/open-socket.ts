@@ -1,6 +1,7 @@
 /** One open WebSocket: passes its messages to its handler, within bounds, and runs them as requests. */
 import type { WebSocket } from 'uWebSockets.js'
 import type { SocketConnection, SocketHandler, SocketRun } from '../contracts/socket.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
 import { checkEndpoint } from '../upstream/key-scope.ts'
 import { UNCOUNTED_BYTES } from './body-memory.ts'
 import type { CompiledSocket } from './compiled-route.ts'
@@ -15,6 +16,7 @@ import type { ServerParts } from './server-parts.ts'
 const WRITABLE_BYTES = 65_536
 
 /** @source RFC 6455 §7.4.1 */
+const POLICY_VIOLATION = 1008
 const TOO_BIG = 1009
 const NO_CLOSE_FRAME = 1006
 /** @source IANA WebSocket Close Code Number Registry */
@@ -30,6 +32,7 @@ export class OpenSocket implements SocketConnection {
   /** Owner of held messages in the budget. */
   readonly #owner: string
   #heldBytes = 0
+  #keptBytes = 0
   #ws: WebSocket<unknown> | null = null
   #handler: SocketHandler | null = null
   readonly #onClosed: (socket: OpenSocket) => void
@@ -75,9 +78,12 @@ export class OpenSocket implements SocketConnection {
   run(message: SocketRun): void {
     const { request } = this
     const route = this.#compiled.message
+    let isRevoked = false
     const onDone = () => {
       this.#running.delete(sink)
       this.#release(message.body.length)
+      // Otherwise it would count against its tenant for as long as the client likes.
+      if (isRevoked) this.close(POLICY_VIOLATION, 'the credential is no longer valid')
       this.#call(message.onEnd)
     }
     const sink = new MemoryResponseSink(message.receiver, onDone, (error) => this.#logFailure(error))
@@ -94,15 +100,26 @@ export class OpenSocket implements SocketConnection {
       handler: message.handler,
     })
     try {
-      // The key may have expired or been revoked since the socket was opened.
+      // The key or token may have expired or been revoked since the socket was opened.
       if (ctx.identity !== null)
         ctx.identity = this.#compiled.upgrade.auth?.recheck(ctx.identity) ?? ctx.identity
       checkEndpoint(ctx.identity, ctx.route.endpoint)
     } catch (error) {
+      isRevoked = error instanceof GatewayError && error.kind === 'unauthorized'
       ctx.fail(error)
       return
     }
     runRequest(ctx)
+  }
+
+  keep(bytes: number): boolean {
+    const { bodyBudget } = this.#server
+    if (this.#keptBytes > 0) bodyBudget.give(this.#owner, this.#keptBytes)
+    this.#keptBytes = 0
+    if (bytes <= UNCOUNTED_BYTES) return true
+    if (!this.isOpen || bodyBudget.take(this.#owner, bytes) !== null) return false
+    this.#keptBytes = bytes
+    return true
   }
 
   goAway(): void {
@@ -150,6 +167,7 @@ export class OpenSocket implements SocketConnection {
     for (const response of [...this.#running]) response.cancel()
     // Messages that were not run.
     this.#release(this.#heldBytes)
+    this.keep(0)
     this.#onClosed(this)
     this.#call(() => this.#handler?.onClose(code === 0 ? NO_CLOSE_FRAME : code))
   }

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { openFleet } from './fleet.ts'
+import { chatAnswer, openResponses } from './responses/responses-fleet.ts'
+import { check, connect } from './responses/socket-client.ts'
 
 /** An issuer with one key, and a function that returns headers with its tokens. */
 async function openIssuer() {
@@ -46,6 +48,20 @@ test('a token opens serving routes, with role admin also the control plane, and 
   const [seen, ...others] = fleet.workers[0].requestsTo('POST /v1/chat/completions')
   expect(others).toEqual([])
   expect(JSON.stringify(seen)).not.toContain('Bearer')
+})
+
+test('the next message after the expiry of a token is an error, and closes its WebSocket', async () => {
+  const { jwt, bearer } = await openIssuer()
+  const { gateway } = await openResponses(chatAnswer('x'), { plugins: { auth: { jwt } } })
+  const { authorization } = await bearer([])
+  const { ws, turn } = await connect(gateway.url, 'test-model', authorization.slice('Bearer '.length))
+  const closed = new Promise((resolve) => ws.once('close', (code) => resolve(code)))
+  expect(check(await turn({ input: 'hi' })).response.status).toBe('completed')
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 600_000)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const [refused] = await turn({ input: 'hi' })
+  expect([refused.status, refused.error?.code]).toEqual([401, 'invalid_token'])
+  expect(await closed).toBe(1008)
 })
 
 test('the tenant of a token has its own limits and class, whatever the tenant header says', async () => {

@@ -105,6 +105,7 @@ export class KeyAuth implements AuthService, KeyRing {
   recheck(identity: Identity): Identity {
     if (identity.keyId === undefined) {
       const { tenant } = identity
+      this.#tokens?.recheck(identity)
       if (tenant.startsWith(KEY_OWNER) && !this.#owners.has(tenant)) throw authErrors.invalid_credential()
       return identity
     }

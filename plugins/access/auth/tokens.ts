@@ -68,6 +68,11 @@ export class TokenVerifier {
     return this.#identityOf(payload) ?? this.#reject('the tenant claim is missing or invalid')
   }
 
+  /** @throws invalid_token if the token of the identity has expired since */
+  recheck({ expiresAtMs = Number.POSITIVE_INFINITY }: Identity): void {
+    if (Date.now() >= expiresAtMs) this.#reject(EXPIRED)
+  }
+
   async #payloadOf(token: string, jose: Jose, keys: JWTVerifyGetKey): Promise<JWTPayload> {
     const { issuer, audience, algorithms, clockSkewMs } = this.#config
     try {
@@ -104,7 +109,7 @@ export class TokenVerifier {
   }
 
   #identityOf(payload: JWTPayload): Identity | null {
-    const { tenantClaim, roleClaim, adminRole } = this.#config
+    const { tenantClaim, roleClaim, adminRole, clockSkewMs } = this.#config
     const tenant = Object.hasOwn(payload, tenantClaim) ? payload[tenantClaim] : undefined
     if (typeof tenant !== 'string' || tenant === '' || tenant.length > MAX_TENANT_LENGTH) return null
     if (/\p{Cc}/u.test(tenant)) return null
@@ -114,10 +119,13 @@ export class TokenVerifier {
         ? roles.split(' ').includes(adminRole)
         : Array.isArray(roles) && roles.includes(adminRole)
     // Prefixed, so that a claim cannot name the tenant of a key.
-    return { tenant: `jwt:${tenant}`, role: isAdmin ? 'admin' : 'user' }
+    // `exp` is required.
+    const expiresAtMs = Number(payload.exp) * 1000 + clockSkewMs
+    return { tenant: `jwt:${tenant}`, role: isAdmin ? 'admin' : 'user', expiresAtMs }
   }
 }
 
+const EXPIRED = 'it has expired'
 /** Texts for the claims that are checked, which need no quoting in a header. */
 const CLAIM_REASONS: ReadonlyMap<string, string> = new Map([
   ['iss', 'the issuer is not the configured one'],
@@ -128,7 +136,7 @@ const CLAIM_REASONS: ReadonlyMap<string, string> = new Map([
 
 /** Why a token is rejected; null for other errors, which are failures to fetch the key set. */
 function reasonOf(error: unknown, jose: Jose['errors']): string | null {
-  if (error instanceof jose.JWTExpired) return 'it has expired'
+  if (error instanceof jose.JWTExpired) return EXPIRED
   if (error instanceof jose.JWTClaimValidationFailed)
     return CLAIM_REASONS.get(error.claim) ?? 'a claim is invalid'
   if (error instanceof jose.JWSSignatureVerificationFailed) return 'the signature is wrong'

@@ -100,6 +100,10 @@ class MessageSocket implements SocketHandler, Socket {
     this.#connection.close(code, reason)
   }
 
+  keep(bytes: number): boolean {
+    return this.#connection.keep(bytes)
+  }
+
   onOpen(): void {
     this.#definition.onOpen?.(this)
   }

@@ -52,6 +52,26 @@ test('turns that are not stored can be continued on their socket, and on no othe
   expect(old.error.code).toBe('previous_response_not_found')
 })
 
+test('turns that are kept for a socket count for its tenant; one beyond the budget is forgotten', async () => {
+  const { gateway } = await openResponses(chatAnswer('x'), {
+    kernel: { http: { maxBodyBytes: 1_000_000, maxHeldBodyBytesPerTenant: 1_000_000 } },
+    plugins: { responses: { socket: { maxMessageBytes: 400_000 } } },
+  })
+  const input = 'y'.repeat(300_000)
+  // The second round finds the budget as the first did.
+  for (const round of [1, 2]) {
+    const { turn, ws } = await connect(gateway.url)
+    let id: string | undefined
+    for (const _ of [1, 2, 3])
+      id = String(check(await turn({ input, store: false, previous_response_id: id })).response.id)
+    const [refused] = await turn({ input: 'go on', store: false, previous_response_id: id })
+    expect([round, refused.error?.code]).toEqual([round, 'previous_response_not_found'])
+    const closed = new Promise((resolve) => ws.once('close', resolve))
+    ws.close()
+    await closed
+  }
+})
+
 test('a failed turn discards the one before', async () => {
   const { gateway } = await openResponses(chatAnswer('x'))
   const { turn } = await connect(gateway.url)

@@ -52,24 +52,36 @@ export function responsesSocket(parts: Parts, errors: ErrorFormat): SocketRouteD
         setTimeout(() => socket.close(1000, 'maximum age reached'), CLOSE_GRACE_MS).unref()
         throw responsesErrors.websocket_connection_limit_reached()
       }
-      return serveMessage(parts, ctx, state)
+      return serveMessage(parts, ctx, socket, state)
     },
   })
 }
 
-async function serveMessage(parts: Parts, ctx: RequestContext, state: SocketState): Promise<void> {
+async function serveMessage(
+  parts: Parts,
+  ctx: RequestContext,
+  socket: Socket,
+  state: SocketState,
+): Promise<void> {
   const remembered = state.last
   try {
     const request = readCreate(parts, toCreateBody(ctx))
     const onEnd = (end: RunEnd, id: string) => {
-      state.last = nextMemory(end, id, remembered, request.previousResponseId)
+      remember(socket, state, nextMemory(end, id, remembered, request.previousResponseId))
     }
     await serveCreate(parts, ctx, request, { isSocket: true, remembered, onEnd })
   } catch (error) {
     // A turn that failed to continue the last one discards it.
-    if (continuesLast(ctx, remembered) && error instanceof GatewayError) state.last = null
+    if (continuesLast(ctx, remembered) && error instanceof GatewayError) remember(socket, state, null)
     throw error
   }
+}
+
+/** Memory of a turn counts for its tenant; one beyond the budget is forgotten, and the client must send it again. */
+function remember(socket: Socket, state: SocketState, turn: RememberedTurn | null): void {
+  if (turn === state.last) return
+  const isKept = socket.keep(turn === null ? 0 : JSON.stringify(turn.items).length)
+  state.last = isKept ? turn : null
 }
 
 function nextMemory(
