@@ -1,6 +1,6 @@
 /** The /wasm routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import { isUuid, membersOf, warnOfUnread } from '#shared'
+import { isUuid, knownMembers, warnOfUnread } from '#shared'
 import { wasmErrors } from './errors.ts'
 import { tenantOf } from './hooks/phase-message.ts'
 import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
@@ -217,7 +217,7 @@ async function record(host: Host, ctx: RequestContext): Promise<void> {
 async function register(host: Host, ctx: RequestContext): Promise<void> {
   const body = ctx.bodyJson()
   const results = await host.command(RegisterModules, { body, requester: requesterOf(ctx) })
-  warnOfUnread(ctx, body, membersOf(RegistrationSchema))
+  warnOfUnread(ctx, body, knownMembers(RegistrationSchema))
   // Validated by the command.
   const { modules } = body as { modules: Record<string, unknown>[] }
   const echoed = modules.map((module, index) => {

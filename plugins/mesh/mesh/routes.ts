@@ -1,6 +1,6 @@
 /** The /ha routes: state of the mesh, its configuration keys, the global rate limit, and leaving it. */
 import { defineValidator, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import { membersOf, warnOfUnread } from '#shared'
+import { knownMembers, warnOfUnread } from '#shared'
 import { meshErrorFormat, meshErrors } from './errors.ts'
 import {
   AcceptEngine,
@@ -147,7 +147,7 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       async (ctx) => {
         const body = ctx.bodyJson()
         const { key, value } = configEntry.parse(body)
-        warnOfUnread(ctx, body, membersOf(ConfigEntrySchema))
+        warnOfUnread(ctx, body, knownMembers(ConfigEntrySchema))
         if (key === RESERVED_KEY) throw meshErrors.reserved_config_key(key)
         await host.command(WriteConfigKey, { key, value: readHex(value) })
         return { status: 'updated', key }
@@ -183,7 +183,7 @@ export function meshRoutes(host: Host): readonly RouteDefinition[] {
       async (ctx) => {
         const body = ctx.bodyJson()
         const { limit_per_second } = rateLimit.parse(body)
-        warnOfUnread(ctx, body, membersOf(RateLimitSchema))
+        warnOfUnread(ctx, body, knownMembers(RateLimitSchema))
         await host.command(SetGlobalRate, limit_per_second)
         return { status: 'updated', limit_per_second }
       },

@@ -8,7 +8,7 @@ import {
   Type,
   type Validator,
 } from '#kernel'
-import { membersOf, warnOfUnread } from '#shared'
+import { knownMembers, warnOfUnread } from '#shared'
 import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'
 import { parseReasoning, parseToolCalls } from './parse-text.ts'
@@ -160,7 +160,7 @@ function bodyOf<T>(ctx: RequestContext, validator: Validator<T>): T | null {
   const body = ctx.bodyJson()
   const problem = validator.problem(body)
   if (problem === null) {
-    warnOfUnread(ctx, body, membersOf(validator.schema))
+    warnOfUnread(ctx, body, knownMembers(validator.schema))
     return validator.parse(body)
   }
   const { field } = problem

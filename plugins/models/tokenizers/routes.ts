@@ -8,7 +8,7 @@ import {
   type RequestContext,
   type RouteDefinition,
 } from '#kernel'
-import { membersOf, warnOfUnread } from '#shared'
+import { knownMembers, warnOfUnread } from '#shared'
 import {
   AddTokenizer,
   type Asker,
@@ -58,8 +58,8 @@ const tag = 'Tokenizers'
 
 const tokenizeValidator = defineValidator(TokenizeSchema)
 const detokenizeValidator = defineValidator(DetokenizeSchema)
-const TOKENIZE_MEMBERS = membersOf(TokenizeSchema)
-const DETOKENIZE_MEMBERS = membersOf(DetokenizeSchema)
+const TOKENIZE_MEMBERS = knownMembers(TokenizeSchema)
+const DETOKENIZE_MEMBERS = knownMembers(DetokenizeSchema)
 
 export function tokenizerRoutes(host: Host, service: Service): readonly RouteDefinition[] {
   const notFound = { 404: { description: 'No such tokenizer, or not yet loaded.' } }
@@ -71,7 +71,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       handler: async (ctx) => {
         const body = ctx.bodyJson()
         const status = await host.command(AddTokenizer, { body, asker: askerOf(ctx) })
-        warnOfUnread(ctx, body, membersOf(AddTokenizerSchema))
+        warnOfUnread(ctx, body, knownMembers(AddTokenizerSchema))
         ctx.json(202, toWire({ ...status, state: 'pending', vocabSize: null }))
       },
       docs: {

@@ -59,15 +59,15 @@ export function warnOfUnread(ctx: RequestContext, body: unknown, read: Translati
 }
 
 /** The members that a schema names, those of nested objects as well; all of an object whose schema takes others. */
-export function membersOf(schema: TSchema): Translation {
+export function knownMembers(schema: TSchema): Translation {
   const { properties, additionalProperties, items, anyOf } = schema as JsonSchema
   if (anyOf !== undefined) {
-    const named = anyOf.map(membersOf).filter((one) => one !== true)
+    const named = anyOf.map(knownMembers).filter((one) => one !== true)
     return named.length === 1 ? named[0] : true
   }
-  if (items !== undefined) return membersOf(items)
+  if (items !== undefined) return knownMembers(items)
   if (properties === undefined || additionalProperties === true) return true
-  return Object.fromEntries(Object.entries(properties).map(([name, member]) => [name, membersOf(member)]))
+  return Object.fromEntries(Object.entries(properties).map(([name, member]) => [name, knownMembers(member)]))
 }
 
 interface JsonSchema {

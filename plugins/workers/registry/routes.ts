@@ -1,6 +1,6 @@
 /** The worker routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import { isUuid, membersOf, warnOfUnread } from '#shared'
+import { isUuid, knownMembers, warnOfUnread } from '#shared'
 import { workerErrors } from './errors.ts'
 import {
   type AcceptedChange,
@@ -30,8 +30,8 @@ const acceptedChange = {
   description: 'Accepted; carried out in the background.',
   schema: ChangeAcceptedSchema,
 }
-const SPEC_MEMBERS = membersOf(WorkerSpecSchema)
-const PATCH_MEMBERS = membersOf(WorkerPatchSchema)
+const SPEC_MEMBERS = knownMembers(WorkerSpecSchema)
+const PATCH_MEMBERS = knownMembers(WorkerPatchSchema)
 const params = { worker_id: Type.String({ format: 'uuid' }) }
 const badRequest = { description: 'Invalid id, body or URL.' }
 const notFound = { description: 'No such worker.' }
