@@ -1,6 +1,7 @@
 /** A gateway's place in the mesh, by a scripted engine and a virtual clock. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type EngineNode, EngineUnreachable, type Logger, type MeshEngine, type MeshMember } from '#kernel'
+import type { KnownPosition } from './engine-data.ts'
 import { Membership } from './membership.ts'
 
 const STATE = { revision: 0, epochs: [{ epoch: 'd', revision: 0 }] }
@@ -30,12 +31,14 @@ class ScriptedEngine {
 
 let engine: ScriptedEngine
 let logged: string[]
+let positions: (readonly KnownPosition[])[]
 let membership: Membership
 
 beforeEach(() => {
   vi.useFakeTimers()
   engine = new ScriptedEngine()
   logged = []
+  positions = []
   const log = (_: unknown, text: string) => logged.push(text)
   const about = {
     address: 'here:1',
@@ -45,14 +48,14 @@ beforeEach(() => {
     config: { chat: 'x' },
     protocols: [1, 2],
     secretCheck: 'same',
-    position: null,
+    position: { epoch: 'd', revision: 7 },
   } as const
   membership = new Membership({
     engine: engine as unknown as MeshEngine,
     name: 'me',
     mesh: 'prod',
     about: () => about,
-    onState: () => undefined,
+    onState: (_state, _isNew, gateways) => positions.push(gateways),
     log: { debug: log, info: log, warn: log, error: log } as unknown as Logger,
   })
 })
@@ -68,6 +71,21 @@ const node = (name: string, ageMs: number, said: object | string = {}): EngineNo
   about: typeof said === 'string' ? said : JSON.stringify(said),
 })
 const second = () => vi.advanceTimersByTimeAsync(1_000)
+
+describe('positions', () => {
+  test('of this gateway is what it knows, not what an engine has that does not hold its name', async () => {
+    await membership.join()
+    engine.isHeld = false
+    engine.isFree = false
+    const old = { position: { epoch: 'c', revision: 1 } }
+    engine.nodes = [node('me', 9_000, old), node('other', 0, old)]
+    await second()
+    expect(positions.at(-1)).toMatchObject([
+      { name: 'me', position: { epoch: 'd', revision: 7 } },
+      { name: 'other', ...old },
+    ])
+  })
+})
 
 describe('members', () => {
   test.each([

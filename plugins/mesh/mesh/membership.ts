@@ -150,13 +150,16 @@ export class Membership {
 
   async #renew(): Promise<void> {
     const { engine, name, onState, log } = this.#parts
-    const about = JSON.stringify(this.#parts.about())
+    const about = this.#parts.about()
     try {
-      const renewal = await engine.renew(name, this.#incarnation, about, DOWN_MS, FORGET_MS)
+      const said = JSON.stringify(about)
+      const renewal = await engine.renew(name, this.#incarnation, said, DOWN_MS, FORGET_MS)
       if (this.#isStopped) return
       this.#reachedAtMs = performance.now()
       const members = this.#read(renewal.nodes)
-      onState(renewal, false, members)
+      // An engine that does not hold the name, such as the replica of another primary, has an old position of this gateway.
+      const others = members.filter((member) => member.name !== name)
+      onState(renewal, false, [{ name, position: about.position }, ...others])
       this.#setMembers(members)
       const isTaken = !renewal.isHeld && !(await this.#joinAgain())
       const problem = isTaken ? `another gateway has taken the name ${name}` : null
