@@ -42,6 +42,7 @@ async function startGateway(folder: string): Promise<{ gateway: BuiltGateway; fi
   const config = {
     kernel: {
       threads: 1,
+      warmUp: false,
       port: 0,
       policy: 'round_robin',
       breaker: { openMs: 1_000 },

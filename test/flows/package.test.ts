@@ -82,7 +82,7 @@ test('weir serve relays a chat to the simulated engine, and a plugin in the fold
     workers: { urls: [`http://127.0.0.1:${port}`] },
     'visit-counter': { $path: './visit-counter.ts', greeting: 'Welcome' },
   }
-  writeFileSync(join(folder, 'weir.json'), JSON.stringify({ plugins }))
+  writeFileSync(join(folder, 'weir.json'), JSON.stringify({ kernel: { warmUp: false }, plugins }))
   const flags = ['--config', 'weir.json', '--port', '0', '--metrics-port', '0', '--threads', '1']
   const child = spawn('node_modules/.bin/weir', ['serve', ...flags], {
     ...inFolder,

@@ -33,6 +33,7 @@ test('modules are added, changed and removed by SIGHUP over two threads: every r
       kernel: {
         port: 0,
         threads: 2,
+        warmUp: false,
         log: { access: false },
         policy: 'manual',
         upstream: { forwardHeaders: ['x-mark'] },

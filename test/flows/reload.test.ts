@@ -27,6 +27,7 @@ test('workers, keys and the log level change ten times under load over two threa
       kernel: {
         port: 0,
         threads: 2,
+        warmUp: false,
         log: { level: round % 2 === 0 ? 'info' : 'debug', access: false },
         policy: round % 2 === 0 ? 'random' : 'least_load',
         ...(round === 10 && { http: { maxBodyBytes: 1_000 } }),

@@ -2,14 +2,18 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below the ephemeral ports, so that a released port stays free. */
-const QUIET_PORTS = { from: 20_000, count: 10_000 }
+/** Below the ephemeral ports, so that a released port stays free. Each worker of the test run has its own. */
+const PORTS_PER_WORKER = 1_000
+const found = new Set<number>()
 
-/** A port that is free now, and that no client connection takes meanwhile. */
+/** A port that is free now, and that neither a client connection nor another test takes meanwhile. */
 export async function freePort(): Promise<number> {
+  const first = 20_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % 10) * PORTS_PER_WORKER
   for (;;) {
-    const port = QUIET_PORTS.from + Math.floor(Math.random() * QUIET_PORTS.count)
-    if (await isFree(port)) return port
+    const port = first + Math.floor(Math.random() * PORTS_PER_WORKER)
+    if (found.has(port) || !(await isFree(port))) continue
+    found.add(port)
+    return port
   }
 }
 

@@ -45,7 +45,7 @@ describe('weir serve', () => {
       sim: { listen: { port }, models: ["it's"] },
       workers: {},
     }
-    writeFileSync(file, JSON.stringify({ plugins }))
+    writeFileSync(file, JSON.stringify({ kernel: { warmUp: false }, plugins }))
     const flags = ['--port', '0', '--metrics-port', '0', '--threads', '2', '--quick-start']
     const command = runCommand(
       ['serve', '--config', file, '--worker-url', `http://127.0.0.1:${port}`, ...flags],

@@ -33,7 +33,8 @@ describe.each(CONFIGURATIONS)('{ $name: {}, workers: … }', ({ name, path, body
     const sim = await startSim('--model', 'demo')
     const folder = makeFolder()
     const file = join(folder, 'weir.json')
-    writeFileSync(file, JSON.stringify({ plugins: { [name]: {}, workers: { urls: [sim.url] } } }))
+    const plugins = { [name]: {}, workers: { urls: [sim.url] } }
+    writeFileSync(file, JSON.stringify({ kernel: { warmUp: false }, plugins }))
     return { file, env: { WEIR_DATA_DIR: '', WEIR_PORT: '0' }, folder }
   }
 

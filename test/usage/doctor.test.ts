@@ -33,7 +33,7 @@ async function writeConfig(urls: readonly string[], kernel: Record<string, unkno
     storage: { dir: join(folder, 'data') },
     workers: { urls, health: { check_interval_secs: 1 } },
   }
-  writeFileSync(file, JSON.stringify({ kernel: { port, threads: 1, ...kernel }, plugins }))
+  writeFileSync(file, JSON.stringify({ kernel: { port, threads: 1, warmUp: false, ...kernel }, plugins }))
   return file
 }
 

@@ -58,7 +58,7 @@ async function serveExample(name: string) {
   const folder = copyExample(name)
   const file = join(folder, 'weir.yaml')
   const text = readFileSync(file, 'utf8').replaceAll('9001', String(await freePort()))
-  writeFileSync(file, text.replace('threads: 1', 'threads: 2'))
+  writeFileSync(file, text.replace('threads: 1', 'threads: 2\n  warmUp: false'))
   const flags = ['--port', '0', '--metrics-port', '0', '--grace-ms', '0']
   const gateway = await readyGateway(runCommand(['serve', '--config', file, ...flags]))
   await until(async () => (await gateway.get('/readiness')).status === 200)
