@@ -21,7 +21,7 @@ import { workerKey } from './worker-url.ts'
 
 const Count = u32()
 const Seconds = wholeSeconds()
-const Models = Type.Array(ModelCardSchema)
+const Texts = Type.Array(Type.String())
 const { provider, apis, bootstrap_port, bootstrap_host, load_monitor_interval_secs } =
   WorkerSpecSchema.properties
 
@@ -30,7 +30,7 @@ const Spec = Type.Object({
   url: Type.String(),
   workerType: WorkerType,
   runtimeType: PluginName,
-  models: Type.Union([Models, Type.Null()]),
+  models: Type.Union([Type.Array(ModelCardSchema), Type.Null()]),
   apiKey: Type.Union([ApiKey, Type.Null()]),
   priority: Count,
   cost: Cost,
@@ -63,16 +63,17 @@ const saved = defineValidator(
   Type.Object({
     id: Type.String(),
     spec: Spec,
+    // What engines report is kept as it came: only what the gateway relies on is checked.
     findings: Type.Object({
-      connectionMode: PluginName,
-      runtimeType: PluginName,
-      apis: Type.Optional(Type.Array(PluginName)),
+      connectionMode: Type.String(),
+      runtimeType: Type.String(),
+      apis: Type.Optional(Texts),
       isExternal: Type.Optional(Type.Boolean()),
       provider: Type.Optional(Type.String()),
-      models: Models,
+      models: Type.Array(Type.Object({ id: Type.String(), aliases: Type.Optional(Texts) })),
       labels: Labels,
       rankCount: Type.Optional(Count),
-      warnings: Type.Optional(Type.Array(Type.String())),
+      warnings: Type.Optional(Texts),
     }),
     rank: Type.Optional(Count),
   }),
