@@ -5,7 +5,8 @@ import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
 import type { LoadedModule, StreamItem, StreamItemResult, StreamTask } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
-import { StreamBatcher, type StreamWork } from './stream-batcher.ts'
+import { StreamBatcher } from './stream-batcher.ts'
+import type { StreamWork } from './stream-work.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'performance'] }))
 afterEach(() => void vi.useRealTimers())

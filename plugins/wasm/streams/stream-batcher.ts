@@ -1,5 +1,5 @@
 /** Sends events of streams to the pool, with several streams in one task. */
-import type { RequestContext, RequestStepsService } from '#kernel'
+import type { RequestStepsService } from '#kernel'
 import type { ModuleFetches } from '../fetch/module-fetches.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import { Batcher, type LostCall } from '../threads/batcher.ts'
@@ -8,38 +8,18 @@ import type {
   GuestTaskResult,
   LoadedModule,
   OutEvent,
-  PendingEvent,
   StreamItem,
   StreamItemResult,
   StreamPause,
-  StreamProgress,
   StreamReport,
-  StreamResume,
 } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
+import { releaseHeld, withHeld } from './held-text.ts'
 import type { SkipNotices } from './skip-notices.ts'
+import { amongAll, amongCalled, isWhole, type StreamWork, untouched } from './stream-work.ts'
 
 /** Maximum number of streams in a batch, since each stream waits for the whole batch. */
 const MAX_BATCH = 64
-
-/** Events of one stream, and its modules. */
-export interface StreamWork
-  extends Omit<StreamItem, 'modules' | 'point' | 'states' | 'resume' | 'maxFetches'> {
-  readonly modules: readonly LoadedModule[]
-  /** State of each module; replaced by those that the modules return. */
-  states: string[]
-  readonly origin: RequestContext
-  /** Set while the work waits for a fetch and afterwards. */
-  waited?: WaitedWork
-}
-
-/** Work that has waited for a fetch. */
-interface WaitedWork {
-  /** Outgoing events before. */
-  readonly out: readonly OutEvent[]
-  /** With places in all modules of the work. */
-  readonly resume: StreamResume
-}
 
 /** Outgoing events; null if a fail-closed module failed. */
 type StreamEnd = StreamItemResult['out'] | null
@@ -131,9 +111,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     const modules = isWhole(work, places) ? work.modules : places.map((place) => work.modules[place])
     const ended = this.#inline.stream(modules, this.#itemOf(work, places))
     if (ended === null) return undefined
-    this.#note(ended.reports, modules)
-    if (this.#steps !== undefined) this.#noteSteps(this.#steps, ended.reports, modules, [{ work }])
-    if (this.#notices !== null) this.#noteFailures(ended.reports, modules, [{ work }])
+    this.#note(ended.reports, modules, [{ work }])
     return this.#finish(work, places, ended.result)
   }
 
@@ -156,40 +134,36 @@ export class StreamBatcher extends Batcher<Waiting> {
     }
   }
 
-  #note(reports: readonly StreamReport[], chain: readonly LoadedModule[]): void {
+  /** Records the calls of a batch: in the statistics, as steps of their requests, and for notices of failures. */
+  #note(
+    reports: readonly StreamReport[],
+    chain: readonly LoadedModule[],
+    batch: readonly Pick<Waiting, 'work'>[],
+  ): void {
     for (let index = 0; index < reports.length; index++) {
       const report = reports[index]
-      const call = { module: chain[report.module], point: this.#point, requestId: report.requestId }
-      this.#statistics.called(call, report, report.action)
-    }
-  }
-
-  #noteSteps(
-    steps: RequestStepsService,
-    reports: readonly StreamReport[],
-    chain: readonly LoadedModule[],
-    batch: readonly Pick<Waiting, 'work'>[],
-  ): void {
-    const endedAtMs = performance.now()
-    for (const { failure, module, requestId, durationUs } of reports) {
-      const origin = batch.find(({ work }) => work.requestId === requestId)?.work.origin
-      if (origin === undefined) continue
-      const name = `${chain[module].name} at ${this.#point}`
-      const startedAtMs = endedAtMs - durationUs / 1_000
-      steps.add(origin, { kind: 'module', name, startedAtMs, endedAtMs, error: failure?.kind ?? null })
-    }
-  }
-
-  #noteFailures(
-    reports: readonly StreamReport[],
-    chain: readonly LoadedModule[],
-    batch: readonly Pick<Waiting, 'work'>[],
-  ): void {
-    for (const { failure, module, requestId } of reports) {
-      if (failure === null) continue
+      const { module: place, requestId, failure } = report
+      const module = chain[place]
+      this.#statistics.called({ module, point: this.#point, requestId }, report, report.action)
+      if (this.#steps !== undefined) this.#noteStep(this.#steps, report, module, batch)
+      if (this.#notices === null || failure === null) continue
       for (const { work } of batch)
-        if (work.requestId === requestId) this.#notices?.note(work, chain[module], failure.kind)
+        if (work.requestId === requestId) this.#notices.note(work, module, failure.kind)
     }
+  }
+
+  #noteStep(
+    steps: RequestStepsService,
+    { failure, requestId, durationUs }: StreamReport,
+    { name }: LoadedModule,
+    batch: readonly Pick<Waiting, 'work'>[],
+  ): void {
+    const origin = batch.find(({ work }) => work.requestId === requestId)?.work.origin
+    if (origin === undefined) return
+    const endedAtMs = performance.now()
+    const startedAtMs = endedAtMs - durationUs / 1_000
+    const error = failure?.kind ?? null
+    steps.add(origin, { kind: 'module', name: `${name} at ${this.#point}`, startedAtMs, endedAtMs, error })
   }
 
   /** @returns the outgoing events; null if a fail-closed module failed */
@@ -273,9 +247,7 @@ export class StreamBatcher extends Batcher<Waiting> {
   ): number {
     if (result.kind !== 'stream') return 0
     const { items, reports } = result
-    this.#note(reports, chain)
-    if (this.#steps !== undefined) this.#noteSteps(this.#steps, reports, chain, batch)
-    if (this.#notices !== null) this.#noteFailures(reports, chain, batch)
+    this.#note(reports, chain, batch)
     for (const [place, one] of items.entries()) {
       const { work, places, resolve } = batch[place]
       resolve(this.#finish(work, places, one))
@@ -308,79 +280,4 @@ export class StreamBatcher extends Batcher<Waiting> {
     const isClosed = places.some((place) => work.modules[place].onFailure === 'closed')
     resolve(isClosed ? null : this.#untouched(work))
   }
-}
-
-/** What modules have returned so far, and the rest as it is. */
-function untouched({ events, waited }: StreamWork): StreamItemResult['out'] {
-  const rest = events.map((_, source): OutEvent => ({ source, written: null }))
-  if (waited === undefined) return rest
-  const { pending, taken } = waited.resume
-  const between = pending.map(({ source, event, isWritten }) => ({
-    source,
-    written: isWritten ? event : null,
-  }))
-  return [...waited.out, ...between.reverse(), ...rest.slice(taken)]
-}
-
-/**
- * Text that a module holds back passes on to the next one if the module is not called, as it was suspended or lost. What no
- * called module gets is at the last place.
- */
-function releaseHeld(work: StreamWork, places: readonly number[]): void {
-  const { states, waited } = work
-  if (isWhole(work, places)) return
-  let text = ''
-  for (let place = 0; place < states.length; place++) {
-    if (!places.includes(place)) {
-      text = states[place] + text
-      states[place] = ''
-    } else if (text !== '') {
-      const [next] = waited?.resume.pending ?? []
-      // It comes behind the text that waits for this module.
-      if (waited !== undefined && next?.place === place) {
-        const event = { name: null, data: next.event.data + text }
-        const resume = { ...waited.resume, pending: [{ ...next, event, isWritten: true }] }
-        work.waited = { ...waited, resume }
-      } else states[place] += text
-      text = ''
-    }
-  }
-  if (text !== '') states[states.length - 1] = text
-}
-
-/** The outgoing text behind what the last modules have held back, if they are not called. */
-function withHeld(
-  work: StreamWork,
-  places: readonly number[],
-  out: StreamItemResult['out'],
-): StreamItemResult['out'] {
-  releaseHeld(work, places)
-  const { states } = work
-  const last = states.length - 1
-  if (places.includes(last) || states[last] === '') return out
-  const data = states[last] + (out.at(0)?.written ?? work.events.at(0) ?? { data: '' }).data
-  states[last] = ''
-  return [{ source: 0, written: { name: null, data } }]
-}
-
-function isWhole({ modules }: StreamWork, places: readonly number[]): boolean {
-  return places.length === modules.length
-}
-
-/** @returns the progress with places in all modules */
-function amongAll(progress: StreamProgress, places: readonly number[], modules: number): StreamProgress {
-  return atPlaces(progress, (index) => places[index] ?? modules)
-}
-
-/** @returns the progress with places in the modules that are called */
-function amongCalled(resume: StreamResume, places: readonly number[]): StreamResume {
-  return atPlaces(resume, (place) => places.filter((one) => one < place).length)
-}
-
-function atPlaces<Progress extends StreamProgress>(
-  progress: Progress,
-  to: (place: number) => number,
-): Progress {
-  const pending = progress.pending.map((one): PendingEvent => ({ ...one, place: to(one.place) }))
-  return { ...progress, pending, ended: to(progress.ended) }
 }

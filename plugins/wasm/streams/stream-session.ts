@@ -1,10 +1,9 @@
 /** The OnStreamEvent attach point: passes the events of one stream through its modules. */
-import type { RequestContext } from '#kernel'
 import { writeEvent } from '#shared'
 import { wasmErrors } from '../errors.ts'
-import { requestJson, withHeaders } from '../hooks/phase-head.ts'
-import { requestFacts } from '../hooks/phase-message.ts'
-import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
+import { withHeaders } from '../hooks/phase-head.ts'
+import type { StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
+import type { RequestModules } from './request-modules.ts'
 import { DONE, type EventBlock, readBlocks } from './sse-events.ts'
 import type { StreamBatcher } from './stream-batcher.ts'
 
@@ -14,28 +13,6 @@ type ShownBlock = EventBlock & { readonly event: StreamEvent }
 
 const isShown = (block: EventBlock): block is ShownBlock => block.event !== null
 const isDoneBlock = ({ isDone }: EventBlock) => isDone
-
-/** The modules that see the streams or texts of one request, with the member `request` of the head of each as JSON, encoded once. */
-export class RequestModules {
-  readonly modules: readonly LoadedModule[]
-  readonly ctx: RequestContext
-  readonly tenant: string | null
-  readonly requests: readonly string[]
-
-  constructor(modules: readonly LoadedModule[], ctx: RequestContext) {
-    this.modules = modules
-    this.ctx = ctx
-    for (const { name } of modules) ctx.noteModule(name)
-    const request = requestFacts(
-      ctx,
-      modules.some(({ needs }) => needs.client_ip),
-    )
-    this.tenant = request.tenant
-    const start = requestJson({ request })
-    const headers = [...ctx.requestHeaders]
-    this.requests = modules.map(({ needs }) => withHeaders(start, headers, needs.headers, needs.credentials))
-  }
-}
 
 /** Receives the events of a stream and returns the changed ones. */
 export type StreamEventSink = Pick<StreamSession, 'take'>

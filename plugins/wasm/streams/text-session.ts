@@ -3,8 +3,9 @@ import type { TextEditor, TextStream } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import { quoted } from '../instances/guest-frame.ts'
 import type { StreamItemResult } from '../threads/guest-task.ts'
-import type { StreamBatcher, StreamWork } from './stream-batcher.ts'
-import type { RequestModules } from './stream-session.ts'
+import type { RequestModules } from './request-modules.ts'
+import type { StreamBatcher } from './stream-batcher.ts'
+import type { StreamWork } from './stream-work.ts'
 
 export class TextSession implements TextEditor {
   readonly #batcher: StreamBatcher
