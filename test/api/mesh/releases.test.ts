@@ -163,7 +163,7 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
     await write('good', {})
     const urls = async () =>
       (await one.call('GET', '/workers')).body.workers.map((worker: { url: string }) => worker.url)
-    await eventually(2_000, async () => (await urls()).length > 0)
+    await eventually(async () => (await urls()).length > 0)
     expect(await urls()).toEqual([url('good')])
     expect(
       (await one.call('POST', '/workers', { url: url('labels'), models: [{ id: 'llama' }] })).status,
@@ -181,7 +181,7 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
       `redis.call('HSET', 'weir:{${mesh}}:nodes', 'odd', 'not a row', 'gw-2', '1 x') return 1`,
     )
     const two = await openGateway('gw-2', valkey.server, { mesh })
-    await eventually(3_000, async () => (await one.status()).nodes.length === 2)
+    await eventually(async () => (await one.status()).nodes.length === 2)
     expect((await two.status()).engine.state).toBe('connected')
   })
 
