@@ -44,7 +44,7 @@ beforeAll(async () => {
     },
     { timeout: 60_000, interval: 20 },
   )
-}, 90_000)
+})
 
 afterAll(async () => {
   await gateway?.stop()

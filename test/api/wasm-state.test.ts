@@ -129,7 +129,7 @@ describe.skipIf(valkeySkipReason !== null)('kv: mesh', () => {
     await eventually(async () => (await ask(b, 'note, only look')).includes('note one'))
     await ask(b, 'note two')
     await eventually(async () => (await ask(a, 'note, only look')).includes('note two'))
-  }, 60_000)
+  })
 
   test('without the engine modules go on, and afterwards what they counted adds up; one that joins has all of it', async () => {
     const { a, b, join } = await openTwo()
@@ -154,5 +154,5 @@ describe.skipIf(valkeySkipReason !== null)('kv: mesh', () => {
       counted++
       return (await count(late)) === counted
     })
-  }, 60_000)
+  })
 })

@@ -95,7 +95,6 @@ async function expectAlerts(prometheus: PrometheusServer, ...names: string[]): P
       firing = (await prometheus.firing()).join()
       return firing === expected
     },
-    20_000,
     () => `alerts ${expected || 'none'} (firing: ${firing || 'none'})`,
   )
 }

@@ -39,7 +39,7 @@ test('a response of an earlier process is failed at the start, without waiting f
     const second = await start()
     const read = async () =>
       (await (await second.get(`${RESPONSES}/${id}`)).json()) as { status: string; error: object | null }
-    await until(async () => (await read()).status === 'failed', 10_000)
+    await until(async () => (await read()).status === 'failed')
     expect((await read()).error).toMatchObject({ code: 'server_error' })
   } finally {
     await worker.close()

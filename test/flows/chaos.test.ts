@@ -170,7 +170,6 @@ async function expectNoLeak(openBefore: number): Promise<void> {
   }
   await until(
     () => gateway.command.openFiles() <= openBefore + 10,
-    30_000,
     () => `${gateway.command.openFiles()} open files, ${openBefore} before`,
   )
   expect(gateway.command.hasEnded).toBe(false)

@@ -138,7 +138,7 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     expect(events.at(-2)).toMatch(/^event: error\n.*"code":"storage_unavailable"/)
     expect(events.at(-1)).toMatch(/^event: response\.failed\n/)
     await server.start()
-    await until(async () => (await status(gateway, id)) === 'failed', 60_000)
+    await until(async () => (await status(gateway, id)) === 'failed')
     const failed = (await (await gateway.get(`${RESPONSES}/${id}`)).json()) as object
     expect(failed).toMatchObject({
       error: { code: 'server_error', message: expect.stringMatching(/^the record store is unavailable/) },

@@ -131,7 +131,6 @@ test('5,000 requests with 20 % faults end complete or with a documented error, a
   expect(sumOf(samples, 'weir_worker_retries_total')).toBeGreaterThan(100)
   await until(
     () => gateway.command.openFiles() <= openBefore + 10,
-    30_000,
     () => `${gateway.command.openFiles()} open files, ${openBefore} before`,
   )
 })

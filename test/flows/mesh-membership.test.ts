@@ -22,7 +22,6 @@ async function seenBy(viewers: readonly MeshProcess[], name: string, status: str
   for (const viewer of viewers)
     await until(
       async () => (await viewer.sees(name)) === status,
-      undefined,
       () => `${viewer.name} shows ${name} as ${status}`,
     )
 }

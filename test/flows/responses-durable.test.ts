@@ -95,7 +95,7 @@ test('after a kill in the middle of 4,000 turns every acknowledged turn is store
   const sim = await startSim('--model', MODEL, '--tokens', '4')
   const first = await start(dir, sim.url)
   const lanes = new TurnLanes(first.url, { model: MODEL, lanes: CONNECTIONS, chainLength: 5, turns: TURNS })
-  await until(() => lanes.acknowledged.length >= TURNS / 2, 120_000)
+  await until(() => lanes.acknowledged.length >= TURNS / 2)
   first.command.signal('SIGKILL')
   await first.command.ended
   await lanes.done
@@ -142,11 +142,10 @@ async function survives(dir: string, begin: () => void, end: () => void): Promis
   const sim = await startSim('--model', MODEL, '--tokens', '4')
   const gateway = await start(dir, sim.url)
   const lanes = new TurnLanes(gateway.url, { model: MODEL, lanes: 32, chainLength: 5 })
-  await until(() => lanes.acknowledged.length >= 300, 60_000)
+  await until(() => lanes.acknowledged.length >= 300)
   begin()
   await until(
     () => refused(lanes) >= 100,
-    60_000,
     () => `${lanes.acknowledged.length} acknowledged`,
   )
   expect((await gateway.get(`/v1/responses/${lanes.acknowledged[0].id}`)).status).toBe(200)
@@ -155,7 +154,6 @@ async function survives(dir: string, begin: () => void, end: () => void): Promis
   const before = lanes.acknowledged.length
   await until(
     () => lanes.acknowledged.length >= before + 300,
-    60_000,
     () => [...lanes.refusals].join(),
   )
   await lanes.stop()

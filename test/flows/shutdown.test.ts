@@ -269,8 +269,9 @@ describe('SIGINT', () => {
   ] as const)('%s lets a running stream finish', async (signal, settleMs) => {
     const { gateway, finish } = await setUp({ graceMs: 90_000, settleMs })
     const stream = await openStream(gateway)
-    gateway.command.signal(signal)
-    await until(() => isRefused(gateway.port), LATE_MS)
+    const signalledAtMs = gateway.command.signal(signal)
+    await until(() => isRefused(gateway.port))
+    expect(performance.now() - signalledAtMs).toBeLessThan(LATE_MS)
     finish()
     await stream.done
     expect(stream.events.map(({ data }) => data)).toEqual(chunks)

@@ -190,7 +190,7 @@ describe.skipIf(skipReason !== null)('kube-apiserver 1.36', () => {
       await change()
       const changedAtMs = performance.now()
       const isNoticed = async () => (await inUse()).includes(urlOf(ip)) === isUsed
-      await until(isNoticed, 60_000, () => `${what}\n${gateway.command.lines.join('\n')}`)
+      await until(isNoticed, () => `${what}\n${gateway.command.lines.join('\n')}`)
       noticed[what] = Math.round(performance.now() - changedAtMs)
     }
     await addPod('a', ips[0], port)

@@ -144,7 +144,7 @@ describe.skipIf(valkeySkipReason !== null)('faults of the engine', () => {
         await until(async () => {
           lost = await changes.lostOn(gateway)
           return lost === 0
-        }, 10_000)
+        })
       if (fault.name === 'none') base = later.median
       rows.push({
         fault: fault.name,

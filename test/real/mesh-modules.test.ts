@@ -26,8 +26,6 @@ interface Listed {
 }
 
 const MARK = 'x-mark'
-/** Time for a change to reach another gateway that compiles the module, on a loaded machine. */
-const SEEN_MS = 20_000
 const hashOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
 describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
@@ -94,7 +92,6 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
           seen = await marks(gateway)
           return seen === mark
         },
-        SEEN_MS,
         () => `${MARK}: ${seen}, expected ${mark}`,
       )
     }
@@ -142,9 +139,8 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     expect((await two.send('DELETE', `/wasm/${first}`)).status).toBe(200)
     await sees(all, null)
     const hashes = [hash, hashOf(next)]
-    await until(
-      async () => (await Promise.all(hashes.map((one) => engine.readBlob(one)))).every((one) => one === null),
-      40_000,
+    await until(async () =>
+      (await Promise.all(hashes.map((one) => engine.readBlob(one)))).every((one) => one === null),
     )
   }, 240_000)
 
@@ -186,7 +182,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       const [first, second] = await Promise.all(gateways.map(names))
       return first === second && uuids.every((uuid) => first.includes(uuid))
     }
-    await until(isSame, SEEN_MS)
+    await until(isSame)
     // Both gateways change one module at the same time: each change is applied to the newest version, or finds none.
     const results = await Promise.all(
       Array.from({ length: 6 }, (_, at) =>
@@ -194,7 +190,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       ),
     )
     expect(results.filter((status) => status === 200)).toHaveLength(1)
-    await until(async () => (await names(gateways[0])) === (await names(gateways[1])), SEEN_MS)
+    await until(async () => (await names(gateways[0])) === (await names(gateways[1])))
   }, 240_000)
 
   test('after all gateways were killed and lost their disks, they have the modules again', async () => {
@@ -249,7 +245,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     await sees([two], 'missing, damaged, whole')
     expect((await two.send('DELETE', `/wasm/${foreign}`)).status).toBe(200)
     for (const gateway of [one, two, three])
-      await until(async () => (await list(gateway)).not_loaded.length === 0, SEEN_MS)
+      await until(async () => (await list(gateway)).not_loaded.length === 0)
   }, 240_000)
 
   test('after the engine has lost its data, restore brings back the bytes of all versions, from a gateway without files', async () => {
@@ -267,7 +263,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     await valkey.start()
     const stateOf = async () =>
       ((await (await two.get('/ha/status')).json()) as { engine: { state: string } }).engine.state
-    await until(async () => (await stateOf()) === 'diverged', 20_000)
+    await until(async () => (await stateOf()) === 'diverged')
     const restored = await two.send('POST', '/ha/restore')
     expect(await restored.json()).toEqual({ status: 'restored', records: 1, modules: 2 })
     await two.command.stop()

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
 /** Long enough for a loaded machine. */
-const START_LIMIT_MS = 150_000
+const PATIENT_MS = 240_000
 /** Time after SIGINT before the second SIGINT. */
 const STOP_LIMIT_MS = 10_000
 /** Time after the second SIGINT before SIGKILL. */
@@ -61,7 +61,7 @@ export class RunningCommand {
   }
 
   /** Resolves with the first matching line, past lines included. @throws with all output after the timeout */
-  async line(pattern: RegExp, limitMs = START_LIMIT_MS): Promise<RegExpMatchArray> {
+  async line(pattern: RegExp, limitMs = PATIENT_MS): Promise<RegExpMatchArray> {
     const until = performance.now() + limitMs
     const timer = setTimeout(() => this.#wake(), limitMs)
     try {
@@ -279,12 +279,11 @@ async function readiness(gateway: BuiltGateway): Promise<{ healthy_workers?: num
 /** Polls until the check returns true. @throws after the timeout */
 export async function until(
   check: () => boolean | Promise<boolean>,
-  limitMs = START_LIMIT_MS,
   what: () => string = () => check.toString(),
 ): Promise<void> {
-  const endsAtMs = performance.now() + limitMs
+  const endsAtMs = performance.now() + PATIENT_MS
   while (!(await check())) {
-    if (performance.now() > endsAtMs) throw new Error(`not within ${limitMs} ms: ${what()}`)
+    if (performance.now() > endsAtMs) throw new Error(`not within ${PATIENT_MS} ms: ${what()}`)
     await pause(10)
   }
 }

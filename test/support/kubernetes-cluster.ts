@@ -12,7 +12,6 @@ import { endsWithTest } from './child-processes.ts'
 import { freePort } from './free-port.ts'
 
 const SERVERS = fileURLToPath(new URL('../real/kubernetes/.servers', import.meta.url))
-const START_LIMIT_MS = 120_000
 
 /** False if the servers have not been built. */
 export const hasKubernetes = existsSync(join(SERVERS, 'kube-apiserver')) && existsSync(join(SERVERS, 'etcd'))
@@ -77,7 +76,7 @@ export class KubernetesCluster {
         ({ status }) => status === 200,
         () => false,
       )
-    }, START_LIMIT_MS)
+    })
   }
 
   /** Ends the API server as a crash does. */

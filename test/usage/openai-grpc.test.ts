@@ -49,7 +49,7 @@ beforeAll(async () => {
     })),
   })
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'sk-flow', maxRetries: 0 })
-  for (const runtime of RUNTIMES) await until(async () => (await idsOf(runtime, 'x')).length > 0, 30_000)
+  for (const runtime of RUNTIMES) await until(async () => (await idsOf(runtime, 'x')).length > 0)
 }, 180_000)
 
 afterAll(async () => {

@@ -450,6 +450,6 @@ test('accepted work counts once for the limits of its tenant', async () => {
     await vi.waitFor(async () => {
       const record = await peek.get().responses.get('anonymous', id)
       expect(record?.status).toBe('completed')
-    }, 10_000)
+    }, 60_000)
   expect((await fleet.post('/v1/responses', { model: 'test-model', input: 'hi' })).status).toBe(429)
 })
