@@ -149,4 +149,4 @@ test('after a thousand concurrent runs, half of them cancelled, counters, permit
   // Kept connections to two workers, at most; every socket of a cancelled call is closed.
   await expect.poll(descriptors).toBeLessThanOrEqual(before + 130)
   expect((await begin(generate).done).status).toBe(200)
-}, 180_000)
+})

@@ -60,7 +60,7 @@ describe.skipIf(vocabulary === null)('Harmony models', () => {
     // System, developer, user, and the start of the assistant message.
     expect([count(CONTROL.start), count(CONTROL.message), count(CONTROL.end)]).toEqual([4, 3, 3])
     expect(samplingParams.stopTokenIds).toEqual([200_002, 200_012])
-  }, 120_000)
+  })
 
   test('a character split over several tokens is sent once, and reasoning tokens are counted for any chunk size', async () => {
     const { engine, post, ids } = await openHarmony()
@@ -87,7 +87,7 @@ describe.skipIf(vocabulary === null)('Harmony models', () => {
       completion_tokens: plain.length,
       reasoning: 0,
     })
-  }, 120_000)
+  })
 
   test('ignore_eos, audio and embeddings are rejected', async () => {
     const { engine, post } = await openHarmony()
@@ -112,7 +112,7 @@ describe.skipIf(vocabulary === null)('Harmony models', () => {
     ] as const)
       expect(await codeOf(await post(path, body))).toEqual([400, 'not_supported_in_harmony'])
     expect([engine.calls.length, engine.embedded.length]).toEqual([0, 0])
-  }, 120_000)
+  })
 })
 
 test.each(['qwen3', 'deepseek_r1'])(

@@ -67,7 +67,7 @@ beforeAll(async () => {
   workerIds = await whenReady(6)
   await makeTraffic()
   families = await scrape()
-}, 180_000)
+})
 
 afterAll(async () => {
   await gateway?.stop()

@@ -577,4 +577,4 @@ test('after a thousand requests with every kind of outcome, all counts are zero'
   for (let round = 0; round < 20; round++) await Promise.all(Array.from({ length: 50 }, one))
   expect(await idle()).toEqual([0, 0, 0])
   expect(table.balance().workers).toHaveLength(3)
-}, 180_000)
+})

@@ -222,4 +222,4 @@ test('no secret leaves in any format', async () => {
     }),
     { numRuns: RUNS },
   )
-}, 180_000)
+})

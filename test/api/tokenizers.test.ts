@@ -524,7 +524,7 @@ describe('the tokenizer service', () => {
       message: 'timed out after 10000 ms (plugins.tokenizers.loadMs)',
     })
     expect(await fleet.settled(next)).toMatchObject({ status: 'completed' })
-  }, 120_000)
+  })
 
   test('a vocabulary that requires the native library gives the same ids', async () => {
     const lower = folder()

@@ -42,7 +42,7 @@ describe.each(['pool', 'inline'] as const)('contained in the placement %s', (pla
       await fleet.remove(uuid)
     }
     expect((await fleet.chat()).status).toBe(200)
-  }, 180_000)
+  })
 })
 
 test('an output with a list of 40 MB fails its call, memory stays within the limit, and other requests are served', async () => {
@@ -61,7 +61,7 @@ test('an output with a list of 40 MB fails its call, memory stays within the lim
     await fleet.remove(uuid)
   }
   expect((await fleet.chat()).status).toBe(200)
-}, 180_000)
+})
 
 describe.each(['pool', 'inline'] as const)(
   'a module that makes a megabyte of each event, placement %s',
@@ -110,7 +110,7 @@ describe.each(['pool', 'inline'] as const)(
       expect(bytes).toBeGreaterThan(40_000_000)
       expect(end).toContain(DONE)
       expect(mostMiB).toBeLessThan(CAP_MIB + 80 + 50)
-    }, 180_000)
+    })
 
     test('for events in one chunk the output is limited, then its calls fail and the events pass', async () => {
       const steps = [Array.from({ length: EVENTS }, (_, index) => event(index)).join('') + DONE]
@@ -119,7 +119,7 @@ describe.each(['pool', 'inline'] as const)(
       expect(bytes).toBeLessThan(5_000_000)
       expect(end).toContain(`${event(EVENTS - 1)}${DONE}`)
       expect(mostMiB).toBeLessThan(CAP_MIB + 80 + 50)
-    }, 180_000)
+    })
   },
 )
 

@@ -36,7 +36,7 @@ describe('a guest that fails', () => {
     }
     const { metrics } = await fleet.list()
     expect(metrics).toMatchObject({ total_executions: FAILURES.length, successful_executions: 0 })
-  }, 180_000)
+  })
 
   test('closed: the request ends with 500 in the error format of the route', async () => {
     const fleet = await openWasmFleet()
@@ -118,7 +118,7 @@ describe('a guest that never ends', () => {
     const metrics = await fleet.metrics()
     const timeouts = 'weir_wasm_executions_total{module="looper",attach_point="OnRequest",outcome="timeout"}'
     expect(metrics.get(timeouts)).toBe(rounds)
-  }, 180_000)
+  })
 
   test('is the only failed module: the one before it counts, the one after it runs', async () => {
     const fleet = await openWasmFleet({ breaker: { failures: 100 }, poolThreads: 1, fuel: ENDLESS_FUEL })
@@ -135,7 +135,7 @@ describe('a guest that never ends', () => {
     const { modules, metrics } = await fleet.list()
     expect(modules.map(({ module_meta }) => module_meta.access_count)).toEqual([1, 1, 1])
     expect(metrics).toMatchObject({ successful_executions: 2, failed_executions: 1 })
-  }, 180_000)
+  })
 
   test('with on_failure closed, ends the request with 500', async () => {
     const fleet = await openWasmFleet({ fuel: ENDLESS_FUEL })
@@ -215,7 +215,7 @@ test('when the queue is full, requests follow the failure policy', async () => {
   const statuses = (await flood()).map(({ status }) => status)
   expect(statuses.filter((status) => status === 500)).toHaveLength(18)
   expect(statuses.filter((status) => status === 200)).toHaveLength(2)
-}, 180_000)
+})
 
 test('a module that imports HTTP of Extism is rejected with the action that replaces it', async () => {
   const fleet = await openWasmFleet()
@@ -298,7 +298,7 @@ test('a terminated guest thread is replaced, and the pool is complete again', as
   expect((await fleet.chat()).status).toBe(200)
   expect(isBusy).toBe(true)
   expect((await slow).status).toBe(200)
-}, 180_000)
+})
 
 test('a guest thread that runs out of JavaScript heap fails its own call; the pool continues', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1, heapMiB: 16, fuel: ENDLESS_FUEL })
@@ -313,7 +313,7 @@ test('a guest thread that runs out of JavaScript heap fails its own call; the po
     `weir_wasm_executions_total{module="heavy",attach_point="OnRequest",outcome="${outcome}"}`
   const metrics = await fleet.metrics()
   expect([metrics.get(executions('crashed')), metrics.get(executions('continue'))]).toEqual([3, 3])
-}, 180_000)
+})
 
 test('crypto, random numbers and counters of the host work', async () => {
   const fleet = await openWasmFleet()

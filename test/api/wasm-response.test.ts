@@ -164,7 +164,7 @@ describe('OnError', () => {
       'yes',
     ])
     expect(await executions(fleet)).toEqual([1, 1])
-  }, 180_000)
+  })
 
   test('runs once for a worker response of 500 or above, before OnResponse, and not below', async () => {
     const fleet = await openWasmFleet()

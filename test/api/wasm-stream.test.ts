@@ -129,7 +129,7 @@ test('each stream has its own state, per module, carried from event to event', a
       '[DONE]',
     ])
   }
-}, 180_000)
+})
 
 test('a guest receives the stream, the event and its index', async () => {
   const fleet = await openWasmFleet()
@@ -233,7 +233,7 @@ describe('a module that fails', () => {
       const own = n === 3 ? 'FOREVER' : `EVENT ${n}`
       expect(stream.events.map(({ data }) => data)).toEqual([own, 'MORE', '[DONE]'])
     }
-  }, 180_000)
+  })
 })
 
 test('a stream keeps the modules it started with', async () => {

@@ -146,7 +146,7 @@ test('under load no request is lost, and none uses two versions', async () => {
   const seen = versionsSeen(fleet)
   expect(seen).toHaveLength(statuses.length)
   expect(seen.filter((version) => !/^\d$/.test(version ?? 'none'))).toEqual([])
-}, 180_000)
+})
 
 test('the list has cost, state and version of each module', async () => {
   const fleet = await openWasmFleet({ breaker: { failures: 2, coolOffMs: 60_000 } })
@@ -191,4 +191,4 @@ test('a call that exceeds the inline fuel and is repeated in the pool counts onc
   expect((await fleet.chat(undefined, { 'x-heavy': '1' })).status).toBe(200)
   await replace(fleet, counter, { do: 'count' })
   expect(await (await fleet.chat()).text()).toBe(String(light + 2))
-}, 180_000)
+})

@@ -93,7 +93,7 @@ beforeAll(async () => {
       { url: torn.url, runtime_type: 'sglang', models: [{ id: 'torn' }] },
     ],
   })
-}, 180_000)
+})
 
 afterAll(async () => {
   await stopCommands()

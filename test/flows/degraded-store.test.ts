@@ -91,7 +91,7 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     const { id: job } = (await background.json()) as { id: string }
     await until(async () => (await status(gateway, job)) === 'completed')
     expect((await gateway.metrics()).get('weir_db_up{storage_type="postgres"}')).toBe(1)
-  }, 120_000)
+  })
 
   test('lost under load, nothing is generated that cannot be stored, and the load continues afterwards', async () => {
     const gateway = await start()
@@ -111,7 +111,7 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     // Also of those that were being generated when the database was lost.
     expect([...lanes.refusals.keys()]).toEqual(['storage_unavailable'])
     expect(await TurnLanes.missing(gateway.url, lanes.acknowledged)).toEqual([])
-  }, 120_000)
+  })
 
   test('lost during generations, clients may retry them, and a background response has failed', async () => {
     const gateway = await start()
@@ -143,7 +143,7 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     expect(failed).toMatchObject({
       error: { code: 'server_error', message: expect.stringMatching(/^the record store is unavailable/) },
     })
-  }, 120_000)
+  })
 
   test('an outage is one line in the log of each part that it concerns, without a stack', async () => {
     const gateway = await start()
@@ -168,7 +168,7 @@ describe.skipIf(postgresSkipReason !== null)('without the database', () => {
     expect(said).toContain('record store unavailable on 0')
     expect(said).toContain('usage could not be stored on 0')
     expect(said.toSorted()).toEqual([...new Set(said)].sort())
-  }, 120_000)
+  })
 
   test('a database that cannot be used still stops the start', async () => {
     const url = server.url.replace('/postgres', '/nothing')

@@ -59,7 +59,7 @@ beforeAll(async () => {
     },
     workers: sims.map(({ url }) => ({ url, runtime_type: 'sglang', models: [{ id: 'demo' }] })),
   })
-}, 180_000)
+})
 
 afterAll(() => stopCommands())
 

@@ -31,14 +31,14 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
       worker = await startScriptedWorker({ models: [model] })
       one = await open('one', 1)
       two = await open('two', 8)
-    }, 120_000)
+    })
 
     afterAll(async () => {
       await stopCommands()
       await worker?.close()
       await valkey?.remove()
       await postgres?.remove()
-    }, 120_000)
+    })
 
     /** @param maxRunning background responses that run at the same time on its only thread */
     const open = (name: string, maxRunning: number) =>
@@ -92,7 +92,7 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
       console.info('follow, milliseconds:', delays.slice(1).map(Math.round).join(' '))
       // The follower reads twice a second without hints, so each delay would be 350 ms.
       expect(best(delays.slice(1))).toBeLessThan(300)
-    }, 180_000)
+    })
 
     test('a cancellation on the other gateway stops the worker request at once', async () => {
       const delays: number[] = []
@@ -111,7 +111,7 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
       }
       console.info('cancel, milliseconds:', delays.map(Math.round).join(' '))
       expect(best(delays)).toBeLessThan(5_000)
-    }, 180_000)
+    })
 
     test('a job that its gateway has no room for starts on the other at once', async () => {
       worker.requests.length = 0
@@ -128,7 +128,7 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
       await expect
         .poll(async () => (await (await two.get(`${PATH}/${first}`)).json()) as object)
         .toMatchObject({ status: 'completed' })
-    }, 180_000)
+    })
 
     test('a job of a gateway that stops continues on the other at once', async () => {
       for (let isOnOne = false; !isOnOne; ) {
@@ -146,6 +146,6 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
       const endedAtMs = worker.requests[0].closedAtMs ?? Number.NaN
       console.info('job of a stopped gateway, milliseconds:', Math.round(receivedAtMs - endedAtMs))
       expect(receivedAtMs - endedAtMs).toBeLessThan(POLL_MS / 2)
-    }, 180_000)
+    })
   },
 )

@@ -83,7 +83,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       await until(async () => (await gateway.get(`${PATH}/${id}`)).status === 404)
     const again = await add(three, 'shared', source)
     for (const gateway of [one, two, three]) await isLoaded(gateway, again)
-  }, 180_000)
+  })
 
   test('of two that are added under one name at once, one is kept everywhere', async () => {
     meshes++
@@ -96,7 +96,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
       return first.length === 1 && second.length === 1 && first[0].id === second[0].id
     })
     expect(ids).toContain((await listed(gateways[0]))[0].id)
-  }, 120_000)
+  })
 
   test('while the engine does not answer, adding and removing is rejected with 503 and nothing is loaded', async () => {
     meshes++
@@ -118,7 +118,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     // The engine may have carried out the first removal once it went on: its connection held the command.
     await until(async () => [200, 404].includes((await one.send('DELETE', `${PATH}/before`)).status))
     expect((await one.get(`${PATH}/${id}`)).status).toBe(404)
-  }, 120_000)
+  })
 
   test('without the files, a gateway says what to do, loads it once they are there, and can remove it', async () => {
     meshes++
@@ -139,5 +139,5 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     expect((await three.send('DELETE', `${PATH}/files`)).status).toBe(200)
     for (const gateway of [one, two])
       await until(async () => (await gateway.get(`${PATH}/${id}`)).status === 404)
-  }, 180_000)
+  })
 })

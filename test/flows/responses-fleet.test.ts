@@ -24,7 +24,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     worker = await startScriptedWorker({ models: [model] })
     one = await open()
     two = await open()
-  }, 300_000)
+  })
 
   beforeEach(() => {
     worker.requests.length = 0
@@ -35,7 +35,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     await stopCommands()
     await worker?.close()
     await server?.remove()
-  }, 180_000)
+  })
 
   const open = () =>
     startBuiltGateway({
@@ -210,5 +210,5 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
       const ids = acknowledged.slice(at, at + 50)
       await Promise.all(ids.map((id) => expect.poll(() => read(id)).toBe('found')))
     }
-  }, 300_000)
+  })
 })

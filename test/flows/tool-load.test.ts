@@ -121,4 +121,4 @@ test('250 concurrent turns with three calls each leave no connection, descriptor
   const after = await gateway.metrics()
   expect(sumOf(after, 'weir_background_work_active')).toBe(0)
   expect(sumOf(after, 'weir_http_inflight_requests')).toBe(0)
-}, 180_000)
+})

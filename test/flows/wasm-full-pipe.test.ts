@@ -65,7 +65,7 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
   expect((await gateway.command.stop()).code).toBe(0)
   const longest = Math.max(...gateway.command.lines.map((line) => line.length))
   expect(longest).toBeLessThan(8_192)
-}, 120_000)
+})
 
 /** Resident memory, Linux only. */
 function residentMiB(pid: number): number {

@@ -121,7 +121,7 @@ describe.skipIf(!hasCodex).each(lanes)('over %s', (laneName) => {
     opened = await LANES[laneName](model)
     const card = { id: MODEL, aliases: models.map(({ name }) => name) }
     gateway = await startGateway({ ...opened, worker: { ...opened.worker, models: [card] } })
-  }, 120_000)
+  })
   afterAll(async () => {
     await stopCommands()
     await opened.close()

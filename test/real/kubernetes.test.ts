@@ -64,7 +64,7 @@ describe.skipIf(skipReason !== null)('kube-apiserver 1.36', () => {
     cluster = await startCluster(makeFolder())
     for (const name of ['gateways', 'models'])
       await cluster.must('POST', '/api/v1/namespaces', { metadata: { name } })
-  }, 180_000)
+  })
   afterEach(async () => {
     await endChildren()
     await stopCommands()

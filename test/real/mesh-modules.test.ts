@@ -44,7 +44,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
   afterEach(async () => {
     await stopCommands()
     await engine.close()
-  }, 120_000)
+  })
   afterAll(async () => {
     folder?.remove()
     await valkey?.remove()
@@ -142,7 +142,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     await until(async () =>
       (await Promise.all(hashes.map((one) => engine.readBlob(one)))).every((one) => one === null),
     )
-  }, 240_000)
+  })
 
   test('a trial runs on all gateways and is promoted on any', async () => {
     await begin()
@@ -168,7 +168,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     }
     await change(three, 'POST', `/wasm/${canary}/rollback`)
     await sees([one, two, three], 'first')
-  }, 240_000)
+  })
 
   test('concurrent changes on two gateways end the same everywhere, and none is lost', async () => {
     await begin()
@@ -191,7 +191,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     )
     expect(results.filter((status) => status === 200)).toHaveLength(1)
     await until(async () => (await names(gateways[0])) === (await names(gateways[1])))
-  }, 240_000)
+  })
 
   test('after all gateways were killed and lost their disks, they have the modules again', async () => {
     await begin()
@@ -203,7 +203,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     await Promise.all(first.map(({ command }) => command.ended))
     const again = await Promise.all([join('one'), join('two')])
     await sees(again, 'a, b')
-  }, 240_000)
+  })
 
   test('missing and damaged bytes are reported and retried, and do not stop a gateway', async () => {
     await begin()
@@ -246,7 +246,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     expect((await two.send('DELETE', `/wasm/${foreign}`)).status).toBe(200)
     for (const gateway of [one, two, three])
       await until(async () => (await list(gateway)).not_loaded.length === 0)
-  }, 240_000)
+  })
 
   test('after the engine has lost its data, restore brings back the bytes of all versions, from a gateway without files', async () => {
     await begin()
@@ -271,7 +271,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     await sees([three], 'second')
     await change(three, 'POST', `/wasm/${second}/rollback`)
     await sees([three], 'first')
-  }, 240_000)
+  })
 
   test('modules that a gateway stored before it shared them are named in a warning, and not loaded', async () => {
     await begin()
@@ -283,7 +283,7 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     const one = await join('one', [folder.path], storage.dir)
     await one.command.line(/"modules":\["local"\].*register them again/)
     expect(await marks(one)).toBe(null)
-  }, 120_000)
+  })
 
   test('while the engine is away, a change is rejected with 503 and modules run on', async () => {
     await begin()
@@ -301,5 +301,5 @@ describe.skipIf(valkeySkipReason !== null)('with a Valkey server', () => {
     } finally {
       valkey.resume()
     }
-  }, 240_000)
+  })
 })

@@ -44,7 +44,7 @@ beforeAll(async () => {
     ],
   })
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: KEY, maxRetries: 0 })
-}, 180_000)
+})
 
 afterAll(async () => {
   await stopCommands()

@@ -50,7 +50,7 @@ beforeAll(async () => {
   })
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'sk-flow', maxRetries: 0 })
   for (const runtime of RUNTIMES) await until(async () => (await idsOf(runtime, 'x')).length > 0)
-}, 180_000)
+})
 
 afterAll(async () => {
   await stopCommands()

@@ -34,7 +34,7 @@ beforeAll(async () => {
     workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: model }] }],
   })
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
-}, 180_000)
+})
 
 afterAll(async () => {
   await stopCommands()

@@ -30,7 +30,7 @@ beforeAll(async () => {
   const openAIClient = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
   const modelProvider = new OpenAIProvider({ openAIClient, useResponses: true })
   runner = new Runner({ modelProvider, tracingDisabled: true })
-}, 180_000)
+})
 
 afterAll(async () => {
   await stopCommands()

@@ -133,7 +133,7 @@ describe('over two data threads', () => {
     const { code } = await gateway.command.stop()
     expect(code).toBe(0)
     await last
-  }, 180_000)
+  })
 })
 
 test('a data thread that replaces a crashed one has the modules', async () => {
@@ -156,7 +156,7 @@ test('a data thread that replaces a crashed one has the modules', async () => {
   await until(async () => ((await (await gateway.get('/thread')).json()) as { thread: number }).thread === 1)
   for (let i = 0; i < 30; i++) expect((await chat(gateway)).status).toBe(418)
   expect((await gateway.command.stop()).code).toBe(0)
-}, 180_000)
+})
 
 describe('over a restart', () => {
   test('with storage, modules are restored with the same ids, order and behaviour', async () => {
@@ -179,7 +179,7 @@ describe('over a restart', () => {
     await second.command.stop()
     const forgetting = await startBuiltGateway({ plugins: { ...plugins, wasm: { savedModules: 'forget' } } })
     expect((await list(forgetting)).modules).toEqual([])
-  }, 180_000)
+  })
 
   test('without storage, no module is restored', async () => {
     const folder = openFolder()
@@ -194,7 +194,7 @@ describe('over a restart', () => {
         )
       ).modules,
     ).toEqual([])
-  }, 180_000)
+  })
 
   test('a changed module file is not loaded, with an error, and can still be removed', async () => {
     const folder = openFolder()
@@ -209,7 +209,7 @@ describe('over a restart', () => {
     expect((await list(second)).modules).toEqual([])
     expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(200)
     expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(400)
-  }, 180_000)
+  })
 
   test('a missing module with on_failure closed prevents the start, with advice', async () => {
     const folder = openFolder()
@@ -226,5 +226,5 @@ describe('over a restart', () => {
     const { code, stderr } = await second.ended
     expect(code).not.toBe(0)
     expect(stderr).toMatch(/guard.*with on_failure closed, cannot be loaded.*cannot be opened.*forget/s)
-  }, 180_000)
+  })
 })

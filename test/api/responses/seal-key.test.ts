@@ -109,7 +109,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   let server: PostgresServer
   beforeAll(async () => {
     server = await startPostgres()
-  }, 120_000)
+  })
   afterAll(() => server?.remove(), 120_000)
 
   test('gateways that start at the same time agree on one key', async () => {

@@ -86,7 +86,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
     expect(compacted.status).toBe(200)
     expectShape('CompactResource', compacted.body)
     expect((await create({ input, model: undefined }, '/v1/responses/compact')).status).toBe(400)
-  }, 180_000)
+  })
 
   test('templates over a WebSocket', async () => {
     const { url } = await openSimulated(kind)
@@ -126,7 +126,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
     const { output } = (await compacted.json()) as ResponseJson
     const chain = await other.turn({ input: [...output, ...said('Of what?')], store: false, tools: [] })
     expect(ended(chain).status).toBe('completed')
-  }, 180_000)
+  })
 })
 
 test('a background response over gRPC cannot be cancelled and stays unchanged', async () => {
