@@ -5,11 +5,13 @@ import { join } from 'node:path'
 import { Level } from 'level'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { StoreService } from '#kernel'
+import { GATEWAY_TENANT, type StoreService } from '#kernel'
 import { checkSection } from '../../plugins/cli/configuration/check-section.ts'
+import { LocalEngine } from '../../plugins/mesh/mesh/local-engine.ts'
 import { type PostgresConfig, postgresConfig } from '../../plugins/state/postgres/config.ts'
 import { PgStore } from '../../plugins/state/postgres/pg-store.ts'
 import { LevelStore } from '../../plugins/state/storage/level-store.ts'
+import { SavedWorkers } from '../../plugins/workers/registry/saved-workers.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
 import { makeRecord, message, newId, openHistory } from './history-contract.ts'
 
@@ -83,6 +85,20 @@ function alteredRecords(name: string, make: () => Promise<AlterableStore>): void
       await history.retention.slice(100)
       expect(await history.responses.get('b', other.id)).toBeUndefined()
       await history.queue.stop()
+      await altered.close()
+    })
+
+    test.each(shapes)('a worker or a record of the mesh of %j is reported at the start', async (json) => {
+      const altered = await make()
+      let store = await altered.open()
+      for (const collection of ['workers', 'mesh-records'])
+        await store.collection(collection).put(GATEWAY_TENANT, 'x', {})
+      await altered.close()
+      for (const collection of ['workers', 'mesh-records']) await altered.alter(collection, json)
+      store = await altered.open()
+      const damaged = { code: 'record_unreadable' }
+      await expect(new SavedWorkers(store).load()).rejects.toMatchObject(damaged)
+      await expect(new LocalEngine(store).connect()).rejects.toMatchObject(damaged)
       await altered.close()
     })
 

@@ -14,6 +14,7 @@ import {
   type Renewal,
   type StoreService,
 } from '#kernel'
+import { isRecord } from './record-copy.ts'
 
 const EPOCH = 'local'
 const SYNCED = { durability: 'synced' } as const
@@ -38,7 +39,7 @@ export class LocalEngine implements MeshEngine {
   #wake: () => void = () => undefined
 
   constructor(store: StoreService | undefined) {
-    this.#collection = store?.collection<StoredMeshRecord>('mesh-records')
+    this.#collection = store?.collection<StoredMeshRecord>('mesh-records', isRecord)
   }
 
   async connect(): Promise<void> {

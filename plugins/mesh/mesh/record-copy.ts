@@ -114,7 +114,8 @@ export class RecordCopy {
   }
 }
 
-function isRecord(value: unknown): boolean {
+/** Whether a value has the form of a stored record of the mesh. */
+export function isRecord(value: unknown): boolean {
   if (!isObject(value)) return false
   const { kind, id, revision, value: json } = value
   return [kind, id, json].every((text) => typeof text === 'string') && Number.isSafeInteger(revision)
