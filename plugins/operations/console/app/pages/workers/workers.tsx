@@ -23,16 +23,19 @@ export function Workers() {
   const [page, setPage] = useState({ filter: '', before: [] as readonly string[], after: '' })
   const filter = JSON.stringify([q, state, model])
   const { before, after } = page.filter === filter ? page : { before: [], after: '' }
-  const list = useData<WorkerList>(
-    withQuery('/workers', { limit: PAGE_SIZE, after, q, state, model }),
-    REFRESH_MS,
-  )
-  const fleet = useData<WorkerList>('/workers?limit=0', REFRESH_MS)
+  const isFiltered = q !== '' || state !== '' || model !== ''
+  const path = withQuery('/workers', { limit: PAGE_SIZE, after, q, state, model })
+  // A page without a filter has the figures of the whole fleet: a second request would draw the page twice.
+  const all = useData<WorkerList>(isFiltered ? null : path, REFRESH_MS)
+  const found = useData<WorkerList>(isFiltered ? path : null, REFRESH_MS)
+  const fleet = useData<WorkerList>(isFiltered ? '/workers?limit=0' : null, REFRESH_MS)
+  const list = isFiltered && (found.value !== null || found.error !== null) ? found : all
   const mayWrite = useMayWrite()
   const reload = async () => {
-    await Promise.all([list.reload(), fleet.reload()])
+    await Promise.all([all, found, fleet].map((data) => data.reload()))
   }
-  const models = fleet.value?.stats.models ?? []
+  const whole = (isFiltered ? fleet.value : null) ?? all.value
+  const models = whole?.stats.models ?? []
   return (
     <>
       <PageHead title="Workers">{mayWrite && <AddWorker reload={reload} />}</PageHead>
@@ -55,7 +58,7 @@ export function Workers() {
       <Loaded data={list}>
         {({ workers, total, has_more, last_id }) => {
           const shown = workers.find(({ id }) => id === selected)
-          if (total === 0 && fleet.value?.total === 0)
+          if (total === 0 && whole?.total === 0)
             return <Empty title="No workers">Add the first one, or list workers in the configuration.</Empty>
           if (workers.length === 0) return <Empty title="No worker matches the filter" />
           return (
