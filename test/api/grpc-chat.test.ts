@@ -513,6 +513,22 @@ describe('before the first token', () => {
   })
 })
 
+test('parts and outputs beside text are rejected in the words of the client', async () => {
+  const { post } = await openGrpcFleet()
+  const holo = [{ role: 'user', content: [{ type: 'hologram', hologram: {} }] }]
+  for (const [body, param, code, named] of [
+    [{ messages: holo }, 'messages', 'multimodal_not_supported', "'hologram'"],
+    [{ return_audio: true }, 'return_audio', 'audio_output_not_supported', 'return_audio'],
+    [{ modalities: ['text', 'audio'] }, 'modalities', 'unsupported_output_modality', '"audio"'],
+  ] as const) {
+    const reply = await post(CHAT, { ...ask, ...body })
+    expect([reply.status, await reply.json()]).toMatchObject([
+      400,
+      { error: { code, param, message: expect.stringContaining(named) } },
+    ])
+  }
+})
+
 test('an image goes to a worker over HTTP if the model has one beside the engine', async () => {
   const { get, post } = await openGrpcFleet({ engines: [{ spec: { priority: 60 } }] })
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }

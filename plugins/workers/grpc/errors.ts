@@ -38,6 +38,17 @@ export const grpcErrors = defineErrors('grpc', {
     text: (type: string) =>
       `the messages have a part of type '${type.slice(0, 64)}', but gRPC workers support text only`,
   },
+  audio_output_not_supported: {
+    kind: 'bad_request',
+    source: 'client',
+    text: () => "field 'return_audio' must not be true: gRPC workers return text only",
+  },
+  unsupported_output_modality: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (modality: string) =>
+      `field 'modalities' must hold "text" only for gRPC workers (got ${JSON.stringify(modality.slice(0, 64))})`,
+  },
   not_supported_in_harmony: {
     kind: 'bad_request',
     source: 'client',

@@ -99,7 +99,9 @@ function rejectMedia(messages: readonly ChatMessage[], taken: string): void {
   for (const { content } of messages) {
     if (typeof content === 'string' || content === null) continue
     const media = content.find(({ type }) => type !== 'text' && type !== taken)
-    if (media !== undefined) throw grpcErrors.multimodal_not_supported.with({ param: 'messages' }, media.type)
+    if (media === undefined) continue
+    const type = 'value' in media ? media.type.slice('x-'.length) : media.type
+    throw grpcErrors.multimodal_not_supported.with({ param: 'messages' }, type)
   }
 }
 

@@ -41,7 +41,8 @@ export class GrpcEngine implements EngineAdapter {
     return worker.connectionMode === GRPC_MODE && findRuntime(worker.runtimeType) !== undefined
   }
 
-  prepare(request: GenerationRequest, model: string): Promise<PreparedPrompt> {
+  async prepare(request: GenerationRequest, model: string): Promise<PreparedPrompt> {
+    rejectOtherOutput(request)
     return this.#parts.prompts.make(request, model)
   }
 
@@ -126,6 +127,16 @@ interface SentRequest {
   readonly engineRequest: EngineRequest
   /** Response id, if the client chose one. */
   readonly name: string | null
+}
+
+/** @throws audio_output_not_supported, unsupported_output_modality (400) */
+function rejectOtherOutput({ carried }: GenerationRequest): void {
+  if (carried?.get('return_audio') === true)
+    throw grpcErrors.audio_output_not_supported.with({ param: 'return_audio' })
+  const modalities = carried?.get('modalities')
+  const other = Array.isArray(modalities) ? modalities.find((one) => one !== 'text') : undefined
+  if (other !== undefined)
+    throw grpcErrors.unsupported_output_modality.with({ param: 'modalities' }, String(other))
 }
 
 /** @throws engine_lacks_parameter (400) */
