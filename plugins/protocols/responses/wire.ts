@@ -189,8 +189,8 @@ export const CreateBody = Type.Object(CreateMembers, open)
 export type CreateBody = Static<typeof CreateBody>
 export const createBody = defineValidator(CreateBody, toBodyError)
 
-/** Input may be missing where there is a past to compact. */
-export const CompactBody = Type.Object({ ...CreateMembers, input: nullable(CreateMembers.input) }, open)
+/** Input may be missing where there is a past. */
+export const PastBody = Type.Object({ ...CreateMembers, input: nullable(CreateMembers.input) }, open)
 
 /** A problem of a body as the error that clients of the format know. */
 function toBodyError(problem: FieldProblem): GatewayError {

@@ -3,6 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
 import { chatAnswer, type Json, openResponses, RESPONSES } from './responses-fleet.ts'
 
+test('requests without an id get one that tells their route', async () => {
+  const { post } = await openResponses(chatAnswer('hello'))
+  const reply = await post(RESPONSES, { model: 'test-model', input: 'hi' })
+  expect(reply.headers.get('x-request-id')).toMatch(/^resp-[A-Za-z0-9]{24}$/)
+})
+
 test('a text becomes a completed response with one message and usage', async () => {
   const usage = {
     prompt_tokens: 10,

@@ -18,6 +18,10 @@ test('the count includes history, instructions and tools; nothing is stored or g
   const tools = [{ type: 'function', name: 'look', parameters: { type: 'object' } }]
   for (const more of [{ previous_response_id: first.id }, { instructions: 'Be kind to all' }, { tools }])
     expect((await count({ input: 'hi', ...more })).input_tokens).toBeGreaterThan(plain.input_tokens)
+  const past = await count({ previous_response_id: first.id })
+  const all = await count({ input: 'hi', previous_response_id: first.id })
+  expect(past.input_tokens).toBeGreaterThan(0)
+  expect(past.input_tokens).toBeLessThan(all.input_tokens)
   expect(fleet.asked()).toHaveLength(1)
   expect((await count({})).error).toMatchObject({ code: 'missing_required_parameter', param: 'input' })
   expect((await count({ input: 'hi', previous_response_id: 'resp_x' })).error.code).toBe(

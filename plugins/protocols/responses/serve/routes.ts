@@ -1,5 +1,6 @@
 /** Routes of the responses API that take a create request. */
 import {
+  type ChatMessage,
   type ErrorFormat,
   type HistoryItem,
   isObject,
@@ -12,12 +13,13 @@ import {
 import { BETA_QUERY, countPromptTokens, keepSourceTexts, newId, newItemId } from '#shared'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
-import { CompactBody, CompactedResponse, CreateBody, ResponseObject } from '../wire.ts'
+import { CompactedResponse, CreateBody, PastBody, ResponseObject } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'
 import { toWireUsage } from './output/response-encoder.ts'
 import type { Parts } from './parts.ts'
+import type { CreateRequest } from './read/read-request.ts'
 import { summarise } from './run/auto-compact.ts'
-import { makePlan, warningHeaders } from './run/plan.ts'
+import { makePlan, type Plan, warningHeaders } from './run/plan.ts'
 import { nowSec, readCreate, requireStore, serveCreate } from './run/serve-create.ts'
 
 const PATH = '/v1/responses'
@@ -34,7 +36,7 @@ export function createRoutes(
     {
       ...shared,
       path: PATH,
-      requestIdPrefix: 'req-',
+      requestIdPrefix: 'resp-',
       handler: (ctx) => create(parts, ctx, onQueued),
       docs: {
         summary: 'Create a response',
@@ -58,7 +60,7 @@ export function createRoutes(
       docs: {
         summary: 'Compact a conversation into items that stand for it as input',
         tag,
-        body: CompactBody,
+        body: PastBody,
         workerQuery: BETA_QUERY,
         responses: {
           200: { description: 'Items to be sent back as they are.', schema: CompactedResponse },
@@ -73,7 +75,7 @@ export function createRoutes(
       docs: {
         summary: 'Count the tokens of a prompt',
         tag,
-        body: CreateBody,
+        body: PastBody,
         workerQuery: BETA_QUERY,
         responses: {
           200: {
@@ -100,35 +102,42 @@ function create(parts: Parts, ctx: RequestContext, onQueued: (tenant: string) =>
 }
 
 async function inputTokens(parts: Parts, ctx: RequestContext): Promise<void> {
-  // Nothing is kept, so no conversation has to be locked.
-  const request = readCreate(parts, ctx.bodyJson(), { stream: false, background: false, store: false })
+  const { request, onlyPast } = readUnsent(parts, ctx.bodyJson())
   const plan = await makePlan(parts, tenantOf(ctx), request)
-  const counted = countPromptTokens(parts, plan.generation)
+  const prompt = { kind: 'chat' as const, messages: messagesOf(plan, onlyPast) }
+  const counted = countPromptTokens(parts, { ...plan.generation, prompt })
   if (counted === null)
     throw responsesErrors.input_tokens_not_supported.with({ param: 'model' }, request.model)
   ctx.json(200, { object: 'response.input_tokens', input_tokens: await counted }, warningHeaders(plan))
 }
 
-/** Replaces a conversation by its user messages and an encrypted summary. */
-async function compact(parts: Parts, ctx: RequestContext): Promise<void> {
-  const body = ctx.bodyJson()
+/** A request whose prompt is looked at and not answered: nothing is kept, so no conversation has to be locked. */
+function readUnsent(parts: Parts, body: unknown): { request: CreateRequest; onlyPast: boolean } {
   const onlyPast =
     isObject(body) && (body.input ?? null) === null && typeof body.previous_response_id === 'string'
   const request = readCreate(parts, body, {
-    // Without new input the history alone is compacted; the placeholder is not sent to the model.
+    // Without new input it is about the history alone; `messagesOf` leaves the placeholder out.
     ...(onlyPast && { input: '-' }),
     stream: false,
     background: false,
     store: false,
   })
+  return { request, onlyPast }
+}
+
+function messagesOf({ generation: { prompt } }: Plan, onlyPast: boolean): readonly ChatMessage[] {
+  const messages = prompt.kind === 'chat' ? prompt.messages : []
+  return onlyPast ? messages.slice(0, -1) : messages
+}
+
+/** Replaces a conversation by its user messages and an encrypted summary. */
+async function compact(parts: Parts, ctx: RequestContext): Promise<void> {
+  const { request, onlyPast } = readUnsent(parts, ctx.bodyJson())
   requireStore(parts, request, null)
   const tenant = tenantOf(ctx)
   const plan = await makePlan(parts, tenant, request)
   const context = plan.lasting.context.slice(0, onlyPast ? -1 : undefined)
-  const { prompt } = plan.generation
-  const messages = prompt.kind === 'chat' ? prompt.messages : []
-  const said = onlyPast ? messages.slice(0, -1) : messages
-  const { text, usage } = await summarise(parts, ctx, plan.generation, [said])
+  const { text, usage } = await summarise(parts, ctx, plan.generation, [messagesOf(plan, onlyPast)])
   const response = {
     id: newId('resp'),
     object: 'response.compaction',
