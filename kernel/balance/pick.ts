@@ -212,7 +212,7 @@ export class Picker {
       return balanceErrors.workers_pending.with(options, model, pending)
     return this.#table.workers.length === 0
       ? balanceErrors.no_workers.with(options, pending)
-      : balanceErrors.model_not_found(model)
+      : balanceErrors.model_not_found.with({ param: 'model' }, model)
   }
 
   #throwUnavailable({ tiers, leg }: ModelRoute, model: string, { accepts }: PickOptions): never {

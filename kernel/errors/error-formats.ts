@@ -13,6 +13,7 @@ const API_TYPE: KindTypes = {
   unauthorized: 'authentication_error',
   forbidden: 'permission_error',
   not_found: 'not_found_error',
+  method_not_allowed: 'invalid_request_error',
   timeout: 'timeout_error',
   conflict: 'conflict_error',
   too_large: 'invalid_request_error',

@@ -460,9 +460,15 @@ describe('model and server info', () => {
   )
 })
 
-test('a wrong method has the same error type on every route', async () => {
+test('a wrong method is an invalid request on serving routes, and has a type of its own on control-plane routes', async () => {
   const fleet = await openFleet()
-  for (const path of ['/v1/chat/completions', '/workers', '/get_loads', '/liveness', '/openapi.json']) {
+  for (const path of [CHAT, '/v1/embeddings', '/v1/models']) {
+    const reply = await fetch(fleet.gateway.url + path, { method: 'DELETE' })
+    expect([path, reply.status]).toEqual([path, 405])
+    const { error } = (await reply.json()) as { error: object }
+    expect(error).toMatchObject({ type: 'invalid_request_error', code: 'method_not_allowed' })
+  }
+  for (const path of ['/workers', '/get_loads']) {
     const reply = await fetch(fleet.gateway.url + path, { method: 'DELETE' })
     expect([path, reply.status]).toEqual([path, 405])
     const { error } = (await reply.json()) as { error: object }
@@ -479,6 +485,7 @@ test('an unknown model is a 404, a model without a healthy worker a 503', async 
     error: {
       type: 'not_found_error',
       code: 'model_not_found',
+      param: 'model',
       message: expect.stringContaining("'nobody-serves-this'"),
     },
   })

@@ -200,6 +200,18 @@ describe('conversations', () => {
 })
 
 describe('items', () => {
+  test('errors of wrong members say which and what was expected', async () => {
+    const of = async (path: string, body: object) => (await call('POST', path, body)).body.error
+    expect(await of('/v1/conversations', { metadata: { a: 1 } })).toMatchObject({
+      message: 'metadata.a must be a string (got 1)',
+      param: 'metadata',
+    })
+    const { id } = (await call('POST', '/v1/conversations', {})).body
+    expect(await of(`/v1/conversations/${id}/items`, { items: [] })).toMatchObject({
+      message: 'items must not be empty',
+    })
+  })
+
   test('items of every type are stored in order, with id, status and time', async () => {
     const id = await begin()
     const items = [

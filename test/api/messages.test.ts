@@ -602,6 +602,14 @@ test("a worker's rejection of images is relayed in the Messages error format", a
   ])
 })
 
+test('content of a wrong type is a 400 that names both forms', async () => {
+  const { create } = await openMessages()
+  const reply = await create({ messages: [{ role: 'user', content: 5 }] })
+  expect(await reply.json()).toMatchObject({
+    error: { message: 'messages.0.content: must be a string or an array (got 5)' },
+  })
+})
+
 test('a hundred deltas in each of a thousand streams arrive in order', async () => {
   const { create, workers } = await openMessages()
   let startSending = () => {}

@@ -46,7 +46,7 @@ interface ListOptions<S extends TSchema> {
  * string".
  */
 export function stringOrList<S extends TSchema>(options: ListOptions<S>) {
-  return Type.Unsafe<string | Static<S>[]>(stringOrListSchema(options, 'string'))
+  return Type.Unsafe<string | Static<S>[]>(stringOrListSchema(options, ['string']))
 }
 
 /** As `stringOrList`, optional; null means absent. */
@@ -56,7 +56,9 @@ export function nullableStringOrList<S extends TSchema>(options: ListOptions<S>)
   )
 }
 
-function stringOrListSchema({ minLength, ...list }: ListOptions<TSchema>, type: string | string[]): TSchema {
+function stringOrListSchema({ minLength, ...list }: ListOptions<TSchema>, types: string[]): TSchema {
+  // Lists do not reach it; they are named for the text of the error.
+  const type = [...types, 'array']
   return Type.Unsafe({
     if: { type: 'array' },
     // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword

@@ -8,10 +8,10 @@ export const shown = (value: string) => JSON.stringify(value.length > 100 ? `${v
 
 export const conversationErrors = defineErrors('conversations', {
   json_parse_error: { ...client, text: () => 'the request body must be one JSON object' },
-  missing_required_parameter: { ...client, text: (what: string) => `${what} is required` },
+  missing_required_parameter: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },
   invalid_type: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },
   invalid_value: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },
-  invalid_metadata: { ...client, text: (problem: string) => `metadata ${problem}` },
+  invalid_metadata: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },
   too_many_items: {
     ...client,
     text: (limit: number) => `no more than ${limit} items can be added at a time`,

@@ -126,7 +126,7 @@ function mergeMetadata(before: Conversation['metadata'], changes: MetadataChange
   }
   if (merged.size > MAX_METADATA) {
     const problem = `must have at most ${MAX_METADATA} properties`
-    throw conversationErrors.invalid_metadata.with({ param: 'metadata' }, problem)
+    throw conversationErrors.invalid_metadata.with({ param: 'metadata' }, 'metadata', problem)
   }
   // Defines own members, also for a key such as `__proto__`.
   return Object.fromEntries(merged)

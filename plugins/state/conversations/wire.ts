@@ -45,10 +45,10 @@ function toBodyError(problem: FieldProblem): GatewayError {
   const param = { param: path }
   if (path === '') return conversationErrors.json_parse_error()
   if (field.startsWith('metadata'))
-    return conversationErrors.invalid_metadata.with({ param: 'metadata' }, text)
+    return conversationErrors.invalid_metadata.with({ param: 'metadata' }, path, text)
   if (field === 'items' && kind === 'value') return conversationErrors.too_many_items.with(param, MAX_ITEMS)
   if (kind === 'missing' || (field === 'items' && kind === 'empty'))
-    return conversationErrors.missing_required_parameter.with(param, path)
+    return conversationErrors.missing_required_parameter.with(param, path, text)
   if (kind === 'type') return conversationErrors.invalid_type.with(param, path, text)
   return conversationErrors.invalid_value.with(param, path, text)
 }
