@@ -17,9 +17,6 @@ const FIXED_MEMBERS: ReadonlySet<string> = new Set([
 
 /** Names appear in a response header. */
 const NAME = String.raw`^[\x21-\x7e]+$`
-const modelName = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 256, pattern: NAME, description })
-
 const tokens = nullable(Type.Integer({ minimum: 1 }))
 const penalty = nullable(Type.Number({ minimum: -2, maximum: 2 }))
 
@@ -50,7 +47,12 @@ const Parameters = Type.Object(
 )
 
 const targetMembers = {
-  model: modelName('Model or alias of workers.'),
+  model: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    pattern: NAME,
+    description: 'Model or alias of workers.',
+  }),
   provider: Type.Optional(
     Type.String({ minLength: 1, description: 'Only workers of this provider, such as `openai`.' }),
   ),

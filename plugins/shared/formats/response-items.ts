@@ -3,7 +3,7 @@
  * as absent; further members, and items and parts of other types, are allowed. @source OpenAI API reference, Responses and Conversations
  */
 import { type Static, Type } from '#kernel'
-import { nullable, openUnionBy } from './schemas.ts'
+import { nullable, openUnion } from './schemas.ts'
 
 /** Vendors put signatures into ids, which must come back unchanged. */
 const MAX_CALL_ID = 4_096
@@ -17,8 +17,7 @@ const CallId = Type.String({ minLength: 1, maxLength: MAX_CALL_ID })
 const Status = Type.Optional(Type.Unknown())
 const AnyObject = Type.Object({})
 
-export const ItemPart = openUnionBy(
-  'type',
+export const ItemPart = openUnion(
   Type.Object({ type: Type.Literal('input_text'), text: Text }),
   Type.Object({
     type: Type.Literal('output_text'),
@@ -157,8 +156,7 @@ const McpCallItem = Type.Object({
 })
 
 /** Any item of a request's input. */
-export const InputItem = openUnionBy(
-  'type',
+export const InputItem = openUnion(
   MessageItem,
   FunctionCallItem,
   FunctionOutputItem,

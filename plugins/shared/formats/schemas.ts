@@ -18,18 +18,18 @@ export function unionBy<S extends TSchema[]>(propertyName: string, ...members: [
 type Tagged = TSchema & { readonly properties: Readonly<Record<string, unknown>> }
 
 /**
- * As `unionBy`, with any other value allowed in the field: formats gain kinds that the gateway passes on unread. Values that
+ * As `unionBy` for `type`, with any other type allowed: formats gain kinds that the gateway passes on unread. Values that
  * begin with an underscore are the gateway's own.
  */
-export function openUnionBy<S extends Tagged[]>(propertyName: string, ...members: [...S]) {
-  const known = members.map(({ properties }) => (properties[propertyName] as { const?: unknown }).const)
+export function openUnion<S extends Tagged[]>(...members: [...S]) {
+  const known = members.map(({ properties }) => (properties.type as { const?: unknown }).const)
   return Type.Unsafe<{ [K in keyof S]: Static<S[K]> }[number]>({
     type: 'object',
-    required: [propertyName],
-    properties: { [propertyName]: { type: 'string', pattern: '^[^_]' } },
-    if: { required: [propertyName], properties: { [propertyName]: { enum: known } } },
+    required: ['type'],
+    properties: { type: { type: 'string', pattern: '^[^_]' } },
+    if: { required: ['type'], properties: { type: { enum: known } } },
     // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
-    then: unionBy(propertyName, ...members),
+    then: unionBy('type', ...members),
   })
 }
 

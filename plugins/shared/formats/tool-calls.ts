@@ -7,21 +7,16 @@ import { answerErrors } from '../answers/answer-errors.ts'
 export const MAX_TOOL_NAME = 64
 const DIGEST_CHARACTERS = 8
 
-/** The same for the same text, so that no state is needed to find it again. */
-export function shortened(text: string, most: number): string {
-  if (text.length <= most) return text
-  return withDigest(text, text, most)
-}
-
 /** @param whole text that the digest is of */
 export function withDigest(text: string, whole: string, most: number): string {
   const digest = createHash('sha256').update(whole).digest('hex').slice(0, DIGEST_CHARACTERS)
   return `${text.slice(0, most - DIGEST_CHARACTERS - 1)}_${digest}`
 }
 
-/** Name of a namespace's function for workers that know no namespaces. */
+/** Name of a namespace's function for workers that know no namespaces: the same each time, so that none has to be kept. */
 export function memberName(namespace: string, name: string): string {
-  return shortened(`${namespace}__${name}`, MAX_TOOL_NAME)
+  const text = `${namespace}__${name}`
+  return text.length <= MAX_TOOL_NAME ? text : withDigest(text, text, MAX_TOOL_NAME)
 }
 
 /** JSON that models and workers write. @returns undefined for text that is not JSON, or is nested too deeply */

@@ -8,6 +8,7 @@ import { type GatewayError, messageOf } from '#kernel'
 import { storageUnavailable, storeErrors } from '#shared'
 import { prepareDataDir, probeFreeSpace } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
+import { sharedNowMs } from './write-lock.ts'
 
 export type Database = Level<string, string>
 
@@ -107,7 +108,7 @@ export class LevelHandle {
   /** Reopens once the disk has free space; until then, reads continue on the open handle. */
   async #recover(): Promise<Database> {
     const probedAt = Atomics.load(this.#cells, PROBED_AT)
-    const now = Math.trunc(performance.timeOrigin + performance.now()) | 0
+    const now = sharedNowMs()
     const isOurs = ((now - probedAt) | 0) >= PROBE_PAUSE_MS || probedAt === 0
     if (!isOurs || Atomics.compareExchange(this.#cells, PROBED_AT, probedAt, now) !== probedAt) {
       throw storageUnavailable(NO_ROOM)

@@ -74,7 +74,7 @@ export class WriteLock {
   }
 
   #isExpired(): boolean {
-    return ((nowMs() - Atomics.load(this.#cells, RENEWED_AT)) | 0) > LEASE_MS
+    return ((sharedNowMs() - Atomics.load(this.#cells, RENEWED_AT)) | 0) > LEASE_MS
   }
 
   #renew(): void {
@@ -82,11 +82,12 @@ export class WriteLock {
   }
 
   #renewFor(ticket: number): void {
-    if (Atomics.load(this.#cells, SERVED_TICKET) === ticket) Atomics.store(this.#cells, RENEWED_AT, nowMs())
+    if (Atomics.load(this.#cells, SERVED_TICKET) === ticket)
+      Atomics.store(this.#cells, RENEWED_AT, sharedNowMs())
   }
 }
 
 /** Clock that all threads share, in wrapping 32-bit milliseconds. */
-function nowMs(): number {
+export function sharedNowMs(): number {
   return Math.trunc(performance.timeOrigin + performance.now()) | 0
 }

@@ -11,7 +11,7 @@ import { type ModuleLine, type Registered, toModuleList } from './module-list.ts
 import { type LoaderParts, ModuleLoader } from './module-loader.ts'
 import { ModuleTable, type VersionChange } from './module-table.ts'
 import { SavedLines, toSavedLine } from './saved-lines.ts'
-import type { ModuleStore } from './saved-modules.ts'
+import { type ModuleStore, type SavedVersion, versionsOf } from './saved-modules.ts'
 import type { ChangeResult, Requester } from './thread-commands.ts'
 
 export interface RegistryParts extends LoaderParts {
@@ -327,13 +327,11 @@ export class Registry {
     const { modules } = this.#table
     const earlier = modules.flatMap(({ line }) => this.#table.earlier(line))
     await this.#parts.state.retain([...modules, ...earlier].map(({ descriptor }) => descriptor))
-    const missing = [...this.#lines.notLoaded.values()].map(({ line }) => line)
-    if (missing.includes(undefined)) return
-    const saved = missing.flatMap((line) =>
-      line === undefined
-        ? []
-        : [line.current, ...line.earlier, ...(line.trial === null ? [] : [line.trial.version])],
-    )
+    const saved: SavedVersion[] = []
+    for (const { line } of this.#lines.notLoaded.values()) {
+      if (line === undefined) return
+      saved.push(...versionsOf(line))
+    }
     await this.#parts.sources.retain(new Set([...modules, ...earlier, ...saved].map(({ hash }) => hash)))
   }
 

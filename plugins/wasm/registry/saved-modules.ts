@@ -29,6 +29,10 @@ export const SavedLineSchema = Type.Object({
 })
 export type SavedLine = Static<typeof SavedLineSchema>
 
+export function versionsOf({ current, earlier, trial }: SavedLine): SavedVersion[] {
+  return [current, ...earlier, ...(trial === null ? [] : [trial.version])]
+}
+
 export interface ModuleStore {
   /** Other gateways use it too, and may change it at any time. */
   readonly isShared: boolean

@@ -14,7 +14,13 @@ import {
 import { isUuid } from '#shared'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { type ModuleFile, toModuleFile } from './load-module.ts'
-import { type ModuleStore, type SavedLine, SavedLineSchema, type SavedVersion } from './saved-modules.ts'
+import {
+  type ModuleStore,
+  type SavedLine,
+  SavedLineSchema,
+  type SavedVersion,
+  versionsOf,
+} from './saved-modules.ts'
 
 const KIND = 'wasm-modules'
 /** Between the last use of a blob and its removal: another gateway may be about to refer to it. */
@@ -65,8 +71,7 @@ export class SharedModules implements ModuleStore {
 
   async put(line: SavedLine): Promise<boolean> {
     const { id } = line
-    const versions = [line.current, ...line.earlier, ...(line.trial === null ? [] : [line.trial.version])]
-    const hashes = [...new Set(versions.map(({ hash }) => hash))]
+    const hashes = [...new Set(versionsOf(line).map(({ hash }) => hash))]
     const next = { hashes, sealed: this.#mesh.seal(JSON.stringify(line), contextOf(id)) }
     try {
       const record = await this.#records.change(id, (current) => {

@@ -73,7 +73,7 @@ class LiteralReader {
     if (char === undefined) return null
     if (char === '[' || char === '(') return this.#list(char === '[' ? ']' : ')', depth)
     if (char === '{') return this.#dict(depth)
-    const isString = this.#peek(PREFIXED)
+    const isString = this.#isPrefixed
     if (isString) {
       const value = this.#string()
       return value === null ? null : JSON.stringify(value)
@@ -144,7 +144,7 @@ class LiteralReader {
   /** One or more literals side by side. */
   #string(): string | null {
     const parts: string[] = []
-    while (this.#peek(PREFIXED)) {
+    while (this.#isPrefixed) {
       const prefix = (this.#match(PREFIXED) ?? '').toLowerCase()
       const part = this.#quoted(prefix.includes('r'), prefix.includes('b'))
       if (part === null) return null
@@ -212,9 +212,9 @@ class LiteralReader {
     return true
   }
 
-  #peek(pattern: RegExp): boolean {
-    pattern.lastIndex = this.#at
-    return pattern.test(this.#text)
+  get #isPrefixed(): boolean {
+    PREFIXED.lastIndex = this.#at
+    return PREFIXED.test(this.#text)
   }
 
   #match(pattern: RegExp): string | null {

@@ -204,7 +204,7 @@ class Parser {
 
   #for(): Statement {
     const target = this.#target()
-    this.#expectName('in')
+    if (!this.#skipName('in')) this.#fail("'in'")
     const items = this.#tuple(() => this.#or(), ['recursive'])
     const test = this.#skipName('if') ? this.#expression() : null
     const isRecursive = this.#skipName('recursive')
@@ -563,10 +563,6 @@ class Parser {
 
   #expect(operator: string): void {
     if (!this.#skip(operator)) this.#fail(`'${operator}'`)
-  }
-
-  #expectName(name: string): void {
-    if (!this.#skipName(name)) this.#fail(`'${name}'`)
   }
 
   #take(type: TokenType): string {

@@ -1,12 +1,11 @@
 /** Bodies of chat completions, for the routes and for the engine adapter. Unknown fields are allowed: the worker may know them. */
 import { isObject, type Static, Type } from '#kernel'
-import { nullable, nullableStringOrList, openUnionBy, stringOrList, type Unchecked, unionBy } from '#shared'
+import { nullable, nullableStringOrList, openUnion, stringOrList, type Unchecked, unionBy } from '#shared'
 import { commonFields, list, Range, U32, Usage } from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
 
-const Part = openUnionBy(
-  'type',
+const Part = openUnion(
   Type.Object(text),
   Type.Object({
     type: Type.Literal('image_url'),
@@ -51,8 +50,7 @@ const FunctionCall = Type.Object({
   extra_content: ExtraContent,
 })
 
-const ToolCall = openUnionBy(
-  'type',
+const ToolCall = openUnion(
   FunctionCall,
   Type.Object({
     id: Type.String(),
@@ -163,8 +161,7 @@ export const ChatRequest = Type.Object({
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 }), 'Only with logprobs.'),
   tools: nullable(
     Type.Array(
-      openUnionBy(
-        'type',
+      openUnion(
         Type.Object({ type: Type.Literal('function'), function: FunctionDefinition }),
         Type.Object({ type: Type.Literal('custom'), custom: CustomTool }),
       ),
