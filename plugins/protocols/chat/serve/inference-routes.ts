@@ -10,6 +10,7 @@ import {
   type RouteDefinition,
   type TSchema,
   Type,
+  type Validator,
   type WorkerEntry,
 } from '#kernel'
 import type { ChatConfig } from '../config.ts'
@@ -46,27 +47,14 @@ interface InferenceRow {
   /** Of relayed responses. */
   readonly format: ResponseFormat
   readonly summary: string
-  readonly body: TSchema
+  /** Compiled once for all gateways of the thread: the chat schema takes about 100 ms. */
+  readonly body: Validator<unknown>
   /** Checks the rules between the members of a valid body. */
   readonly checkRules?: (request: never) => void
   /** Answers by a generation or an embedding. @param model to generate for */
   readonly serve: (parts: ServeParts, ctx: RequestContext, model: string) => void | Promise<void>
   readonly response: TSchema
   readonly streams: boolean
-}
-
-/** Checks every documented rule of a body. @throws 400 naming the field or the rule */
-type FullCheck = (ctx: RequestContext) => void
-
-/** Checks the schema, then the rules between fields. */
-function makeCheck({ body, checkRules }: InferenceRow): FullCheck {
-  const validator = defineValidator(body)
-  // Compiles now: the chat schema takes about 100 ms.
-  validator.problem(null)
-  return (ctx) => {
-    const request = ctx.body(validator)
-    checkRules?.(request as never)
-  }
 }
 
 const rows: readonly InferenceRow[] = [
@@ -76,7 +64,7 @@ const rows: readonly InferenceRow[] = [
     requestIdPrefix: 'chatcmpl-',
     format: chatFormat,
     summary: 'Complete a chat',
-    body: ChatRequest,
+    body: defineValidator(ChatRequest),
     checkRules: checkChatRules,
     serve: (parts, ctx, model) =>
       serveChat(parts.generations, ctx, ctx.bodyJson() as ChatRequest, {
@@ -92,7 +80,7 @@ const rows: readonly InferenceRow[] = [
     requestIdPrefix: 'cmpl-',
     format: chatFormat,
     summary: 'Complete a text',
-    body: CompletionRequest,
+    body: defineValidator(CompletionRequest),
     checkRules: checkCompletionRules,
     serve: ({ generations, config }, ctx) =>
       serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest, config.streamOpensAfterMs),
@@ -105,7 +93,7 @@ const rows: readonly InferenceRow[] = [
     requestIdPrefix: 'gnt-',
     format: generateFormat,
     summary: 'Generate in the native format of the engine',
-    body: GenerateRequest,
+    body: defineValidator(GenerateRequest),
     checkRules: checkGenerateRules,
     serve: ({ generations, config }, ctx, model) =>
       serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model, config.streamOpensAfterMs),
@@ -118,7 +106,7 @@ const rows: readonly InferenceRow[] = [
     requestIdPrefix: 'req-',
     format: embeddingFormat,
     summary: 'Embed texts',
-    body: EmbeddingRequest,
+    body: defineValidator(EmbeddingRequest),
     serve: ({ host }, ctx) => serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as EmbeddingRequest),
     response: EmbeddingResponse,
     streams: false,
@@ -129,7 +117,7 @@ const rows: readonly InferenceRow[] = [
     requestIdPrefix: 'req-',
     format: embeddingFormat,
     summary: 'Classify texts',
-    body: ClassifyRequest,
+    body: defineValidator(ClassifyRequest),
     serve: ({ host }, ctx) => serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as ClassifyRequest),
     response: ClassifyResponse,
     streams: false,
@@ -174,13 +162,14 @@ function embeddingsOf(host: Host): EmbeddingService {
 
 /** Bytes are relayed if every worker of the model takes them; otherwise the body is checked and generated for. */
 function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handler'] {
-  const { path, endpoint, streams, format } = row
+  const { path, endpoint, streams, format, body, checkRules } = row
   const { host, config, generations } = parts
   const needsModel = endpoint !== 'generate'
   const neverRelays = endpoint === 'chat' && config.chat === 'normalize'
   const checksAll = config.validate === 'full'
   const takes: WorkerFilter = ({ apis }) => apis.includes(endpoint)
-  let check = checksAll ? makeCheck(row) : null
+  // Compiles now.
+  if (checksAll) body.problem(null)
   return (ctx) => {
     const { model, stream } = ctx.peek()
     const isUnnamed = model === null || model === '' || (!needsModel && model === 'unknown')
@@ -189,8 +178,8 @@ function handlerOf(row: InferenceRow, parts: ServeParts): RouteDefinition['handl
       ? model
       : generations.modelToGenerate(isUnnamed ? null : model, endpoint, streams ? ctx : undefined)
     if (named !== null || checksAll) {
-      check ??= makeCheck(row)
-      check(ctx)
+      const request = ctx.body(body)
+      checkRules?.(request as never)
     }
     let accepts: WorkerFilter | undefined
     if (named !== null && !streams) accepts = takersOf(host.balance, named, takes)
@@ -221,7 +210,7 @@ function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteD
     docs: {
       summary,
       tag: 'Inference',
-      body,
+      body: body.schema,
       responses: { 200: { description, schema: response, streams }, ...failures },
     },
   }
