@@ -10,9 +10,6 @@ import type { CopiedHeaders } from './request-headers.ts'
 import { hasNoBody, ResponseSink } from './response-sink.ts'
 import type { ServerParts } from './server-parts.ts'
 
-// An import of node:http reads every export, one of which loads `fetch`: 3 MB of heap per thread.
-const { STATUS_CODES } = process.getBuiltinModule('node:http')
-
 const EMPTY = Buffer.alloc(0)
 /** Sent with every event stream, because nginx buffers responses otherwise. @source nginx, proxy_buffering */
 const PROXY_BUFFERING = 'x-accel-buffering'
@@ -365,6 +362,8 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
 function statusLine(status: number): string {
   let line = statusLines.get(status)
   if (line === undefined) {
+    // Loaded with the first status that needs it: 1 MB. An import would load `fetch` as well.
+    const { STATUS_CODES } = process.getBuiltinModule('node:http')
     line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
     statusLines.set(status, line)
   }

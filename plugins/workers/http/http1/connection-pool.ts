@@ -1,6 +1,6 @@
 /** @hot The connections to one worker origin: the idle ones on a stack, one exchange at a time on each of the others. */
 import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
 import { turnNowMs } from '#kernel'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 import type { WorkerOrigin } from './worker-origin.ts'
@@ -191,7 +191,9 @@ export class Connection {
   }
 
   private connectTls({ host, port, servername }: WorkerOrigin, { tls, lookup }: PoolSettings): Socket {
-    const socket = connectTls({ host, port, servername, ALPNProtocols: ['http/1.1'], lookup, ...tls })
+    // Loaded with the first worker that uses it: 3 MB.
+    const { connect } = process.getBuiltinModule('node:tls')
+    const socket = connect({ host, port, servername, ALPNProtocols: ['http/1.1'], lookup, ...tls })
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS)
     socket.on('data', (chunk: Buffer) => this.onRead(chunk, chunk.length))
