@@ -44,7 +44,7 @@ const needsOwnProcess = (file: string) =>
   /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd|errorsPage/.test(readFileSync(file, 'utf8'))
 const ISOLATED_UNIT_TESTS = globSync([...UNIT_TESTS, ...CONTRACT_TESTS]).filter(needsOwnProcess)
 const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
-const THOROUGH_TESTS = globSync(UNIT_TESTS).filter((file) =>
+const THOROUGH_TESTS = globSync([...UNIT_TESTS, ...API_TESTS]).filter((file) =>
   readFileSync(file, 'utf8').includes('isThorough'),
 )
 
@@ -115,7 +115,7 @@ export default defineConfig({
         ...source,
         test: {
           ...patient(600_000),
-          // Files of `unit` with all their variants, and those of `real` that import sources.
+          // Files of `unit` and `api` with all their variants, and those of `real` that import sources.
           name: 'real-unit',
           include: [...THOROUGH_TESTS, ...REAL_SOURCES],
           env: { WEIR_TEST_THOROUGH: '1' },

@@ -10,6 +10,8 @@ import { startValkey, type ValkeyServer, valkeySkipReason } from '../support/val
 const model = 'test-model'
 const PATH = '/v1/responses'
 const TRIES = 5
+/** Without hints, a follower reads twice a second, so that each piece would arrive after 350 ms. */
+const UNHINTED_MS = 300
 /** Without hints, jobs and cancellations would wait for the next poll. */
 const POLL_MS = 60_000
 
@@ -72,7 +74,7 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
     }
 
     test('events reach a follower on the other gateway at once', async () => {
-      const release = held(TRIES + 1)
+      const release = held(6 * TRIES)
       const id = await background(one)
       await worker.received(CHAT)
       const stream = openSse(`${two.url}${PATH}/${id}?stream=true`)
@@ -80,8 +82,10 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
       const delays: number[] = []
       for (const [at, next] of release.entries()) {
         // The first one tells that the follower is there.
+        const isEnough = at > TRIES && best(delays.slice(1)) < UNHINTED_MS
         const startedAtMs = performance.now()
         next()
+        if (isEnough) continue
         await expect.poll(deltas, { interval: 2 }).toBe(at + 1)
         delays.push(performance.now() - startedAtMs)
         // Otherwise the next piece would fall into the read of this one.
@@ -90,8 +94,7 @@ describe.skipIf(postgresSkipReason !== null || valkeySkipReason !== null)(
       await stream.done
       expect(stream.events.at(-2)?.event).toBe('response.completed')
       console.info('follow, milliseconds:', delays.slice(1).map(Math.round).join(' '))
-      // The follower reads twice a second without hints, so each delay would be 350 ms.
-      expect(best(delays.slice(1))).toBeLessThan(300)
+      expect(best(delays.slice(1))).toBeLessThan(UNHINTED_MS)
     })
 
     test('a cancellation on the other gateway stops the worker request at once', async () => {
