@@ -12,15 +12,11 @@ import {
 import { CliError, printResult, renderTable } from '../../cli/output.ts'
 import type { WasmConfig } from '../config.ts'
 import { Guest } from '../instances/guest.ts'
-import {
-  readChoice,
-  readPhaseOutput,
-  readStreamOutput,
-  readTextOutput,
-  readToolOutput,
-} from '../instances/guest-output.ts'
 import { guestSurroundings } from '../instances/host-functions.ts'
+import { readPhaseOutput, readToolOutput } from '../instances/phase-output.ts'
 import { SharedState } from '../instances/shared-state.ts'
+import { readStreamOutput, readTextOutput } from '../instances/stream-output.ts'
+import { readChoice } from '../pick/pick-output.ts'
 import { toFirstInput } from '../testing/case-input.ts'
 import { checkModule, SAMPLES } from '../testing/conformance.ts'
 import type { CaseStep } from '../testing/module-case.ts'

@@ -1,6 +1,6 @@
 /** Texts that modules return at OnPromptText: a JSON list with null for each that stays. Only what is needed is parsed. */
 import type { PromptTextEntry } from '../../../wasm-sdk/abi.ts'
-import { toEntries } from '../instances/guest-output.ts'
+import { toEntries } from '../instances/phase-output.ts'
 
 /** Length is that of the prompt; checked by the reader of the output. */
 export type ReplacedTexts = readonly (string | null)[]

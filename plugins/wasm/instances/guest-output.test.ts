@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { encodeFrame, PROTECTED_HEADERS, type StreamAction } from '../../../wasm-sdk/abi.ts'
 import { applyEdits } from '../hooks/header-edits.ts'
-import { BadOutput, readPhaseOutput, readStreamOutput } from './guest-output.ts'
+import { BadOutput } from './guest-output.ts'
+import { readPhaseOutput } from './phase-output.ts'
+import { readStreamOutput } from './stream-output.ts'
 
 const read = (head: unknown, body = '', isRequest = true) =>
   readPhaseOutput(encodeFrame(head, Buffer.from(body)), isRequest)

@@ -3,7 +3,8 @@ import { performance } from 'node:perf_hooks'
 import { DESCRIBE_EXPORT, FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule, PhaseItem, StartedModule } from '../threads/guest-task.ts'
 import { FuelExceeded, GuestInstance, type GuestSurroundings } from './guest-instance.ts'
-import { BadOutput, type PhaseOutput, readPhaseOutput, readToolOutput } from './guest-output.ts'
+import { BadOutput } from './guest-output.ts'
+import { type PhaseOutput, readPhaseOutput, readToolOutput } from './phase-output.ts'
 
 /** Maximum number of tenants with a warm instance; the oldest instance is discarded. */
 const MAX_WARM_TENANTS = 16

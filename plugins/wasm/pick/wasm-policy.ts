@@ -9,11 +9,11 @@ import type {
   TargetChooser,
 } from '#kernel'
 import { moduleForModel } from '../hooks/active-modules.ts'
-import { NO_CHOICE, readChoice } from '../instances/guest-output.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import { PickInput, type PickLimits } from './pick-input.ts'
+import { NO_CHOICE, readChoice } from './pick-output.ts'
 
 export const WASM_POLICY = 'wasm'
 

@@ -4,7 +4,8 @@ import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, type GuestInput } from '../../../w
 import type { FetchOrder } from '../fetch/fetch-order.ts'
 import type { Guest } from '../instances/guest.ts'
 import { quoted, writeFrame } from '../instances/guest-frame.ts'
-import { BadOutput, readStreamOutput, type StreamOutput, tooManyFetches } from '../instances/guest-output.ts'
+import { BadOutput, tooManyFetches } from '../instances/guest-output.ts'
+import { readStreamOutput, type StreamOutput } from '../instances/stream-output.ts'
 import type {
   CallReport,
   Fetched,

@@ -4,7 +4,8 @@ import { ABI_VERSION, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
 import type { Guest } from '../instances/guest.ts'
 import { quoted, writeFrame } from '../instances/guest-frame.ts'
-import { BadOutput, readTextOutput, type TextOutput } from '../instances/guest-output.ts'
+import { BadOutput } from '../instances/guest-output.ts'
+import { readTextOutput, type TextOutput } from '../instances/stream-output.ts'
 import type { Fetched, StreamItemResult, StreamPause } from '../threads/guest-task.ts'
 import {
   checkFetches,

@@ -1,21 +1,10 @@
 /** The output of a module in the terms of ABI.md, with the reasons why the gateway would ignore parts of it. */
 import type { AttachPoint, GuestAction, HeaderPair, PromptTextEntry } from '../../../wasm-sdk/abi.ts'
 import { headerProblem } from '../hooks/header-edits.ts'
-import {
-  BadOutput,
-  checkChoice,
-  isStatus,
-  keptState,
-  NO_CHOICE,
-  readEdits,
-  readFetchHead,
-  readPairs,
-  readPromptHead,
-  readStreamHead,
-  readTextHead,
-  readToolHead,
-  unknownAction,
-} from '../instances/guest-output.ts'
+import { BadOutput, keptState, readFetchHead, readPairs, unknownAction } from '../instances/guest-output.ts'
+import { isStatus, readEdits, readPromptHead, readToolHead } from '../instances/phase-output.ts'
+import { readStreamHead, readTextHead } from '../instances/stream-output.ts'
+import { checkChoice, NO_CHOICE } from '../pick/pick-output.ts'
 import type { StreamEvent } from '../threads/guest-task.ts'
 
 export interface CheckedOutput {

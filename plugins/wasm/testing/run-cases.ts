@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AttachPoint, FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
-import { toEntries } from '../instances/guest-output.ts'
+import { toEntries } from '../instances/phase-output.ts'
 import { type CallInput, DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
 import { type CheckedOutput, CONTINUE, checkOutput, type RequestedFetch } from './checked-output.ts'
 import { differences, type Observed } from './compare.ts'
