@@ -5,10 +5,9 @@ import type { GatewayThread, PluginListener } from './boot.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import { configDigests, type LoadedConfig } from './config/loaded-config.ts'
 import type { ConfigSource } from './config/reload.ts'
+import { ConfigReloads } from './config-reloads.ts'
 import type { Logger } from './contracts/log.ts'
 import type { MetricsSnapshot } from './contracts/metric.ts'
-import type { ReloadPlan, ReloadReport } from './contracts/reload.ts'
-import { messageOf } from './errors/message-of.ts'
 import { checkServerBinary } from './http/server-binary.ts'
 import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
 import { declareControlMetrics } from './observe/control-metrics.ts'
@@ -20,9 +19,6 @@ import {
   ReadMetrics,
   ReloadConfig,
   RequestShutdown,
-  RunningConfig,
-  type RunningConfigState,
-  reloadErrors,
   ShowConfig,
   type ShutdownDemand,
 } from './plugin/kernel-commands.ts'
@@ -117,18 +113,13 @@ function serveData({ catalog, warmUp }: ServeOptions, seed: ThreadSeed): void {
 
 class Control {
   readonly #options: ServeOptions
-  #config: LoadedConfig
-  #reloads: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Reloads and their plans run one after another, the first after the boot. */
-  #reloading: Promise<unknown> = Promise.resolve()
+  readonly #reloads: ConfigReloads
   readonly #log: Logger
   readonly #link: ControlLink
   readonly #counters: SharedArrayBuffer
   readonly #shared = new SharedMemory()
   readonly #threadCount: number
   #thread: GatewayThread | null = null
-  /** Sets the metrics of a load of the configuration. */
-  #loaded: ReturnType<typeof declareControlMetrics> = () => {}
   #threads: DataThreads | null = null
   readonly #shutdown = new ShutdownRequest()
   #unguard: () => void = () => {}
@@ -136,11 +127,15 @@ class Control {
 
   constructor(options: ServeOptions, config: LoadedConfig) {
     this.#options = options
-    this.#config = config
     this.#log = createLogger({ level: config.kernel.log.level as 'info', thread: 0 })
     this.#threadCount = options.apiListener === false ? 0 : config.kernel.threads
     this.#link = new ControlLink({ log: this.#log, isData: this.#threadCount === 0 })
+    this.#reloads = new ConfigReloads(config, { source: options.source, link: this.#link, log: this.#log })
     this.#counters = createCounters(config.kernel.limits.maxWorkers, this.#threadCount)
+  }
+
+  get #config(): LoadedConfig {
+    return this.#reloads.config
   }
 
   get #shutdownTimes(): KernelConfig['shutdown'] {
@@ -153,11 +148,11 @@ class Control {
       log: this.#log,
       settleMs: this.#shutdownTimes.settleMs,
       demandShutdown: (settleMs) => shutdown.demand(settleMs),
-      reload: () => void this.#reload().catch(() => {}),
+      reload: () => void this.#reloads.reload().catch(() => {}),
     })
     try {
       const booting = this.#boot()
-      this.#reloading = booting.catch(() => {})
+      this.#reloads.waitFor(booting)
       this.#options.onReady?.(await booting)
     } catch (error) {
       await this.#stop()
@@ -188,9 +183,7 @@ class Control {
       },
       plugins,
     )
-    this.#loaded = declareControlMetrics(this.#thread.metrics)
-    this.#loaded(true, this.#thread.certificatesExpireAtMs)
-    this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
+    this.#reloads.begin(this.#thread, plugins, declareControlMetrics(this.#thread.metrics))
     this.#unguard = guardControl(this.#log, (error) => {
       this.#failure = error
       this.#shutdown.request(this.#shutdownTimes.settleMs)
@@ -245,83 +238,15 @@ class Control {
       const isFirst = this.#shutdown.request(this.#shutdownTimes.settleMs)
       if (isFirst) this.#log.info({ ...(request as ShutdownDemand) }, 'plugin requested shutdown')
     })
-    this.#link.onCommand(ReloadConfig.name, () => this.#reload())
-    this.#link.onCommand(PlanReload.name, (text) =>
-      this.#afterReloads(() => this.#planNow(text as string | null)),
-    )
-    this.#link.onCommand(ShowConfig.name, async () => {
-      const { source } = this.#options
-      if (source === undefined) throw reloadErrors.reload_unavailable()
-      return source.show(this.#config)
-    })
+    this.#link.onCommand(ReloadConfig.name, () => this.#reloads.reload())
+    this.#link.onCommand(PlanReload.name, (text) => this.#reloads.plan(text as string | null))
+    this.#link.onCommand(ShowConfig.name, () => this.#reloads.show())
     this.#link.onCommand(ReadConfigDigests.name, (key) =>
       configDigests(this.#config, Buffer.from(key as string, 'base64')),
     )
     this.#link.onCommand(ReadMetrics.name, (families) =>
       this.#readMetrics(families as readonly string[] | null),
     )
-  }
-
-  #reload(): Promise<ReloadReport> {
-    return this.#afterReloads(() => this.#reloadNow())
-  }
-
-  /** One after another: each compares with the result of the one before. */
-  #afterReloads<T>(act: () => Promise<T>): Promise<T> {
-    const run = this.#reloading.then(act)
-    this.#reloading = run.catch(() => {})
-    return run
-  }
-
-  async #planNow(text: string | null): Promise<ReloadPlan> {
-    const { source } = this.#options
-    const thread = this.#thread
-    if (source === undefined || thread === null) throw reloadErrors.reload_unavailable()
-    try {
-      const change = await source.readChange(this.#config, this.#reloads, text ?? undefined)
-      const { next, applied, needsRestart, plugins } = change
-      const effects = thread.planReload({ config: next, plugins })
-      const isInstalled = text === null || source.isInstalled?.(text) === true
-      return { applied, needsRestart, effects, file: this.#config.file, isInstalled }
-    } catch (error) {
-      throw reloadErrors.invalid_plan(messageOf(error))
-    }
-  }
-
-  async #reloadNow(): Promise<ReloadReport> {
-    const thread = this.#thread
-    const { source } = this.#options
-    try {
-      if (source === undefined || thread === null) throw reloadErrors.reload_unavailable()
-      // No cause: the message of a configuration error says everything, and a cause would repeat it.
-      const change = await source.readChange(this.#config, this.#reloads).catch((error: unknown) => {
-        throw reloadErrors.invalid_configuration(messageOf(error))
-      })
-      const { next, applied, needsRestart, plugins } = change
-      await this.#takeOver(thread, { config: next, plugins })
-      this.#loaded(true, thread.certificatesExpireAtMs)
-      this.#log.info({ applied, needs_restart: needsRestart }, 'configuration reloaded')
-      return { applied, needsRestart }
-    } catch (err) {
-      if (thread !== null) this.#loaded(false, thread.certificatesExpireAtMs)
-      this.#log.error({ err }, 'configuration not reloaded; the previous one stays in effect')
-      throw err
-    }
-  }
-
-  /** Reloads control first and rolls it back on failure, then publishes to the data threads. */
-  async #takeOver(thread: GatewayThread, state: RunningConfigState): Promise<void> {
-    try {
-      // First, so that a change that a plugin rejects is applied nowhere.
-      thread.planReload(state)
-      await thread.reload(state)
-    } catch (error) {
-      await thread.reload({ ...state, config: this.#config }).catch(() => {})
-      throw reloadErrors.invalid_configuration.with({ cause: error }, messageOf(error))
-    }
-    // In the same tick as the publication, so that a thread started now has both or receives both.
-    this.#config = state.config
-    await this.#link.publish(RunningConfig.name, state)
   }
 
   /** @param names null for all families */
