@@ -214,7 +214,7 @@ describe('tool_choice over gRPC', () => {
     const tools = [withDefinition('a', 'string'), withDefinition('b', 'number')]
     for (const [body, words] of [
       [{ tools, tool_choice: 'required' }, 'conflicting'],
-      [{ tools, tool_choice: { type: 'function', function: { name: 'c' } } }, "'c'"],
+      [{ tools, tool_choice: { type: 'function', function: { name: 'c' } } }, '"c"'],
       [{ tools: [{ type: 'function', function: { description: 'x' } }] }, 'name'],
       [{ tool_choice: 'required' }, 'tools'],
     ] as const) {
