@@ -59,6 +59,8 @@ function compile(schema: TSchema): ValidateFunction {
     // Schemas are trusted and most are used a few times; these took half of the start-up time.
     meta: false,
     validateSchema: false,
+    // Formats are for the documents of the API alone.
+    validateFormats: false,
     code: { optimize: false },
     // References are parts that several places share.
     inlineRefs: false,

@@ -11,6 +11,7 @@ import { LocalEngine } from '../../plugins/mesh/mesh/local-engine.ts'
 import { type PostgresConfig, postgresConfig } from '../../plugins/state/postgres/config.ts'
 import { PgStore } from '../../plugins/state/postgres/pg-store.ts'
 import { LevelStore } from '../../plugins/state/storage/level-store.ts'
+import { SavedModules } from '../../plugins/wasm/registry/saved-modules.ts'
 import { SavedWorkers } from '../../plugins/workers/registry/saved-workers.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
 import { makeRecord, message, newId, openHistory } from './history-contract.ts'
@@ -88,19 +89,24 @@ function alteredRecords(name: string, make: () => Promise<AlterableStore>): void
       await altered.close()
     })
 
-    test.each(shapes)('a worker or a record of the mesh of %j is reported at the start', async (json) => {
-      const altered = await make()
-      let store = await altered.open()
-      for (const collection of ['workers', 'mesh-records'])
-        await store.collection(collection).put(GATEWAY_TENANT, 'x', {})
-      await altered.close()
-      for (const collection of ['workers', 'mesh-records']) await altered.alter(collection, json)
-      store = await altered.open()
-      const damaged = { code: 'record_unreadable' }
-      await expect(new SavedWorkers(store).load()).rejects.toMatchObject(damaged)
-      await expect(new LocalEngine(store).connect()).rejects.toMatchObject(damaged)
-      await altered.close()
-    })
+    test.each(shapes)(
+      'a worker, a module or a record of the mesh of %j is reported at the start',
+      async (json) => {
+        const altered = await make()
+        let store = await altered.open()
+        for (const collection of ['workers', 'wasm-modules', 'mesh-records'])
+          await store.collection(collection).put(GATEWAY_TENANT, 'x', {})
+        await altered.close()
+        for (const collection of ['workers', 'wasm-modules', 'mesh-records'])
+          await altered.alter(collection, json)
+        store = await altered.open()
+        const damaged = { code: 'record_unreadable' }
+        await expect(new SavedWorkers(store).load()).rejects.toMatchObject(damaged)
+        await expect(new SavedModules(store).open()).rejects.toMatchObject(damaged)
+        await expect(new LocalEngine(store).connect()).rejects.toMatchObject(damaged)
+        await altered.close()
+      },
+    )
 
     test('damaged totals of a tenant are counted again', async () => {
       const altered = await make()

@@ -2,7 +2,14 @@
  * Where modules registered through the API are stored. The local store keeps path and hash, not the bytes: it holds small
  * records, and a changed file is not the one that was approved.
  */
-import { type Collection, GATEWAY_TENANT, type Static, type StoreService, Type } from '#kernel'
+import {
+  type Collection,
+  defineValidator,
+  GATEWAY_TENANT,
+  type Static,
+  type StoreService,
+  Type,
+} from '#kernel'
 import { ModuleRejected } from '../rewrite/module-rejected.ts'
 import { ModuleDescriptorSchema, TrialSchema } from '../wire.ts'
 import type { ModuleFile } from './load-module.ts'
@@ -17,6 +24,7 @@ const SavedVersionSchema = Type.Object({
   createdAtNs: Type.String({ pattern: '^[0-9]{1,20}$' }),
 })
 export type SavedVersion = Static<typeof SavedVersionSchema>
+const savedVersion = defineValidator(SavedVersionSchema)
 
 /** The versions of one module. */
 export const SavedLineSchema = Type.Object({
@@ -64,7 +72,8 @@ export class SavedModules implements ModuleStore {
 
   /** @param store undefined if no plugin provides one; nothing is stored then */
   constructor(store: StoreService | undefined) {
-    this.#collection = store?.collection<SavedModule>('wasm-modules') ?? null
+    const isValid = (value: unknown) => savedVersion.problem(value) === null
+    this.#collection = store?.collection<SavedModule>('wasm-modules', isValid) ?? null
   }
 
   async open(): Promise<readonly string[]> {
