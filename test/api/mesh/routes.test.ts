@@ -34,7 +34,7 @@ describe.skipIf(valkeySkipReason !== null).each(engines)('$engine', ({ isShared 
     const worker = await startScriptedWorker({ models: [...models] })
     const spec = { url: worker.url, runtime_type: 'sglang', models: models.map((id) => ({ id })) }
     const { body } = await gateway.call('POST', '/workers', spec)
-    await eventually(async () => (await gateway.call('GET', '/ha/workers')).body.length === 1)
+    await eventually(async () => (await gateway.call('GET', '/ha/workers')).body[0]?.health === true)
     await worker.close()
     return body.worker_id
   }
