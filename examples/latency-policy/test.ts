@@ -8,7 +8,7 @@ let gateway: TestGateway
 
 before(async () => {
   engines = [
-    await startEngine({ models: ['demo'], ttftMs: 100 }),
+    await startEngine({ models: ['demo'], ttftMs: 600 }),
     await startEngine({ models: ['demo'], ttftMs: 5 }),
   ]
   gateway = await startGateway({
