@@ -1,48 +1,31 @@
 /**
- * Decides what follows a failed attempt of a call: an attempt on another worker, one at the next target of a virtual model,
- * or an error. Reports the failure to the breaker and keeps what the worker sent. Created with the first failure at a target.
+ * Decides by the kind of a failure what follows a failed attempt of a call: another attempt, an error, or the response as it
+ * is. Reports the failure to the breaker and keeps what the worker sent. Created with the first failure at a target.
  */
-
-import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault } from '../balance/worker-balance.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
-import type { TargetFailure } from '../contracts/model-targets.ts'
-import type { LegFault, PairLeg } from '../contracts/pair.ts'
+import type { LegFault } from '../contracts/pair.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
 import type { Exchange, HeaderList, UpstreamFailure } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { headerOf } from '../wire/headers.ts'
 import { isContextOverflow, isContextOverflowBody } from '../wire/worker-message.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { CallFaults } from './call-faults.ts'
-import type { CallTarget } from './call-target.ts'
+import { NextAttempt, type RepeatedCall } from './next-attempt.ts'
 import type { PairAttempt } from './pair-attempt.ts'
-import { backOffMs, retryAfterMs, whenRoom } from './retry.ts'
-import type { SendingCall } from './send-attempt.ts'
 import { logExhaustion, toLocalFailure, toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 const BAD_REQUEST = 400
 const NOT_FOUND = 404
 const SERVER_ERROR = 500
 
-/** What a worker has done to the request: failed, rejected the gateway's credentials, or had no room for it. */
-type RetryCause = 'failed' | 'rejected' | 'full'
-
 /** The call whose attempt has failed. */
-export interface FailingCall extends SendingCall {
-  /** Label of metrics. */
-  readonly endpoint: string
-  /** `performance.now()` of the first attempt. */
-  readonly startedAtMs: number
-  /** Null unless the call names a virtual model. */
-  readonly target: CallTarget | null
+export interface FailingCall extends RepeatedCall {
   /** Status of the response that is passed on; 0 before it, and again if its head was not passed on. */
   status: number
   /** Null between attempts. */
   readonly attempt: Attempt | null
-  /** 1-based number of the attempt at the current target. */
-  readonly attemptNumber: number
   readonly exchange: Exchange | null
   /** Null without a traffic observer. */
   readonly meter: CallWatch | null
@@ -52,21 +35,22 @@ export interface FailingCall extends SendingCall {
   discardResponse(contentLength: number): void
   /** Releases the worker of the attempt. */
   endAttempt(outcome: AttemptReport['outcome']): void
-  /** Starts the next attempt. */
-  tryAgain(): void
 }
 
 export class AttemptFailures {
   readonly faults: CallFaults
-  /** Slots of the workers tried so far. */
-  readonly excluded: number[] = []
   readonly #call: FailingCall
-  /** Cancels the next attempt; null if none is scheduled. */
-  #cancelRetry: (() => void) | null = null
+  readonly #next: NextAttempt
 
   constructor(call: FailingCall) {
     this.#call = call
+    this.#next = new NextAttempt(call)
     this.faults = new CallFaults(call.call, call.model, call.parts)
+  }
+
+  /** Slots of the workers tried so far. */
+  get excluded(): readonly number[] {
+    return this.#next.excluded
   }
 
   /** No worker could be picked, or the request could not be built. */
@@ -74,23 +58,23 @@ export class AttemptFailures {
     const { attempt } = this.#call
     if (attempt !== null && this.#isForOthers(attempt)) {
       this.#abandon(attempt)
-      this.#soon()
+      this.#next.soon()
       return
     }
     const isPickError = attempt === null && error instanceof GatewayError
     if (
       isPickError &&
       (error.status >= 500 || error.code === 'model_not_found') &&
-      this.#giveUpTarget('no_worker', null)
+      this.#next.giveUpTarget('no_worker', null)
     )
       return
-    if (!isPickError || !error.isRetryable || !this.#scheduleNext(null, null)) this.#call.giveUp(error)
+    if (!isPickError || !error.isRetryable || !this.#next.schedule(null, null)) this.#call.giveUp(error)
   }
 
   /** True if the call accepts the worker no more, whose format cannot express the request, and there is another one. */
   #isForOthers(attempt: Attempt): boolean {
     const { accepts } = this.#call
-    return accepts !== null && !accepts(attempt.worker) && this.#hasAnother(attempt)
+    return accepts !== null && !accepts(attempt.worker) && this.#next.hasAnother(attempt)
   }
 
   /** A response with a status of 400 or above. @returns false if it is to be passed on; true if another attempt or an error follows */
@@ -102,7 +86,7 @@ export class AttemptFailures {
     if (!isRejected && !parts.retry.isFailure(status, attempt.worker.resilience)) return false
     this.faults.answered(attempt.worker, status, notes)
     if (status === SERVER_ERROR && this.faults.repeats(attempt.worker)) return false
-    if (!this.#scheduleNext(attempt, isRejected ? null : headers, isRejected ? 'rejected' : 'failed')) {
+    if (!this.#next.schedule(attempt, isRejected ? null : headers, isRejected ? 'rejected' : 'failed')) {
       if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
       return isRejected
     }
@@ -116,7 +100,7 @@ export class AttemptFailures {
   refused(body: Buffer): boolean {
     const { attempt } = this.#call
     if (attempt === null || !isContextOverflowBody(body)) return false
-    if (!this.#giveUpTarget('context_length', attempt)) return false
+    if (!this.#next.giveUpTarget('context_length', attempt)) return false
     attempt.succeeded()
     this.#abandon(attempt)
     return true
@@ -126,7 +110,7 @@ export class AttemptFailures {
   #isPromptTooLong(attempt: Attempt, { status, code, message: text }: GatewayError): boolean {
     const { target } = this.#call
     if (status !== BAD_REQUEST || target === null || !target.mayTryLongerContext) return false
-    return isContextOverflow({ code, text }) && this.#giveUpTarget('context_length', attempt)
+    return isContextOverflow({ code, text }) && this.#next.giveUpTarget('context_length', attempt)
   }
 
   /** Tries another worker after a 404 of a worker that lists the model, and else the next target of a virtual model. @returns false if the 404 is to be passed on */
@@ -135,9 +119,9 @@ export class AttemptFailures {
     const { worker } = attempt
     if (call.mayLackRoute === true) return false
     const listsModel = worker.models.some(({ id }) => id === model)
-    if (listsModel && this.#hasAnother(attempt)) {
-      if (!this.#scheduleNext(attempt, null)) return false
-    } else if (!this.#giveUpTarget('status', attempt)) return false
+    if (listsModel && this.#next.hasAnother(attempt)) {
+      if (!this.#next.schedule(attempt, null)) return false
+    } else if (!this.#next.giveUpTarget('status', attempt)) return false
     this.faults.suspect(worker)
     this.#abandon(attempt)
     exchange?.abort()
@@ -158,14 +142,14 @@ export class AttemptFailures {
 
   /** Counts a failure of the worker; a 500 only if no other worker repeats it. */
   #blame(attempt: Attempt, fault: Fault, status: number | undefined): void {
-    if (status === SERVER_ERROR && this.#hasAnother(attempt)) this.faults.doubt(attempt.worker)
+    if (status === SERVER_ERROR && this.#next.hasAnother(attempt)) this.faults.doubt(attempt.worker)
     else this.faults.blame(attempt, fault)
   }
 
   /** As `OpenCall.tryElsewhere`. */
   tryElsewhere(): boolean {
     const { attempt, call, status, isOver, notes, exchange } = this.#call
-    if (isOver || attempt === null || !this.#scheduleNext(attempt, null)) return false
+    if (isOver || attempt === null || !this.#next.schedule(attempt, null)) return false
     if (status !== 0) this.faults.unusable(attempt.worker, status, notes)
     this.faults.blame(attempt, 'answered')
     this.#abandon(attempt)
@@ -198,7 +182,7 @@ export class AttemptFailures {
     const isRetryable = !isRepeated && (isRejected || error === null || error.isRetryable)
     const isUnanswered = status === 0 ? !failure.responseStarted : call.keepsHead === true
     const mayTryElsewhere = isUnanswered && isRetryable
-    if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null, cause)) this.#abandon(attempt)
+    if (mayTryElsewhere && isFailure && this.#next.schedule(attempt, null, cause)) this.#abandon(attempt)
     else if (isUnanswered && error !== null && this.#isPromptTooLong(attempt, error)) this.#abandon(attempt)
     else if (isRejected)
       this.#call.giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
@@ -230,7 +214,7 @@ export class AttemptFailures {
     else leg.refused()
     const headers = isRejected ? null : fault.headers
     const cause = isRejected ? 'rejected' : 'failed'
-    if (status === 0 && isFailure && this.#scheduleNext(leg, headers, cause, fault.leg)) this.#abandon(leg)
+    if (status === 0 && isFailure && this.#next.schedule(leg, headers, cause, fault.leg)) this.#abandon(leg)
     else if (status === 0 && this.#isPromptTooLong(leg, fault.error)) this.#abandon(leg)
     else this.#call.giveUp(isRejected ? upstreamErrors.worker_credentials_rejected() : fault.error)
   }
@@ -240,7 +224,7 @@ export class AttemptFailures {
     const { parts, status } = this.#call
     logExhaustion(parts.log, failure.message)
     if (notes !== null) notes.failure = failure.kind
-    if (status === 0 && !failure.responseStarted && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
+    if (status === 0 && !failure.responseStarted && this.#next.schedule(attempt, null)) this.#abandon(attempt)
     else this.#call.giveUp(toUpstreamError(failure, status !== 0))
   }
 
@@ -268,126 +252,15 @@ export class AttemptFailures {
     )
   }
 
-  /**
-   * @param failed the attempt, or the failed leg of a pair, whose worker's settings apply; null if no worker could be picked
-   * @param headers of the worker's response; null without one
-   * @returns true if another attempt follows; then the caller ends the failed one
-   */
-  #scheduleNext(
-    failed: Attempt | null,
-    headers: HeaderList | null,
-    cause: RetryCause = 'failed',
-    leg?: PairLeg,
-  ): boolean {
-    const reason = headers === null ? 'failure' : 'status'
-    return this.#retry(failed, headers, cause, leg) || this.#giveUpTarget(reason, failed)
-  }
-
-  /** Schedules an attempt at the same target, if the retry rules allow one. */
-  #retry(
-    failed: Attempt | null,
-    headers: HeaderList | null,
-    cause: RetryCause,
-    leg: PairLeg | undefined,
-  ): boolean {
-    const { call, parts, endpoint, attemptNumber: number } = this.#call
-    if (call.worker !== null) return false
-    const worker = failed === null ? null : failed.worker
-    const isLast = cause !== 'failed' && (failed === null || !this.#hasAnother(failed, leg))
-    // The same worker would reject the same credentials again.
-    const delayMs = isLast && cause === 'rejected' ? null : this.#delayMs(failed, headers, leg)
-    const workerType = worker === null ? 'regular' : worker.workerType
-    if (delayMs === null) {
-      if (number > 1) parts.traffic?.exhausted(workerType, endpoint)
-      return false
-    }
-    parts.log.debug(
-      { request_id: call.ctx.requestId, worker: worker?.url, attempt: number, delay_ms: delayMs },
-      'retrying upstream attempt',
-    )
-    const tryAgain = () => {
-      parts.traffic?.retried(workerType, endpoint, number + 1, delayMs)
-      this.#call.tryAgain()
-    }
-    if (isLast && worker !== null) this.#cancelRetry = this.#whenRoom(worker, tryAgain)
-    else {
-      const timer = setTimeout(tryAgain, delayMs)
-      this.#cancelRetry = () => clearTimeout(timer)
-    }
-    return true
-  }
-
-  #whenRoom(worker: WorkerEntry, tryAgain: () => void): () => void {
-    const { parts, startedAtMs } = this.#call
-    const totalMs = parts.limits.totalMs(worker)
-    const endsAtMs = totalMs === 0 ? Number.POSITIVE_INFINITY : startedAtMs + totalMs
-    const { maxBackoffMs } = parts.retry.of(worker.resilience)
-    return whenRoom(
-      parts.balance,
-      worker.slot,
-      Math.min(performance.now() + maxBackoffMs, endsAtMs),
-      tryAgain,
-    )
-  }
-
-  /**
-   * @returns delay before the next attempt in milliseconds; null for none: attempts or time are used up, or the worker asks
-   *   for a longer delay than `maxWaitMs`, or the stream would open before, and there is no other worker
-   */
-  #delayMs(failed: Attempt | null, headers: HeaderList | null, leg: PairLeg | undefined): number | null {
-    const { call, parts, startedAtMs, attemptNumber } = this.#call
-    const worker = failed === null ? null : failed.worker
-    // Of the kernel if no worker could be picked.
-    const settings = parts.retry.of(worker === null ? null : worker.resilience)
-    if (attemptNumber >= settings.maxAttempts) return null
-    // Set by workers that know that the same request would fail again.
-    if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return null
-    const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
-    if (askedMs > settings.maxWaitMs) return failed !== null && this.#hasAnother(failed, leg) ? 0 : null
-    const delayMs = backOffMs(settings, attemptNumber, askedMs, Math.random)
-    const { opensAtMs, firstByteAtMs } = call.ctx
-    // A stream that opened meanwhile could not show the status and the Retry-After of the worker.
-    if (opensAtMs !== 0 && firstByteAtMs === 0 && performance.now() + delayMs >= opensAtMs)
-      return failed !== null && this.#hasAnother(failed, leg) ? 0 : null
-    const totalMs = parts.limits.totalMs(worker)
-    return totalMs === 0 || performance.now() - startedAtMs + delayMs < totalMs ? delayMs : null
-  }
-
-  /** True if a worker that this call has not tried could take it now. */
-  #hasAnother({ policy, worker }: Attempt, leg?: PairLeg): boolean {
-    // An onPick hook may choose the same worker again.
-    if (policy === CHOSEN_BY_HOOK.policy) return false
-    const { parts, model, accepts } = this.#call
-    const excluded = this.excluded.concat(worker.slot)
-    return parts.balance.hasUntried(model, { leg, excluded, accepts })
-  }
-
   /** No further attempt at this target follows. */
   end(): void {
-    this.#cancelRetry?.()
+    this.#next.cancel()
     this.faults.ended()
-  }
-
-  /** @returns true if an attempt at the next target of the virtual model follows */
-  #giveUpTarget(reason: TargetFailure, failed: Attempt | null): boolean {
-    const { target, parts, startedAtMs } = this.#call
-    if (target === null) return false
-    const totalMs = parts.limits.totalMs(failed?.worker ?? null)
-    if (totalMs !== 0 && performance.now() - startedAtMs >= totalMs) return false
-    if (!target.giveUp(reason)) return false
-    this.#soon()
-    return true
-  }
-
-  #soon(): void {
-    setImmediate(() => {
-      if (!this.#call.isOver) this.#call.tryAgain()
-    })
   }
 
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
   #abandon(failed: Attempt): void {
-    this.excluded.push(failed.worker.slot)
+    this.#next.excluded.push(failed.worker.slot)
     this.#call.endAttempt('retried')
   }
 }

@@ -1,4 +1,4 @@
-/** Decides whether and when another attempt follows a failed one; `call-run.ts` makes the attempts. */
+/** The retry rules: the settings of each worker, and the wait before the next attempt. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import { MAX_TIMER_MS } from '../config/number-settings.ts'
