@@ -42,7 +42,7 @@ export interface AuthService {
   /**
    * Authorises a request; synchronous if possible.
    * @param access `operator` accepts keys of the control plane with any role
-   * @throws invalid_credential, invalid_token, credential_expired (401), insufficient_role (403) or keys_unavailable (503) from the auth
+   * @throws invalid_api_key, invalid_token, credential_expired (401), insufficient_role (403) or keys_unavailable (503) from the auth
    *   error table
    */
   check(

@@ -104,7 +104,7 @@ test('work that continues a request whose key is gone never starts', async () =>
   const continued = { route: ROUTE, identity: TENANT, isContinuation: true }
   const work = host().detached({ ...continued, run: (ctx) => generate(ctx, host()) })
   const { status, errorCode } = await work.done
-  expect([status, errorCode]).toEqual([401, 'invalid_credential'])
+  expect([status, errorCode]).toEqual([401, 'invalid_api_key'])
   expect(workers[0].requestsTo(CHAT)).toEqual([])
 })
 

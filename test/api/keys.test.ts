@@ -54,7 +54,7 @@ test('a key is created, listed, used and revoked; its secret is shown once', asy
     models: null,
   })
   expect(await chat(fleet, made.key)).toBe('200')
-  expect(await chat(fleet, `${made.key}x`)).toBe('401 invalid_credential')
+  expect(await chat(fleet, `${made.key}x`)).toBe('401 invalid_api_key')
   // A key of a tenant does not administer.
   expect((await fleet.get('/keys', bearer(made.key))).status).toBe(401)
 
@@ -65,7 +65,7 @@ test('a key is created, listed, used and revoked; its secret is shown once', asy
     expect(text).not.toContain('digest')
   }
   expect(await (await remove(fleet, made.id)).json()).toEqual({ id: made.id, revoked: true })
-  expect(await chat(fleet, made.key)).toBe('401 invalid_credential')
+  expect(await chat(fleet, made.key)).toBe('401 invalid_api_key')
   const again = await remove(fleet, made.id)
   expect([again.status, codeOf(await again.json())]).toEqual([404, 'key_not_found'])
   expect((await fleet.get(`/keys/${made.id}`, ADMIN)).status).toBe(404)
@@ -78,7 +78,7 @@ test('a stored key of an operator administers, beside the shared key of the conf
   expect((await fleet.get('/keys', bearer(made.key))).status).toBe(200)
   expect((await fleet.get('/keys', bearer(user.key))).status).toBe(403)
   expect((await fleet.get('/keys', ADMIN)).status).toBe(200)
-  expect(await chat(fleet, made.key)).toBe('401 invalid_credential')
+  expect(await chat(fleet, made.key)).toBe('401 invalid_api_key')
 })
 
 test('listings are filtered and paged in order of creation', async () => {
@@ -431,9 +431,7 @@ describe('a key that may use one model', () => {
     }
     expect(await send({ type: 'nonsense' })).toContain('response.create')
     await remove(fleet, id)
-    expect(await send({ type: 'response.create', model: 'small', input: 'hi' })).toContain(
-      'invalid_credential',
-    )
+    expect(await send({ type: 'response.create', model: 'small', input: 'hi' })).toContain('invalid_api_key')
     expect(fleet.workers[0].requests).toEqual([])
   })
 

@@ -38,7 +38,7 @@ test('a rejection names the principal if the key is known', () => {
   const cause = { tenant: 'auth:dev', role: 'user' }
   const denied: GatewayError = authErrors.insufficient_role.with({ cause })
   auditDenial(log, request('admin', { identity: null }), denied)
-  auditDenial(log, request('admin', { identity: null }), authErrors.invalid_credential())
+  auditDenial(log, request('admin', { identity: null }), authErrors.invalid_api_key())
   expect(lines.map((line) => [line.principal, line.auth_method, line.outcome])).toEqual([
     ['auth:dev', 'api_key', 'denied'],
     [null, null, 'denied'],

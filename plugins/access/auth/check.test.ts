@@ -25,7 +25,7 @@ function outcome(service: KeyAuth, access: 'api' | 'admin', authorization?: stri
   }
 }
 
-const refused = '401 invalid_credential'
+const refused = '401 invalid_api_key'
 
 describe('nothing configured', () => {
   const service = auth({})

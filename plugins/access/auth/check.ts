@@ -106,13 +106,13 @@ export class KeyAuth implements AuthService, KeyRing {
     if (identity.keyId === undefined) {
       const { tenant } = identity
       this.#tokens?.recheck(identity)
-      if (tenant.startsWith(KEY_OWNER) && !this.#owners.has(tenant)) throw authErrors.invalid_credential()
+      if (tenant.startsWith(KEY_OWNER) && !this.#owners.has(tenant)) throw authErrors.invalid_api_key()
       return identity
     }
     const grant = this.#byId.get(ownerKey(identity))
     if (grant !== undefined) return identityOf(grant)
     if (this.#stored === null) throw authErrors.keys_unavailable.with(retryAfter(UNAVAILABLE_RETRY_S))
-    throw authErrors.invalid_credential()
+    throw authErrors.invalid_api_key()
   }
 
   ownerOf({ authorization, apiKey }: Credentials): Identity | null {
@@ -142,7 +142,7 @@ export class KeyAuth implements AuthService, KeyRing {
     const token = this.#tokenIn(bearer)
     if (token !== null) return token
     this.#rejectUnknown(bearer, apiKey)
-    throw authErrors.invalid_credential.with({ headers: SERVING_CHALLENGE })
+    throw authErrors.invalid_api_key.with({ headers: SERVING_CHALLENGE })
   }
 
   /** Tokens need role admin for either: those without it belong to clients of the serving routes. */
@@ -154,7 +154,7 @@ export class KeyAuth implements AuthService, KeyRing {
       const token = this.#tokenIn(bearer)
       if (token !== null) return token.then(passAdmin)
       this.#rejectUnknown(bearer, undefined)
-      throw authErrors.invalid_credential.with({ headers: ADMIN_CHALLENGE })
+      throw authErrors.invalid_api_key.with({ headers: ADMIN_CHALLENGE })
     }
     // The cause identifies the caller for the audit log; it is not sent to the client.
     if (access === 'admin' && !mayAdminister(found))

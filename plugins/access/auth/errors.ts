@@ -2,7 +2,7 @@
 import { defineErrors } from '#kernel'
 
 export const authErrors = defineErrors('auth', {
-  invalid_credential: {
+  invalid_api_key: {
     kind: 'unauthorized',
     source: 'client',
     text: () => 'missing or invalid API key; send it as `Authorization: Bearer <key>`',
@@ -43,7 +43,7 @@ export const authErrors = defineErrors('auth', {
 
 /** Codes of rejected credentials, which the audit log records. */
 export const DENIALS: ReadonlySet<string> = new Set([
-  'invalid_credential',
+  'invalid_api_key',
   'invalid_token',
   'credential_expired',
   'insufficient_role',

@@ -127,7 +127,7 @@ test('an invalid token is 401', async () => {
     expect([what, await outcome(service, token)]).toEqual([what, REFUSED])
   // Without the form of a signed token.
   for (const token of ['', new UnsecuredJWT(good).encode()])
-    expect(await outcome(service, token)).toBe('401 invalid_credential')
+    expect(await outcome(service, token)).toBe('401 invalid_api_key')
   expect(await outcome(service, await sign({ ...good, exp: inSeconds(-2) }))).toBe('jwt:team-a')
 })
 
@@ -195,7 +195,7 @@ test('an unreachable issuer is 503 and not retried during the interval; keys are
     expect(await outcome(service, token)).toBe('503 identity_keys_unavailable')
   expect(fetches).toBe(1)
   expect(await outcome(service, 'shared.key.text')).toBe('auth:shared')
-  expect(await outcome(service, 'another-key')).toBe('401 invalid_credential')
+  expect(await outcome(service, 'another-key')).toBe('401 invalid_api_key')
 })
 
 test('tokens of the issuer are never forwarded to workers', async () => {

@@ -28,7 +28,9 @@ export function errorsPage(): string {
 
 function messageOf({ text }: DefinedError): string {
   try {
-    return text(...Array.from({ length: text.length }, () => ANY))
+    const message = text(...Array.from({ length: text.length }, () => ANY))
+    // Members of a placeholder, and numbers made of it.
+    return message.replace(/\b(?:undefined|NaN)\b/g, ANY)
   } catch {
     // The message needs values that a placeholder cannot stand for.
     return ''

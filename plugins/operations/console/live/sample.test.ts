@@ -61,7 +61,7 @@ test('a point has the rates since the last reading, by cause, over all models', 
   for (let count = 0; count < 4; count++) metrics.request(chat, 200)
   metrics.request(chat, 429, 'queue_full')
   metrics.request(chat, 500)
-  metrics.request('/workers', 401, 'invalid_credential')
+  metrics.request('/workers', 401, 'invalid_api_key')
   metrics.tokens('a', 'input', 100)
   metrics.tokens('b', 'input', 20)
   metrics.tokens('b', 'output', 8)

@@ -8,7 +8,7 @@ import { Field } from '../parts/fields.tsx'
 import { Logo } from './logo.tsx'
 
 /** Their texts are for callers of the API; those of other errors say what to do here. */
-const WRONG_KEY = ['invalid_credential', 'insufficient_role']
+const WRONG_KEY = ['invalid_api_key', 'insufficient_role']
 
 export function SignIn() {
   const reason = useStore(endReason)
