@@ -103,6 +103,7 @@ export const REJECTED: readonly Reason[] = [
   reason('loaded only if `generations.fileUrls` allows it', ['responses'], '.*\\[input_file\\].file_url'),
   reason('changes the number of answers', ['chat'], 'n$'),
   reason('changes the form of the answer', ['chat'], 'response_format\\[json_object\\]'),
+  ofGrpc('changes the form of the answer', ['chat'], 'modalities: "audio"'),
   reason('changes the form of the answer', ['responses'], 'text.format\\[json_object\\]'),
   reason('names what only the service has stored', ['responses'], 'prompt$'),
   reason('needs a store', ['responses'], 'background'),
