@@ -30,6 +30,12 @@ test.each([
   expect(shareParts(schema)).toEqual({ ...schema, $defs: {} })
 })
 
+test('a schema with references of its own stays as it is', () => {
+  const city = { type: 'object', properties: { name: text } }
+  const schema = { $defs: { city }, properties: { from: { $ref: '#/$defs/city' }, to: city } }
+  expect(shareParts(schema)).toBe(schema)
+})
+
 test('members of a union stay in place, for errors that name their types', () => {
   const list = Type.Array(Type.Object({ x: text, y: text }))
   const problem = defineValidator(

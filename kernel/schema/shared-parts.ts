@@ -10,8 +10,9 @@ const COMPOSED = ['anyOf', 'oneOf', 'properties', 'items', 'if']
 /** Keywords whose value is a schema that may be a reference. Members of a union must stay: errors name their types. */
 const REPLACEABLE = new Set(['items', 'additionalProperties', 'then', 'else'])
 
-/** @returns a copy; equal parts become members of its `$defs` */
+/** @returns a copy, whose `$defs` are the equal parts; a schema with references of its own as it is, since they name its places */
 export function shareParts(schema: object): object {
+  if (JSON.stringify(schema).includes('"$ref":')) return schema
   const counts = new Map<string, number>()
   countParts(schema, counts)
   const $defs: Record<string, unknown> = {}

@@ -3,11 +3,9 @@
  * vendor's tools with their results.
  */
 import type { GenerationEvent, TextEditor, TextEditors, TextStream } from '#kernel'
-import { editItemTexts } from '#shared'
+import { CUSTOM_CALL, editItemTexts } from '#shared'
 import type { EditQueue } from './edit-queue.ts'
 import { withoutExtraContent } from './edited-events.ts'
-
-const CUSTOM_CALL = 'custom_tool_call'
 
 type EventOf<Type extends GenerationEvent['type']> = Extract<GenerationEvent, { type: Type }>
 type WholeEvent = EventOf<'native_started' | 'native_item' | 'annotation'>

@@ -2,6 +2,8 @@
 import { type ChatTool, isObject, type JsonObject } from '#kernel'
 import { parseCallArguments } from './tool-calls.ts'
 
+/** Type of a call in the Responses format. */
+export const CUSTOM_CALL = 'custom_tool_call'
 const INPUT = 'input'
 
 /**

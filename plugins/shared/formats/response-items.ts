@@ -17,6 +17,9 @@ const CallId = Type.String({ minLength: 1, maxLength: MAX_CALL_ID })
 const Status = Type.Optional(Type.Unknown())
 const AnyObject = Type.Object({})
 
+/** Parts of output whose text comes in deltas. */
+export const PARTS_OF_TEXT: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'reasoning_text'])
+
 export const ItemPart = openUnion(
   Type.Object({ type: Type.Literal('input_text'), text: Text }),
   Type.Object({

@@ -9,7 +9,15 @@ import {
   type NativeObject,
   workerMessage,
 } from '#kernel'
-import { customArguments, imageOfItem, LeftOut, memberName, readLogprobs, StopSearch } from '#shared'
+import {
+  CUSTOM_CALL,
+  customArguments,
+  imageOfItem,
+  LeftOut,
+  memberName,
+  readLogprobs,
+  StopSearch,
+} from '#shared'
 import type { WorkerDelta } from '../worker-delta.ts'
 import {
   isText,
@@ -33,8 +41,6 @@ export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
   ['reasoning', 'reasoning'],
   ['function_call', 'call'],
 ])
-/** A call too, if a client of another format declared such a tool. */
-export const CUSTOM_CALL = 'custom_tool_call'
 /** Events of one item, whatever members they lack. */
 const ITEM_EVENT =
   /^response\.(?:content_part|custom_tool_call|function_call|output_item|output_text|reasoning|refusal)/

@@ -7,7 +7,13 @@ import {
   type JsonObject,
   workerMessage,
 } from '#kernel'
-import { type AnswerLimits, type JsonAnswer, jsonAnswerReader, readAnswerObject } from '#shared'
+import {
+  type AnswerLimits,
+  type JsonAnswer,
+  jsonAnswerReader,
+  PARTS_OF_TEXT,
+  readAnswerObject,
+} from '#shared'
 import { DeltaForm } from '../worker-delta.ts'
 import { membersOfEvent, toAnswerError } from './answer-values.ts'
 import { ENGINE, ResponseAnswer } from './response-answer.ts'
@@ -174,8 +180,6 @@ const REPEATED: ReadonlySet<unknown> = new Set([
   'response.reasoning_summary_text.done',
 ])
 
-const KNOWN_PARTS: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'reasoning_text'])
-
 function hasKnownPart({ part }: JsonObject): boolean {
-  return isObject(part) && KNOWN_PARTS.has(part.type)
+  return isObject(part) && PARTS_OF_TEXT.has(part.type)
 }

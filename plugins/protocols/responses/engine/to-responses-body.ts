@@ -12,9 +12,9 @@ import {
   type ToolChoice,
   type WorkerEntry,
 } from '#kernel'
-import { answerErrors, customInput, effortOfBudget, namesBeyond } from '#shared'
+import { answerErrors, CUSTOM_CALL, customInput, effortOfBudget, namesBeyond } from '#shared'
 import { ENGINE_SAMPLING, refusesEngineMembers } from './dialects.ts'
-import { CUSTOM_CALL, ENGINE, KINDS } from './response-answer.ts'
+import { ENGINE, KINDS } from './response-answer.ts'
 
 type Body = Record<string, unknown>
 

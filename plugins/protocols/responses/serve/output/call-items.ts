@@ -1,9 +1,9 @@
 /** Output items of the model: calls of what the client declared, which is a function or a tool that a function stands for. */
 import type { GenerationEvent, HistoryItem, NativeObject } from '#kernel'
-import { customInput, parseCallArguments } from '#shared'
+import { CUSTOM_CALL, customInput, parseCallArguments } from '#shared'
 import type { StandIn } from '../read/stand-ins.ts'
 import type { EventEncoder } from './event-encoder.ts'
-import { CUSTOM_CALL, OpenItem, type OutputOptions, type TextEnd } from './open-item.ts'
+import { OpenItem, type OutputOptions, type TextEnd } from './open-item.ts'
 
 const TYPE_OF_KIND = {
   function: 'function_call',

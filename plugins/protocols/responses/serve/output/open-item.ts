@@ -1,6 +1,6 @@
 /** Output items that have not ended, and those that are passed on: in a worker's format, or whole from their beginning. */
 import type { GenerationEvent, HistoryItem, NativeObject } from '#kernel'
-import { newItemId, withoutPrivate } from '#shared'
+import { CUSTOM_CALL, newItemId, withoutPrivate } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'
 import type { StandIn } from '../read/stand-ins.ts'
 import { type EventEncoder, ItemEncoder } from './event-encoder.ts'
@@ -75,8 +75,6 @@ export abstract class OpenItem {
     return item
   }
 }
-
-export const CUSTOM_CALL = 'custom_tool_call'
 
 /** An item in the worker's format, with a new id. The worker's id is stored, for requests that send the item back to it. */
 export class NativeItem extends OpenItem {

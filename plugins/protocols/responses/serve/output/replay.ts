@@ -1,6 +1,6 @@
 /** Encodes the events of a stored response again, from its items: the same each time, so that numbers stay valid. */
 import type { HistoryItem, ResponseRecord } from '#kernel'
-import { toClientItems } from '#shared'
+import { PARTS_OF_TEXT, toClientItems } from '#shared'
 import { EventEncoder, framesOf, ItemEncoder, type Part, type PartKind } from './event-encoder.ts'
 import { storedResponse } from './response-encoder.ts'
 
@@ -72,8 +72,6 @@ function replayArguments(encoder: ItemEncoder, item: HistoryItem, name?: string)
   encoder.argumentsDone(args, name)
 }
 
-const KNOWN_PARTS: ReadonlySet<string> = new Set(['output_text', 'refusal', 'reasoning_text'])
-
 /** @param kind of the parts; their own type if undefined */
 function replayParts(encoder: ItemEncoder, parts: unknown, kind?: PartKind): void {
   if (!Array.isArray(parts)) return
@@ -83,7 +81,7 @@ function replayParts(encoder: ItemEncoder, parts: unknown, kind?: PartKind): voi
     const isText = type === 'output_text'
     const text = String(isRefusal ? part.refusal : part.text)
     const partEncoder = encoder.part(kind ?? (type as PartKind), index)
-    if (kind === undefined && !KNOWN_PARTS.has(type)) {
+    if (kind === undefined && !PARTS_OF_TEXT.has(type)) {
       partEncoder.whole(part)
       continue
     }
