@@ -36,6 +36,8 @@ const source = {
 const LOAD_FLOWS = ['chaos', 'shared-limits'].map((name) => `test/flows/${name}.test.ts`)
 
 const UNIT_TESTS = ['kernel', 'plugins', 'proto', 'wasm-sdk', 'bench'].map((root) => `${root}/**/*.test.ts`)
+/** They compile a module for each example and language; `real-unit` runs them. */
+const COMPILING_TESTS = ['examples', 'new-project'].map((name) => `wasm-sdk/${name}.test.ts`)
 const CONTRACT_TESTS = ['test/contract/**/*.test.ts']
 const API_TESTS = ['test/api/**/*.test.ts']
 
@@ -64,7 +66,7 @@ export default defineConfig({
           // Importing the modules once per worker halves the time of these many small files; none depends on a fresh module.
           isolate: false,
           include: UNIT_TESTS,
-          exclude: ISOLATED_UNIT_TESTS,
+          exclude: [...ISOLATED_UNIT_TESTS, ...COMPILING_TESTS],
         },
       },
       {
