@@ -105,7 +105,17 @@ export async function startSentinels(): Promise<ValkeySentinels> {
 
 /** A cluster whose only member has all slots. */
 export async function startCluster(): Promise<ValkeyServer> {
-  const server = await startValkey('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1')
+  // By default 10,000 above the port of the server, where the system also takes the ports of outgoing connections.
+  const busPort = String(await freePort())
+  const cluster = [
+    '--cluster-enabled',
+    'yes',
+    '--cluster-port',
+    busPort,
+    '--cluster-announce-ip',
+    '127.0.0.1',
+  ]
+  const server = await startValkey(...cluster)
   await server.operate('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
   while (!String(await server.operate('CLUSTER', 'INFO')).includes('cluster_state:ok'))
     await new Promise((resolve) => setTimeout(resolve, 50))
