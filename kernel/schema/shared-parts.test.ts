@@ -36,6 +36,15 @@ test('a schema with references of its own stays as it is', () => {
   expect(shareParts(schema)).toBe(schema)
 })
 
+test.each(['default', 'const', 'enum', 'examples'])(
+  'the value of %s is data, whatever its members are named',
+  (keyword) => {
+    const value = [{ properties: 5, items: { properties: {} } }, { items: { properties: {} } }]
+    const schema = { properties: { a: { [keyword]: value } } }
+    expect(shareParts(schema)).toEqual({ ...schema, $defs: {} })
+  },
+)
+
 test('members of a union stay in place, for errors that name their types', () => {
   const list = Type.Array(Type.Object({ x: text, y: text }))
   const problem = defineValidator(

@@ -10,6 +10,9 @@ const COMPOSED = ['anyOf', 'oneOf', 'properties', 'items', 'if']
 /** Keywords whose value is a schema that may be a reference. Members of a union must stay: errors name their types. */
 const REPLACEABLE = new Set(['items', 'additionalProperties', 'then', 'else'])
 
+/** Keywords whose value is data, not a schema. */
+const DATA = new Set(['default', 'const', 'enum', 'examples'])
+
 /** @returns a copy, whose `$defs` are the equal parts; a schema with references of its own as it is, since they name its places */
 export function shareParts(schema: object): object {
   if (JSON.stringify(schema).includes('"$ref":')) return schema
@@ -32,11 +35,11 @@ export function shareParts(schema: object): object {
     return reference
   }
   const copyMembers = (part: Schema): object =>
-    mapValues(part, (value, keyword) =>
-      keyword === 'properties'
-        ? mapValues(value as Schema, (member) => copy(member, true))
-        : copy(value, REPLACEABLE.has(keyword)),
-    )
+    mapValues(part, (value, keyword) => {
+      if (DATA.has(keyword)) return value
+      if (keyword === 'properties') return mapValues(value as Schema, (member) => copy(member, true))
+      return copy(value, REPLACEABLE.has(keyword))
+    })
 
   return { ...copyMembers(schema as Schema), $defs }
 }
