@@ -3,12 +3,12 @@ FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json ./
 COPY kernel kernel
 COPY plugins plugins
 COPY wasm-sdk wasm-sdk
 COPY proto proto
-RUN npm run --silent build && rm -f dist/.tsbuildinfo
+RUN npm run --silent build
 
 FROM node:22-bookworm-slim AS packages
 WORKDIR /app

@@ -124,6 +124,7 @@ export default defineConfig({
         },
       },
       {
+        ...source,
         test: {
           ...patient(600_000),
           // The built command with real clients; no test depends on speed.

@@ -1,5 +1,5 @@
 /**
- * Prints the files of the built gateway that one relayed chat executes. They must be those of the walk in
+ * Prints the source files that one relayed chat executes. They must be those of the walk in
  * `docs/architecture.md`.
  */
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { chatBody, REQUEST_HEADERS } from './support/request-bytes.ts'
 import { BENCH_KEY, startWorker } from './support/subject.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const DIST = new URL('../dist/', import.meta.url).href
+const SOURCES = new URL('../', import.meta.url).href
 const RUNS = 3
 const WALK = '## A relayed chat request'
 
@@ -37,8 +37,9 @@ async function executedFiles(run: () => Promise<void>): Promise<string[]> {
     const { result } = await session.post('Profiler.takePreciseCoverage')
     const called = result
       .filter(({ functions }) => functions.some(({ ranges }) => ranges[0].count > 0))
-      .filter(({ url }) => url.startsWith(DIST))
-      .map(({ url }) => url.slice(DIST.length).replace(/\.js$/, '.ts'))
+      .filter(({ url }) => url.startsWith(SOURCES))
+      .map(({ url }) => url.slice(SOURCES.length))
+      .filter((file) => /^(kernel|plugins)\//.test(file))
     files = files === null ? called : files.filter((file) => called.includes(file))
   }
   session.disconnect()

@@ -81,6 +81,7 @@ export { workerControls } from './upstream/transports.ts'
 export { addEstimate, StreamedText } from './upstream/unreported-usage.ts'
 export { isLocalExhaustion, toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
 export { mergeParameters, withModel, withQuery } from './upstream/worker-request.ts'
+export { installedFile, moduleFile } from './installation.ts'
 export { readVersion } from './version.ts'
 
 // Wire: addresses, headers, event streams, JSON bytes.

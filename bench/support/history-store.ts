@@ -1,14 +1,8 @@
-/** The built LevelDB store without a gateway, and the records of one short turn as the history stores them. */
+/** The LevelDB store without a gateway, and the records of one short turn as the history stores them. */
+import type { Change } from '#kernel'
+import { LevelStore } from '../../plugins/state/storage/level-store.ts'
 
-export interface HistoryStore {
-  open(): Promise<void>
-  write(changes: readonly object[], options?: object): Promise<unknown>
-  close(): Promise<void>
-}
-
-export async function openHistoryStore(dir: string): Promise<HistoryStore> {
-  const url = new URL('../../dist/plugins/state/storage/level-store.js', import.meta.url).href
-  const { LevelStore } = (await import(url)) as { LevelStore: new (dir: string) => HistoryStore }
+export async function openHistoryStore(dir: string): Promise<LevelStore> {
   const store = new LevelStore(dir)
   await store.open()
   return store
@@ -42,7 +36,7 @@ function nextId(prefix: string): string {
 }
 
 /** Changes that store one turn. */
-export function historyTurn(): object[] {
+export function historyTurn(): Change[] {
   const id = nextId('resp')
   const item = (role: string) => ({
     id: nextId('msg'),
@@ -52,7 +46,7 @@ export function historyTurn(): object[] {
   })
   const [input, output] = [item('user'), item('assistant')]
   const at = `${id}.000000000000`
-  const put = (collection: string, name: string, value: unknown) => {
+  const put = (collection: string, name: string, value: unknown): Change => {
     return { kind: 'put', collection, tenant: 'anonymous', id: name, value }
   }
   const createdAtSec = Math.floor(Date.now() / 1_000)

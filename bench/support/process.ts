@@ -80,7 +80,8 @@ export function announceReady(report: Record<string, unknown>): void {
 /** Starts a TypeScript file of this folder; each option becomes `--name value`. */
 export function startScript(file: string, options: Readonly<Record<string, string | number>> = {}): Child {
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-  return startChild(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args])
+  const script = fileURLToPath(new URL(file, import.meta.url))
+  return startChild(process.execPath, ['--conditions=weir-source', script, ...args])
 }
 
 /**

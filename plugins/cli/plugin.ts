@@ -1,10 +1,10 @@
 /** `weir plugin new`: creates the project of a plugin. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import { foldersFrom } from '#shared'
+import { installedFile } from '../../kernel/installation.ts'
 import { gatewayDependency } from './gateway-dependency.ts'
 import { CliError } from './output.ts'
 
@@ -17,7 +17,7 @@ Examples:
 Guide: docs/guide/plugins.md.`
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/
-const TEMPLATE = join('plugins', 'cli', 'plugin-template')
+const TEMPLATE = fileURLToPath(installedFile('plugins/cli/plugin-template'))
 /** Files that the package of the gateway leaves out under their own name. */
 const RENAMED: Readonly<Record<string, string>> = { gitignore: '.gitignore', 'test.ts': 'plugin.test.ts' }
 
@@ -37,12 +37,11 @@ async function createPlugin(name: string, folder: string): Promise<void> {
   const directory = resolve(folder)
   if (existsSync(directory) && (await readdir(directory)).length > 0)
     throw new CliError(`${directory} is not empty\n  choose a folder that does not exist yet`)
-  const template = templateFolder()
   await mkdir(directory, { recursive: true })
   const files = new Map([['package.json', manifest(directory, name)]])
   // npm leaves .gitignore out of packages.
-  for (const file of await readdir(template))
-    files.set(RENAMED[file] ?? file, await readFile(join(template, file), 'utf8'))
+  for (const file of await readdir(TEMPLATE))
+    files.set(RENAMED[file] ?? file, await readFile(join(TEMPLATE, file), 'utf8'))
   for (const [file, text] of files) await writeFile(join(directory, file), text.replaceAll('{{name}}', name))
   const place = relative('.', directory) || '.'
   console.log(`created the plugin ${name} in ${directory}:
@@ -71,11 +70,4 @@ function manifest(directory: string, name: string): string {
     devDependencies: gatewayDependency(directory),
   }
   return `${JSON.stringify(content, null, 2)}\n`
-}
-
-/** In the sources and in the package. */
-function templateFolder(): string {
-  for (const folder of foldersFrom(dirname(fileURLToPath(import.meta.url))))
-    if (existsSync(join(folder, TEMPLATE))) return join(folder, TEMPLATE)
-  throw new Error(`this installation has no folder ${TEMPLATE}`)
 }

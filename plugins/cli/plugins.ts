@@ -2,6 +2,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'
+import { moduleFile } from '../../kernel/installation.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import type { MeasureRequest, PluginCost } from './measure-plugin.ts'
 import { printResult, renderTable } from './output.ts'
@@ -51,8 +52,7 @@ async function runPlugins(command: Command, options: { json?: boolean; cost: boo
 }
 
 async function measure(request: MeasureRequest): Promise<PluginCost> {
-  const file = import.meta.url.endsWith('.ts') ? './measure-plugin.ts' : './measure-plugin.js'
-  const child = fork(new URL(file, import.meta.url), {
+  const child = fork(moduleFile('plugins/cli/measure-plugin'), {
     execArgv: [...process.execArgv, '--expose-gc'],
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   })

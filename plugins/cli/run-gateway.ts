@@ -2,6 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import { moduleFile } from '../../kernel/installation.ts'
 import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
 import { FileSource, type LoadConfig } from './configuration/file-source.ts'
@@ -20,7 +21,7 @@ interface RunOptions {
 /** Resolves when the gateway has shut down. */
 export async function runGateway(config: LoadedConfig, options: RunOptions): Promise<void> {
   // Entry file of data threads, without a command line.
-  const entry = new URL(import.meta.url.endsWith('.ts') ? '../serve.ts' : '../serve.js', import.meta.url).href
+  const entry = moduleFile('plugins/serve').href
   const { reload } = options
   const manager = new ServiceManager()
   let controls: GatewayControls | null = null

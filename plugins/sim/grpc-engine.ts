@@ -13,7 +13,7 @@ import {
   type sendUnaryData,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js'
-import type { LoadedTokenizer, TokenizerService } from '#kernel'
+import { installedFile, type LoadedTokenizer, type TokenizerService } from '#kernel'
 import { encodeGetTokenizerChunk } from '../../proto/gen/common.ts'
 import type { SimConfig } from './config.ts'
 import { writeProse } from './draft.ts'
@@ -159,15 +159,7 @@ async function loadSample(tokenizers: TokenizerService): Promise<LoadedTokenizer
   }
 }
 
-/** Data files are not compiled, so both the sources and `dist` read these. */
-const FOLDER = fileURLToPath(
-  new URL(
-    import.meta.url.endsWith('.ts')
-      ? '../models/tokenizers/sample/'
-      : '../../../plugins/models/tokenizers/sample/',
-    import.meta.url,
-  ),
-)
+const FOLDER = fileURLToPath(installedFile('plugins/models/tokenizers/sample/'))
 const PIECE_BYTES = 65_536
 
 /** The sample tokenizer as a zip archive in pieces; the last one has its SHA-256 digest. */

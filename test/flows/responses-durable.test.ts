@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { LevelStore } from '../../plugins/state/storage/level-store.ts'
 import {
   type BuiltGateway,
   makeFolder,
@@ -40,21 +41,6 @@ type Json = Record<string, unknown>
 
 /** Records of a history on disk that lack a counterpart, or that no other record refers to. */
 async function halves(dir: string): Promise<string[]> {
-  const storage = new URL('../../dist/plugins/state/storage/level-store.js', import.meta.url).href
-  const { LevelStore } = (await import(storage)) as {
-    LevelStore: new (
-      dir: string,
-    ) => {
-      open(): Promise<void>
-      close(): Promise<void>
-      collection(name: string): {
-        range(
-          tenant: string,
-          options: object,
-        ): Promise<{ records: { id: string; value: Json }[]; next: string | null }>
-      }
-    }
-  }
   const store = new LevelStore(dir)
   await store.open()
   const all = async (name: string) => {
@@ -62,7 +48,7 @@ async function halves(dir: string): Promise<string[]> {
     let after: string | null | undefined
     while (after !== null) {
       const page = await store.collection(name).range('anonymous', { limit: 1_000, after })
-      for (const { id, value } of page.records) records.set(id, value)
+      for (const { id, value } of page.records) records.set(id, value as Json)
       after = page.next
     }
     return records

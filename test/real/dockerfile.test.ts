@@ -83,7 +83,6 @@ test('the image holds production packages, runs as an unprivileged user, and pas
 
   const image = await build()
   expect(image.settings.get('USER')).toBe('node')
-  expect(existsSync(join(image.folder, 'dist/.tsbuildinfo'))).toBe(false)
 
   const [port, metrics, probe] = await Promise.all([freePort(), freePort(), freePort()])
   expect(image.env).toMatchObject({

@@ -1,5 +1,5 @@
 /** The threads that load and encode, and the time limit of their tasks. */
-import { type Host, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { type Host, moduleFile, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import { openTaskPool } from '#shared'
 
 /** The native library and the template engine nest deeper than the default allows. MiB */
@@ -15,10 +15,9 @@ export interface ThreadOptions {
 
 /** The queue is the caller's: a task starts at once. */
 export function openThreads(host: Host, { file, ...options }: ThreadOptions): TaskPool {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   return openTaskPool(host, {
     ...options,
-    file: new URL(`./${file}.${extension}`, import.meta.url),
+    file: moduleFile(`plugins/models/tokenizers/${file}`),
     queueLimit: 0,
     stackMiB: STACK_MIB,
   })

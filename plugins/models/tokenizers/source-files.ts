@@ -2,6 +2,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { installedFile } from '../../../kernel/installation.ts'
 // Not through #shared, which would load the kernel into each pool thread.
 import { FileError, readRootedFile, resolveInRoots } from '../../shared/files/read-rooted-file.ts'
 
@@ -27,13 +28,7 @@ const EXTENSIONS = ['.json', '.jinja', '.model', '.tiktoken']
 
 /** Source of the tokenizer that is part of the gateway. */
 export const SAMPLE_SOURCE = 'weir:sample'
-/** Data files are not compiled: both the sources and `dist` read these. */
-const SAMPLE_FOLDER = fileURLToPath(
-  new URL(
-    import.meta.url.endsWith('.ts') ? './sample' : '../../../../plugins/models/tokenizers/sample',
-    import.meta.url,
-  ),
-)
+const SAMPLE_FOLDER = fileURLToPath(installedFile('plugins/models/tokenizers/sample'))
 
 /** @param allowedRoots folders that the source has to lie in; null for any. @throws FileError */
 export function findSource(source: string, allowedRoots: readonly string[] | null): SourceFiles {

@@ -1,7 +1,7 @@
 /** The built pages of the console, read once per thread. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
-import type { RequestContext } from '#kernel'
+import { installedFile, type RequestContext } from '#kernel'
 import { consoleErrors } from './errors.ts'
 
 const INDEX = 'index.html'
@@ -72,11 +72,8 @@ export class AppFiles {
   }
 }
 
-/** Beside this file in the build; sources use what was built. */
+/** Sources use what was built, too. */
 function findFolder(): URL | null {
-  for (const relative of ['./app/', '../../../dist/plugins/operations/console/app/']) {
-    const folder = new URL(relative, import.meta.url)
-    if (existsSync(new URL(INDEX, folder))) return folder
-  }
-  return null
+  const folder = installedFile('dist/plugins/operations/console/app/')
+  return existsSync(new URL(INDEX, folder)) ? folder : null
 }

@@ -1,8 +1,7 @@
 /** Languages of modules, the folder of their libraries, and options and result of a build. */
-import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { foldersFrom } from '#shared'
+import { installedFile } from '#kernel'
 
 export const LANGUAGES = Object.freeze(['assemblyscript', 'rust', 'go', 'c', 'wat'] as const)
 export type Language = (typeof LANGUAGES)[number]
@@ -20,11 +19,9 @@ export const REQUIREMENTS: Readonly<Record<Language, string>> = Object.freeze({
   wat: 'run `npm install` in the project or `npm install --save-dev binaryen` above it, or install wabt',
 })
 
-/** From source and from `dist`. @returns absolute path of the `wasm-sdk` folder that holds `assembly`, `c`, `rust` and `templates` */
+/** @returns absolute path of the `wasm-sdk` folder that holds `assembly`, `c`, `rust` and `templates` */
 export function sdkFolder(): string {
-  for (const folder of foldersFrom(dirname(fileURLToPath(import.meta.url))))
-    if (existsSync(join(folder, 'wasm-sdk', 'assembly', 'index.ts'))) return join(folder, 'wasm-sdk')
-  throw new Error('this installation has no wasm-sdk/assembly folder')
+  return fileURLToPath(installedFile('wasm-sdk'))
 }
 
 /** Path of the module in a project. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { moduleFile } from '#kernel'
 import type { GuestOrder } from '../instances/guest.ts'
 import type { CallReport, LoadedModule, StartedModule } from '../threads/guest-task.ts'
 
@@ -30,8 +31,7 @@ export interface ThreadResult {
   readonly memoryBytes: number
 }
 
-const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-const ENTRY = new URL(`./runner-thread.${suffix}`, import.meta.url)
+const ENTRY = moduleFile('plugins/wasm/testing/runner-thread')
 /** Enough for the thread to start on a busy machine. */
 const START_LIMIT_MS = 30_000
 const HEAP_MIB = 128

@@ -1,5 +1,5 @@
 /** The pool of guest threads: runs tasks, enforces the deadline of each call, and reports which call ended a thread. */
-import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { type Host, type Logger, moduleFile, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { WasmConfig } from '../config.ts'
 import { SHORT_WAIT_MS } from '../instances/shared-lock.ts'
@@ -97,10 +97,7 @@ export class GuestPool {
     }
     this.#isWarm = false
     this.#pool = openTaskPool(host, {
-      file: new URL(
-        import.meta.url.endsWith('.ts') ? './guest-thread.ts' : './guest-thread.js',
-        import.meta.url,
-      ),
+      file: moduleFile('plugins/wasm/threads/guest-thread'),
       threads: config.poolThreads,
       queueLimit: config.queueLimit,
       workerData: data,
