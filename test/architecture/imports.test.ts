@@ -130,7 +130,7 @@ test('only entry files import boot and serve', () => {
 
 /** Pool threads import single files: `#kernel` and `#shared` would load the kernel into each of them. */
 const isPoolThreadFile = ({ from, to }: Arrow) =>
-  from.startsWith('plugins/models/tokenizers/') &&
+  /^plugins\/(models\/tokenizers|wasm\/testing)\//.test(from) &&
   /^(plugins\/shared\/files\/|kernel\/wire\/|kernel\/installation\.ts$)/.test(to)
 
 test('a plugin imports only #kernel, #shared, its own folder and packages', () => {

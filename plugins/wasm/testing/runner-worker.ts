@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { moduleFile } from '#kernel'
+import { moduleFile } from '../../../kernel/installation.ts'
 import type { GuestOrder } from '../instances/guest.ts'
 import type { CallReport, LoadedModule, StartedModule } from '../threads/guest-task.ts'
 
