@@ -1,30 +1,22 @@
 /**
  * Time of rendering chat templates: the sample's, or every public template with every conversation of the comparison with
  * transformers if `test/real/templates/setup.sh` has been run; and how long templates last that never end, until they are
- * stopped. Run `npm run build`, then `node bench/micro/chat-templates.ts`; `node --conditions=weir-source
- * bench/micro/chat-templates.ts` measures the sources.
+ * stopped. Run `node --conditions=weir-source bench/micro/chat-templates.ts`.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import type { ChatPrompt } from '#kernel'
+import { ChatTemplates } from '../../plugins/models/tokenizers/chat-template.ts'
 import type { Figure } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
-const isSource = process.execArgv.some((argument) => argument.includes('source'))
-const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 /** Renderings of each pair, of which the fastest counts: the first ones are not compiled yet. */
 const ROUNDS = 3
-
-interface Templates {
-  render(prompt: object): string
-}
-const { ChatTemplates } = (await import(
-  new URL(`${ROOT}/plugins/models/tokenizers/chat-template.${ENDING}`, import.meta.url).href
-)) as { ChatTemplates: new (sources: ReadonlyMap<string, string>, special: object) => Templates }
 
 const SPECIAL = { bos: '<s>', eos: '</s>', unk: null, pad: null, all: [] }
 const open = (source: string) => new ChatTemplates(new Map([['default', source]]), SPECIAL)
 
 /** Null if the template refuses the prompt. */
-function timeOf(templates: Templates, prompt: object): number | null {
+function timeOf(templates: ChatTemplates, prompt: ChatPrompt): number | null {
   const startMs = performance.now()
   try {
     templates.render(prompt)
@@ -32,6 +24,11 @@ function timeOf(templates: Templates, prompt: object): number | null {
     return null
   }
   return performance.now() - startMs
+}
+
+/** A line of the file. */
+interface Conversation extends Pick<ChatPrompt, 'messages' | 'tools'> {
+  readonly chat_template_kwargs?: ChatPrompt['templateKwargs']
 }
 
 const here = (path: string) => new URL(path, import.meta.url)
@@ -44,7 +41,7 @@ const sources = existsSync(folder)
 const conversations = readFileSync(here('../../test/real/templates/conversations.jsonl'), 'utf8')
   .trim()
   .split('\n')
-  .map((line) => JSON.parse(line) as { messages: object[]; tools?: object[]; chat_template_kwargs?: object })
+  .map((line) => JSON.parse(line) as Conversation)
 
 const times: number[] = []
 for (const source of sources) {

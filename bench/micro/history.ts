@@ -1,18 +1,21 @@
 /**
  * Rate of synced turns, and CPU time of loading and storing turn 10 and turn 1,000 of a conversation, from memory and from
- * disk. Run `npm run build`, then `node bench/micro/history.ts`.
+ * disk. Run `node --conditions=weir-source bench/micro/history.ts`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { defineValidator, type FinishedResponse, type HistoryItem } from '#kernel'
+import { createLogger } from '../../kernel/observe/log.ts'
+import { historyConfig } from '../../plugins/state/history/config.ts'
+import { StoredHistory } from '../../plugins/state/history/history-service.ts'
+import { LevelStore } from '../../plugins/state/storage/level-store.ts'
 
 const { values: flags } = parseArgs({
   options: {
     dir: { type: 'string', default: tmpdir() },
     seconds: { type: 'string', default: '3' },
-    /** Measures the sources instead of dist. */
-    source: { type: 'boolean', default: false },
   },
 })
 const SECONDS = Number(flags.seconds)
@@ -20,48 +23,24 @@ const IN_FLIGHT = 256
 const LENGTH = 1_000
 const CHAINS = 8
 
-interface Loaded {
-  readonly items: readonly object[]
-}
-interface Responses {
-  finish(tenant: string, record: object): Promise<string>
-  loadChain(tenant: string, id: string): Promise<Loaded>
-}
-interface Product {
-  LevelStore: new (dir: string) => { open(): Promise<void>; close(): Promise<void> }
-  StoredHistory: new (store: object, config: object, log: object) => { readonly responses: Responses }
-}
-
-const load = async (file: string) => {
-  const path = flags.source ? `../../plugins/${file}.ts` : `../../dist/plugins/${file}.js`
-  return (await import(new URL(path, import.meta.url).href)) as Product
-}
-const { LevelStore } = await load('state/storage/level-store')
-const { StoredHistory } = await load('state/history/history-service')
-
-const settings = {
-  maxAgeDays: null,
-  maxResponsesPerTenant: null,
+const log = createLogger({ level: 'warn', thread: 0 })
+const settings = defineValidator(historyConfig).parse({
   maxChainResponses: 100_000,
   maxHistoryItems: 1_000_000,
   maxHistoryBytes: 2 ** 30,
-  cacheBytes: 16 * 2 ** 20,
-  lockLeaseMs: 15_000,
-  ownerLeaseMs: 20_000,
-  eventsKeptMs: 60_000,
-}
+})
 
 let count = 0
 /** Version 7 UUIDs without hyphens, as in the gateway. */
 const nextId = (prefix: string) =>
   `${prefix}_${Date.now().toString(16).padStart(12, '0')}7${(++count).toString(16).padStart(19, '0')}`
-const item = (role: string) => ({
+const item = (role: string): HistoryItem => ({
   id: nextId('msg'),
   type: 'message',
   role,
   content: [{ type: 'input_text', text: 'a short turn of forty characters or so.' }],
 })
-const record = (previousResponseId: string | null) => ({
+const record = (previousResponseId: string | null): FinishedResponse => ({
   id: nextId('resp'),
   createdAtSec: 1_800_000_000,
   status: 'completed',
@@ -83,7 +62,7 @@ const rows: [string, string, string][] = []
 const store = new LevelStore(join(dir, 'data'))
 try {
   await store.open()
-  const open = (cacheBytes: number) => new StoredHistory(store, { ...settings, cacheBytes }, {}).responses
+  const open = (cacheBytes: number) => new StoredHistory(store, { ...settings, cacheBytes }, log).responses
   const responses = open(settings.cacheBytes)
 
   let turns = 0

@@ -1,7 +1,18 @@
 /**
  * CPU time of a rate and of two tenant limits per request on a data thread: of one gateway, and shared with other gateways.
- * Run `npm run build`, then `node bench/micro/limits.ts`.
+ * Run `node --conditions=weir-source bench/micro/limits.ts`.
  */
+import { defineValidator } from '#kernel'
+import {
+  Allowance,
+  type SharedBucket,
+  TokenShortage,
+} from '../../plugins/access/limits/allowance/allowance.ts'
+import { AllowanceMemory } from '../../plugins/access/limits/allowance/allowance-memory.ts'
+import { limitsConfig } from '../../plugins/access/limits/config.ts'
+import { BucketTable } from '../../plugins/access/limits/rates/bucket-table.ts'
+import { RateLimit } from '../../plugins/access/limits/rates/rate-limit.ts'
+import { TenantLimiter } from '../../plugins/access/limits/rates/tenant-limiter.ts'
 import { type Figure, verdict } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
@@ -14,49 +25,11 @@ const TARGET = 1
 /** Never reached. */
 const LIMIT = 1_000_000_000
 
-async function load(file: string): Promise<Record<string, unknown>> {
-  const url = new URL(`../../dist/plugins/access/limits/${file}.js`, import.meta.url)
-  return (await import(url.href)) as Record<string, unknown>
-}
-
-interface Bucket {
-  readonly facts: { readonly low: number; readonly high: number }
-}
-interface Rate {
-  readonly shared: Bucket | null
-  take(nowNs: bigint): unknown
-}
-interface Memory {
-  claim(low: number, high: number, isFree: (row: number) => boolean): number
-  grant(row: number, tokens: number, window: number, endsAtMs: number): void
-}
-interface Shortage {
-  readonly bucket: Bucket
-}
-interface Tenants {
-  share(allowance: object): void
-  reserve(tenant: string, models: readonly string[], tokens: number, nowNs: bigint): object
-  settle(reservation: object, usedTokens: number, nowNs: bigint): void
-}
-type Make<Made> = new (...parameters: unknown[]) => Made
-const { AllowanceMemory } = (await load('allowance/allowance-memory')) as {
-  AllowanceMemory: Make<Memory> & { bytes(buckets: number): number }
-}
-const { Allowance, TokenShortage } = (await load('allowance/allowance')) as {
-  Allowance: Make<object>
-  TokenShortage: Make<Shortage>
-}
-const { RateLimit } = (await load('rates/rate-limit')) as { RateLimit: Make<Rate> }
-const { TenantLimiter } = (await load('rates/tenant-limiter')) as { TenantLimiter: Make<Tenants> }
-const { BucketTable } = (await load('rates/bucket-table')) as {
-  BucketTable: Make<object> & { bytes(rows: number): number }
-}
-
 const memory = new AllowanceMemory(new SharedArrayBuffer(AllowanceMemory.bytes(40_000)))
 const allowance = new Allowance(memory, () => Promise.resolve())
 const rows = new Set<number>()
 /** Fills the stock of a bucket for the whole run. */
-function fill({ facts }: Bucket): void {
+function fill({ facts }: SharedBucket): void {
   const row = memory.claim(facts.low, facts.high, (free) => !rows.has(free))
   rows.add(row)
   memory.grant(row, LIMIT, 1, Number(process.hrtime.bigint() / 1_000_000n) + 3_600_000)
@@ -67,12 +40,10 @@ const own = new RateLimit(words(), 1_000_000, 0)
 const shared = new RateLimit(words(), 1_000_000, 0, { allowance, name: 'bench' })
 if (shared.shared !== null) fill(shared.shared)
 
-const limits = { requestsPerMinute: LIMIT, tokensPerMinute: LIMIT, modelRules: [] }
+const limits = { requestsPerMinute: LIMIT, tokensPerMinute: LIMIT }
+const { tenants } = defineValidator(limitsConfig).parse({ tenants: { default: limits } })
 const openTenants = () =>
-  new TenantLimiter(new BucketTable(new SharedArrayBuffer(BucketTable.bytes(40_000))), {
-    default: limits,
-    overrides: [],
-  })
+  new TenantLimiter(new BucketTable(new SharedArrayBuffer(BucketTable.bytes(40_000))), tenants)
 const ownTenants = openTenants()
 const sharedTenants = openTenants()
 sharedTenants.share(allowance)
@@ -84,9 +55,10 @@ for (const name of names)
     fill(taken.bucket)
   }
 
-const limited = (tenants: Tenants) => (index: number) => {
+const limited = (tenants: TenantLimiter) => (index: number) => {
   const nowNs = process.hrtime.bigint()
   const reservation = tenants.reserve(names[index % TENANTS], NO_MODELS, 10, nowNs)
+  if (reservation === null || reservation instanceof TokenShortage) throw new Error('nothing was reserved')
   tenants.settle(reservation, 12, nowNs)
 }
 const measures: readonly [name: string, act: (index: number) => unknown][] = [

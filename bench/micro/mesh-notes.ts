@@ -1,7 +1,14 @@
 /**
  * Cost of what gateways share about prompts: a pick of cache_aware on a data thread with and without notes, and notes
- * written, read and applied on control. Run `npm run build`, then `node bench/micro/mesh-notes.ts`.
+ * written, read and applied on control. Run `node --conditions=weir-source bench/micro/mesh-notes.ts`.
  */
+import type { PickRequest, Policy } from '#kernel'
+import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
+import { NoteBatch, NoteBatchReader } from '../../plugins/routing/policies/notes/note-batch.ts'
+import { NoteRing } from '../../plugins/routing/policies/notes/note-ring.ts'
+import { chatRequest, PolicyThread } from '../../test/support/policy-fleet.ts'
+import { workerEntry } from '../../test/support/worker-entry.ts'
+import { candidatesOf } from '../support/candidates.ts'
 import { type Figure, verdict } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
@@ -13,89 +20,17 @@ const PROMPT_BYTES = 4_096
 /** Prompts that each pick repeats. */
 const KNOWN = 500
 
-async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(new URL(`../../dist/${file}.js`, import.meta.url).href)) as Record<string, unknown>
+const view = candidatesOf(Array.from({ length: WORKERS }, (_, slot) => workerEntry({ slot, models: ['m'] })))
+
+/** A data thread of a gateway that shares prompts. */
+function openNoting(): PolicyThread {
+  const memory = new SharedMemory()
+  const prefixes = new NoteRing((name, bytes) => memory.block(name, bytes), 'prefixes-notes')
+  return new PolicyThread({}, memory, { prefixes, sessions: null })
 }
 
-type Make<Made> = new (...parameters: unknown[]) => Made
-interface Batch {
-  add(low: number, high: number, value: number, worker: number): void
-  flush(): void
-}
-interface Reader {
-  readonly count: number
-  open(message: Buffer): number[] | null
-  read(most: number, take: (low: number, high: number, value: number, worker: number) => void): void
-}
-interface State {
-  readonly prefixes: { learn(low: number, high: number, span: number, name: number): void }
-}
-interface Policy {
-  pick(candidates: object, request: object): number
-}
-interface Registry {
-  make(name: string, parts: object): Policy
-}
-
-const { NoteBatch, NoteBatchReader } = (await load('plugins/routing/policies/notes/note-batch')) as {
-  NoteBatch: Make<Batch>
-  NoteBatchReader: Make<Reader>
-}
-const { NoteRing } = (await load('plugins/routing/policies/notes/note-ring')) as { NoteRing: Make<object> }
-const { PolicyState } = (await load('plugins/routing/policies/policy-state')) as { PolicyState: Make<State> }
-const { policiesConfig } = await load('plugins/routing/policies/config')
-const { registerPolicies } = (await load('plugins/routing/policies/register-policies')) as {
-  registerPolicies: (host: object, config: object, state: object) => void
-}
-const { PolicyRegistry } = (await load('kernel/balance/policy-registry')) as {
-  PolicyRegistry: Make<
-    Registry & { register(...parts: unknown[]): void; addOverlay(...parts: unknown[]): void }
-  >
-}
-const { ThreadMetrics } = (await load('kernel/observe/metrics')) as { ThreadMetrics: Make<object> }
-const { resolvePluginConfig } = (await load('plugins/cli/configuration/load-plugin')) as {
-  resolvePluginConfig: (name: string, schema: unknown, section: object) => object
-}
-
-const members = Array.from({ length: WORKERS }, (_, slot) => {
-  return { slot, id: `worker-${slot}`, url: `http://10.0.0.${slot}:8000`, cost: 1 }
-})
-const slots = Int32Array.from(members, ({ slot }) => slot)
-const view = {
-  length: WORKERS,
-  members,
-  slots,
-  inFlightBySlot: new Int32Array(WORKERS),
-  hasEqualCosts: true,
-  hasLoads: false,
-  worker: (index: number) => members[index],
-  slot: (index: number) => index,
-  inFlight: () => 0,
-  load: () => null,
-  indexOfSlot: (slot: number) => slot,
-}
-
-function openState(isNoting: boolean): { state: State; policy: Policy } {
-  const config = resolvePluginConfig('policies', policiesConfig, {})
-  const metrics = new ThreadMetrics()
-  const shared = (_name: string, bytes: number) => new SharedArrayBuffer(bytes)
-  const rings = { prefixes: new NoteRing(shared, 'prefixes-notes'), sessions: null }
-  const state = new PolicyState({ config, shared, metrics, maxWorkers: 4_096, ...(isNoting && { rings }) })
-  const registry = new PolicyRegistry()
-  const host = {
-    policy: registry.register.bind(registry),
-    policyOverlay: registry.addOverlay.bind(registry),
-  }
-  registerPolicies(host, config, state)
-  const parts = { model: 'm', leg: 'whole', random: Math.random, metrics, shared }
-  return { state, policy: registry.make('cache_aware', parts) }
-}
-
-function requestOf(number: number): object {
-  const content = `${number} ${'words of a prompt '.repeat(PROMPT_BYTES / 18)}`
-  const body = Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] }))
-  return { model: 'm', leg: 'whole', body, tokenIds: null, header: () => undefined }
-}
+const requestOf = (number: number) =>
+  chatRequest(`${number} ${'words of a prompt '.repeat(PROMPT_BYTES / 18)}`)
 
 /** CPU time of `work` in microseconds, for each of `count`. */
 function cpuMicros(count: number, work: () => void): number {
@@ -106,8 +41,8 @@ function cpuMicros(count: number, work: () => void): number {
 }
 
 function pickFigures(): Figure[] {
-  const plain = openState(false).policy
-  const noting = openState(true).policy
+  const plain = new PolicyThread().policy('cache_aware')
+  const noting = openNoting().policy('cache_aware')
   const known = Array.from({ length: KNOWN }, (_, i) => requestOf(i))
   let next = KNOWN
   const values: Record<'plainNew' | 'notingNew' | 'plainKnown' | 'notingKnown', number[]> = {
@@ -116,7 +51,7 @@ function pickFigures(): Figure[] {
     plainKnown: [],
     notingKnown: [],
   }
-  const pickAll = (policy: Policy, requests: readonly object[]) =>
+  const pickAll = (policy: Policy, requests: readonly PickRequest[]) =>
     cpuMicros(PICKS, () => {
       for (let i = 0; i < PICKS; i++) policy.pick(view, requests[i % requests.length])
     })
@@ -154,10 +89,10 @@ function pickFigures(): Figure[] {
 
 function noteFigures(): Figure[] {
   const messages: Buffer[] = []
-  const batch = new NoteBatch((message: Buffer) => messages.push(message))
+  const batch = new NoteBatch((message) => messages.push(message))
   const reader = new NoteBatchReader()
   const lows = Int32Array.from({ length: NOTES }, (_, i) => Math.imul(i + 1, 0x9e3779b1))
-  const { state } = openState(false)
+  const { state } = new PolicyThread()
   const rounds = Array.from({ length: ROUNDS }, () => {
     messages.length = 0
     const written = cpuMicros(NOTES, () => {

@@ -1,9 +1,23 @@
 /**
- * What a mesh costs: whole control sides of gateways in this process, on a real valkey-server, that exchange loads and notes
- * about prompts. Run `npm run build`, then `node bench/micro/mesh-peers.ts --peers 3,10,30`; `valkey-server` is on PATH.
+ * What a mesh costs: control sides of gateways in this process, on a real valkey-server, that exchange loads and notes
+ * about prompts. Run `node --conditions=weir-source bench/micro/mesh-peers.ts --peers 3,10,30`; `valkey-server` is on
+ * PATH.
  */
 import { createConnection } from 'node:net'
 import { parseArgs } from 'node:util'
+import { defineValidator } from '#kernel'
+import { WorkerHashes } from '#shared'
+import { createLogger } from '../../kernel/observe/log.ts'
+import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
+import { meshConfig } from '../../plugins/mesh/mesh/config.ts'
+import { LoadExchange } from '../../plugins/mesh/mesh/load-exchange.ts'
+import { SharedMesh } from '../../plugins/mesh/mesh/mesh-service.ts'
+import { ValkeyEngine } from '../../plugins/mesh/valkey/valkey-engine.ts'
+import { NoteExchange } from '../../plugins/routing/policies/notes/note-exchange.ts'
+import { NoteRing } from '../../plugins/routing/policies/notes/note-ring.ts'
+import { engineConfig } from '../../test/support/engine-config.ts'
+import { PolicyThread } from '../../test/support/policy-fleet.ts'
+import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Figure } from '../support/figure.ts'
 import { cpuMicros, freePort, startChild, temporaryDirectory, wait, waitUntil } from '../support/process.ts'
 import { renderTable } from '../support/report.ts'
@@ -25,99 +39,75 @@ const FEED_MS = 20
 const SETTLE_MS = 2_000
 const TABLE_BYTES = 1_048_576
 
-async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(new URL(`../../dist/${file}.js`, import.meta.url).href)) as Record<string, unknown>
-}
-
-type Make<Made> = new (...parameters: unknown[]) => Made
-interface Mesh {
-  readonly messages: { readonly sent: number; readonly received: number; readonly dropped: number }
-  start(): Promise<void>
-  stop(): Promise<void>
-}
-interface Ring {
-  reserve(count: number): number
-  put(position: number, low: number, high: number, value: number, name: number): void
-}
-interface State {
-  readonly counters: { nameOf(worker: object): number }
-}
-
-const { SharedMesh } = (await load('plugins/mesh/mesh/mesh-service')) as { SharedMesh: Make<Mesh> }
-const { LoadExchange } = (await load('plugins/mesh/mesh/load-exchange')) as {
-  LoadExchange: Make<{ start(): void; stop(): void }>
-}
-const { ValkeyEngine } = (await load('plugins/mesh/valkey/valkey-engine')) as { ValkeyEngine: Make<object> }
-const { openNoteRings, openNoteExchanges } = (await load('plugins/routing/policies/notes/shared-notes')) as {
-  openNoteRings: (host: object) => { prefixes: Ring }
-  openNoteExchanges: (host: object, rings: object, state: object) => { start(): void; close(): void }
-}
-const { PolicyState } = (await load('plugins/routing/policies/policy-state')) as { PolicyState: Make<State> }
-const { policiesConfig } = await load('plugins/routing/policies/config')
-const { meshConfig } = await load('plugins/mesh/mesh/config')
-const { ThreadMetrics } = (await load('kernel/observe/metrics')) as { ThreadMetrics: Make<object> }
-const { resolvePluginConfig } = (await load('plugins/cli/configuration/load-plugin')) as {
-  resolvePluginConfig: (name: string, schema: unknown, section: object) => object
-}
-
-const log = { info: () => undefined, debug: () => undefined, warn: console.warn, error: console.error }
+const ABOUT = {
+  address: '',
+  software: '',
+  protocols: [1],
+  secretCheck: '',
+  status: 'Alive',
+  inFlight: 0,
+  config: {},
+  position: null,
+} as const
+const log = createLogger({ level: 'warn', thread: 0 })
 
 /** Control of one gateway; stands in for its data threads too. */
 class Gateway {
-  readonly mesh: Mesh
+  readonly mesh: SharedMesh
   readonly #inFlight = new Int32Array(WORKERS)
   readonly #elsewhere = new Int32Array(WORKERS)
-  readonly #loads: { start(): void; stop(): void }
-  readonly #ring: Ring
-  readonly #exchanges: { start(): void; close(): void }
+  readonly #loads: LoadExchange
+  readonly #ring: NoteRing
+  readonly #notes: NoteExchange
   readonly #names: readonly number[]
-  #notes = 0
+  #count = 0
 
   constructor(name: string, url: string) {
-    const config = resolvePluginConfig('mesh', meshConfig, { name, secret: 'abcdefghijklmnopqrstuvwxyz' })
-    const engine = new ValkeyEngine({ url, timeoutMs: 2_000, caFile: null }, 'weir:{bench}:', () => undefined)
-    const about = () => ({
-      address: name,
-      software: '',
-      protocols: [1],
-      status: 'Alive',
-      inFlight: 0,
-      config: {},
+    const config = defineValidator(meshConfig).parse({ name, secret: 'abcdefghijklmnopqrstuvwxyz' })
+    const engine = new ValkeyEngine(engineConfig(url, 2_000), 'weir:{bench}:', () => undefined)
+    this.mesh = new SharedMesh({
+      engine,
+      store: null,
+      isShared: true,
+      name,
+      config,
+      about: () => ABOUT,
+      log,
     })
-    this.mesh = new SharedMesh({ engine, isShared: true, name, config, about, log })
-    const workers = Array.from({ length: WORKERS }, (_, slot) => {
-      return { slot, id: `worker-${slot}`, url: `http://10.0.0.${slot}:8000` }
-    })
-    const balance = {
+    const workers = Array.from({ length: WORKERS }, (_, slot) => workerEntry({ slot }))
+    this.#loads = new LoadExchange(this.mesh, {
       workers,
-      inFlight: (slot: number) => this.#inFlight[slot],
-      inFlightElsewhere: (slot: number) => this.#elsewhere[slot],
-      setInFlightElsewhere: (slot: number, count: number) => {
+      inFlight: (slot) => this.#inFlight[slot],
+      inFlightElsewhere: (slot) => this.#elsewhere[slot],
+      setInFlightElsewhere: (slot, count) => {
         this.#elsewhere[slot] = count
       },
-    }
-    this.#loads = new LoadExchange(this.mesh, balance)
-    const blocks = new Map<string, SharedArrayBuffer>()
-    const shared = (block: string, bytes: number) => {
-      const known = blocks.get(block) ?? new SharedArrayBuffer(bytes)
-      blocks.set(block, known)
-      return known
-    }
-    const metrics = new ThreadMetrics()
-    const settings = { cacheAware: { maxBytes: TABLE_BYTES } }
-    const policies = resolvePluginConfig('policies', policiesConfig, settings)
-    const state = new PolicyState({ config: policies, shared, metrics: null, maxWorkers: 4_096 })
-    const replica = () => ({ onChange: () => undefined })
-    const host = { isControl: true, find: () => this.mesh, shared, metrics, balance, replica }
-    const rings = openNoteRings(host)
-    this.#ring = rings.prefixes
-    this.#exchanges = openNoteExchanges(host, rings, state)
+    })
+    const memory = new SharedMemory()
+    const { state, metrics } = new PolicyThread({ cacheAware: { maxBytes: TABLE_BYTES } }, memory)
+    const hashes = new WorkerHashes()
+    hashes.follow(workers)
+    const outcomes = metrics.counter({ name: 'notes_total', help: '', labels: ['outcome'] })
+    this.#ring = new NoteRing((block, bytes) => memory.block(block, bytes), 'prefixes-notes')
+    this.#notes = new NoteExchange({
+      channel: this.mesh.channel('prefixes'),
+      ring: this.#ring,
+      counters: state.counters,
+      hashes,
+      workerOf: (slot) => workers[slot],
+      apply: (low, high, span, worker) => state.prefixes.learn(low, high, span, worker),
+      count: {
+        sent: outcomes.labels('sent'),
+        received: outcomes.labels('received'),
+        dropped: outcomes.labels('dropped'),
+      },
+    })
     this.#names = workers.map((worker) => state.counters.nameOf(worker))
   }
 
   async start(): Promise<void> {
     await this.mesh.start()
-    this.#exchanges.start()
+    this.#notes.start()
     this.#loads.start()
   }
 
@@ -125,7 +115,7 @@ class Gateway {
   feed(notes: number): void {
     const position = this.#ring.reserve(notes)
     for (let i = 0; i < notes; i++) {
-      const number = ++this.#notes
+      const number = ++this.#count
       this.#ring.put(position + i, Math.imul(number, 0x9e3779b1), number, 128, this.#names[number % WORKERS])
     }
     for (let slot = 0; slot < WORKERS; slot++) this.#inFlight[slot] = Math.floor(Math.random() * 20)
@@ -133,7 +123,7 @@ class Gateway {
 
   async stop(): Promise<void> {
     this.#loads.stop()
-    this.#exchanges.close()
+    this.#notes.close()
     await this.mesh.stop()
   }
 }

@@ -1,9 +1,16 @@
 /**
  * CPU time of output parsers on one thread: plain text in small and large chunks, tool calls, and hostile text of two
- * lengths. Run `npm run build`, then `node bench/micro/parsers.ts`; `node --conditions=weir-source bench/micro/parsers.ts`
- * measures the sources.
+ * lengths. Run `node --conditions=weir-source bench/micro/parsers.ts`.
  */
 import { parseArgs } from 'node:util'
+import {
+  type CallOptions,
+  CallOutput,
+  type CallSink,
+} from '../../plugins/models/parsers/calls/call-output.ts'
+import { toolFormats } from '../../plugins/models/parsers/formats/format-table.ts'
+import type { ToolFormat } from '../../plugins/models/parsers/formats/tool-format.ts'
+import { ToolTypes } from '../../plugins/models/parsers/scan/tool-types.ts'
 import { type Figure, verdict } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
@@ -20,42 +27,8 @@ const PLAIN_BYTES = 20_000_000
 const CHUNK = 4_096
 /** Lowest accepted MB of plain text per second. */
 const PLAIN_TARGET = 200
-const isSource = process.execArgv.some((argument) => argument.includes('source'))
-const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 
-/** Imported parts of the build. */
-interface Sink {
-  text(delta: string): void
-  callStarted(index: number, name: string): void
-  callArguments(index: number, delta: string): void
-  callDone(index: number, isComplete: boolean): void
-}
-interface Reader {
-  push(text: string): void
-  end(): void
-}
-interface Format {
-  readonly text: object
-  open(out: object): Reader
-}
-
-async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(
-    new URL(`${ROOT}/plugins/models/parsers/${file}.${ENDING}`, import.meta.url).href
-  )) as Record<string, unknown>
-}
-
-const { toolFormats } = (await load('formats/format-table')) as {
-  toolFormats: readonly { name: string; format: Format }[]
-}
-const { CallOutput } = (await load('calls/call-output')) as {
-  CallOutput: new (sink: Sink, rules: object, options: object) => object
-}
-const { ToolTypes } = (await load('scan/tool-types')) as {
-  ToolTypes: new (tools: readonly object[]) => object
-}
-
-const options = {
+const options: CallOptions = {
   tools: new ToolTypes([]),
   limits: { maxCalls: 128, maxArgumentChars: 8 * 1024 * 1024 },
   keepsCutCalls: false,
@@ -64,7 +37,7 @@ const options = {
 }
 
 let deltaLength = 0
-const sink: Sink = {
+const sink: CallSink = {
   text(delta) {
     deltaLength += delta.length
   },
@@ -75,7 +48,7 @@ const sink: Sink = {
   callDone() {},
 }
 
-function read(format: Format, chunks: readonly string[]): void {
+function read(format: ToolFormat, chunks: readonly string[]): void {
   const reader = format.open(new CallOutput(sink, format.text, options))
   for (const chunk of chunks) reader.push(chunk)
   reader.end()
@@ -102,7 +75,7 @@ const sentence = 'The quick brown fox, all 12 of them, jumps over the lazy dog. 
 const plain = sentence.repeat(Math.ceil(PLAIN_BYTES / sentence.length))
 const chunks = cut(plain, CHUNK)
 
-function plainFigure(name: string, format: Format): Figure {
+function plainFigure(name: string, format: ToolFormat): Figure {
   const values = time(() => read(format, chunks)).map((ms) => plain.length / 1_000 / ms)
   return { name: `${name}, plain text`, unit: 'MB/s', values, atLeast: PLAIN_TARGET }
 }
@@ -118,7 +91,7 @@ const attacks = [
   '[f(a=',
 ]
 
-function hostileFigures(name: string, format: Format): Figure[] {
+function hostileFigures(name: string, format: ToolFormat): Figure[] {
   return attacks.map((attack) => {
     const text = attack.repeat(Math.ceil(10_000_000 / attack.length))
     const half = text.slice(0, text.length / 2)
@@ -136,7 +109,7 @@ function hostileFigures(name: string, format: Format): Figure[] {
 const call = `<tool_call>\n${JSON.stringify({ name: 'write', arguments: { path: 'a.ts', text: sentence.repeat(20) } })}\n</tool_call>`
 const tokens = cut(call, 4)
 
-function callFigure(format: Format): Figure {
+function callFigure(format: ToolFormat): Figure {
   const times = 200
   const values = time(() => {
     for (let i = 0; i < times; i++) read(format, tokens)

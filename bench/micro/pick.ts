@@ -1,10 +1,14 @@
 /**
  * CPU time of one pick from the model name to the counted attempt, and of its release, for every policy with small and
- * large fleets, on one thread without a network. Run `npm run build`, then `node bench/micro/pick.ts`;
- * `node --conditions=weir-source bench/micro/pick.ts` measures the sources. `cache-aware.ts` measures policies alone.
+ * large fleets, on one thread without a network. Run `node --conditions=weir-source bench/micro/pick.ts`. `cache-aware.ts`
+ * measures policies alone.
  */
 import { parseArgs } from 'node:util'
-import { policyAdder, type Registry } from '../support/add-policies.ts'
+import type { EngineLoad, RelayContext } from '#kernel'
+import { Counters, createCounters } from '../../kernel/balance/counters.ts'
+import type { PickOptions, WorkerBalance } from '../../kernel/balance/worker-balance.ts'
+import { defaultBreaker, pickContext, TestBalance } from '../../test/support/balance-parts.ts'
+import { workerEntry } from '../../test/support/worker-entry.ts'
 import { type Figure, verdict } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
@@ -27,61 +31,7 @@ const TARGETS: Readonly<Record<number, readonly [reader: number, other: number]>
   100: [20, 5],
   2000: [200, 20],
 }
-const isSource = process.execArgv.some((argument) => argument.includes('source'))
-const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
-
-/** Imported parts of the build. */
-interface Attempt {
-  failed(): void
-  succeeded(): void
-  release(): void
-}
-interface Balance {
-  pick(ctx: object, model: string, options?: object): Attempt
-  attempt(worker: object): Attempt
-  setStatus(slot: number, status: string): void
-  readonly registry: Registry & { names(): readonly string[] }
-  close(): void
-}
-type Make<Made> = new (...parameters: unknown[]) => Made
-
-async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, unknown>
-}
-
-const { ThreadBalance } = (await load('kernel/balance/thread-balance')) as { ThreadBalance: Make<Balance> }
-const { Counters, createCounters } = (await load('kernel/balance/counters')) as {
-  Counters: Make<object>
-  createCounters: (workers: number, threads: number) => SharedArrayBuffer
-}
-const { ThreadMetrics } = (await load('kernel/observe/metrics')) as { ThreadMetrics: Make<object> }
-const addPolicies = await policyAdder(load)
-
-function workerEntry(slot: number) {
-  return {
-    slot,
-    id: `worker-${slot}`,
-    url: `http://10.0.${slot >> 8}.${slot & 255}:8000`,
-    workerType: 'regular',
-    connectionMode: 'http',
-    runtimeType: 'sglang',
-    apis: [],
-    isExternal: false,
-    models: [{ id: 'm' }],
-    apiKey: null,
-    priority: 50,
-    cost: 1,
-    labels: {},
-    bootstrapPort: null,
-    bootstrapHost: null,
-    dataParallel: null,
-    resilience: null,
-    httpPool: null,
-    revision: 1,
-  }
-}
-
-const engineLoad = (slot: number, atMs: number) => ({
+const engineLoad = (slot: number, atMs: number): EngineLoad => ({
   queuedTokens: slot % 7,
   usedTokens: slot * 10,
   kvUsage: (slot % 10) / 10,
@@ -89,47 +39,32 @@ const engineLoad = (slot: number, atMs: number) => ({
   atMs,
 })
 
-interface Fleet {
-  readonly balance: Balance
-  readonly workers: readonly object[]
-}
-
 /** A ready fleet with some requests in flight. */
-function open(policy: string, count: number, hasLoads = false): Fleet {
-  const workers = Array.from({ length: count }, (_, slot) => workerEntry(slot))
+function open(policy: string, count: number, hasLoads = false): TestBalance {
+  const workers = Array.from({ length: count }, (_, slot) => workerEntry({ slot, models: ['m'] }))
   // Reports must not expire during the run.
   const inOneHour = Date.now() + 3_600_000
   const bySlot = hasLoads ? workers.map(({ slot }) => engineLoad(slot, inOneHour)) : []
-  const metrics = new ThreadMetrics(() => {})
-  const shared = (_name: string, bytes: number) => new SharedArrayBuffer(bytes)
-  const balance = new ThreadBalance({
+  const fleet = new TestBalance({
     counters: new Counters(createCounters(4_096, 1), 0),
-    table: { current: { workers }, onChange: () => {} },
     defaultPolicy: policy,
-    breaker: { enabled: true, failureThreshold: 10, successThreshold: 3, openMs: 600_000, halfOpenProbes: 1 },
-    metrics,
-    shared,
+    breaker: { ...defaultBreaker, openMs: 600_000 },
     loads: { current: { bySlot } },
   })
-  addPolicies(balance.registry, { shared, metrics, maxWorkers: 4_096 })
-  for (const worker of workers) {
-    balance.setStatus(worker.slot, 'ready')
-    for (let i = 0; i < worker.slot % 5; i++) balance.attempt(worker)
-  }
-  return { balance, workers }
+  fleet.register(...workers)
+  for (const worker of workers) for (let i = 0; i < worker.slot % 5; i++) fleet.balance.attempt(worker)
+  return fleet
 }
 
-function requestOf(number: number): object {
+function requestOf(number: number): RelayContext {
   const content = `session ${number}: ${'a question about routing '.repeat(40)}`
-  const body = Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] }))
-  const key = `session-${number}`
-  const header = (name: string) => (name === 'x-weir-routing-key' ? key : undefined)
-  return { rawBody: body, header, hooks: { onPick: null } }
+  const rawBody = Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] }))
+  return { ...pickContext({ 'x-weir-routing-key': `session-${number}` }), rawBody }
 }
 
 const requests = Array.from({ length: 500 }, (_, number) => requestOf(number))
 
-function run(balance: Balance, times: number, options?: object): void {
+function run(balance: WorkerBalance, times: number, options?: PickOptions): void {
   for (let i = 0; i < times; i++) {
     const attempt = balance.pick(requests[i % requests.length], 'm', options)
     attempt.succeeded()
@@ -138,7 +73,7 @@ function run(balance: Balance, times: number, options?: object): void {
 }
 
 /** Mean CPU time of each round, in microseconds. */
-function time({ balance }: Fleet, options?: object): number[] {
+function time({ balance }: TestBalance, options?: PickOptions): number[] {
   run(balance, PICKS, options)
   return Array.from({ length: ROUNDS }, () => {
     const before = process.cpuUsage()
@@ -149,7 +84,7 @@ function time({ balance }: Fleet, options?: object): number[] {
 }
 
 /** 99th percentile of the CPU time of a pick, in microseconds, including the clock reads. */
-function slowest({ balance }: Fleet): number[] {
+function slowest({ balance }: TestBalance): number[] {
   return Array.from({ length: ROUNDS }, () => {
     const micros = new Float64Array(SAMPLES / ROUNDS)
     for (let i = 0; i < micros.length; i++) {
@@ -185,13 +120,13 @@ function policyFigures(policy: string): Figure[] {
 
 /** Unusual cases must not cost much more. */
 function specialFigures(): Figure[] {
-  const figure = (name: string, fleet: Fleet, target: number, options?: object): Figure => {
+  const figure = (name: string, fleet: TestBalance, target: number, options?: PickOptions): Figure => {
     const values = time(fleet, options)
     fleet.balance.close()
     return { name: `round_robin, 2000 workers, ${name}`, unit: 'µs', values, target }
   }
   const broken = open('round_robin', 2_000)
-  for (const worker of broken.workers.slice(0, 200)) {
+  for (const worker of broken.balance.workers.slice(0, 200)) {
     for (let i = 0; i < 10; i++) broken.balance.attempt(worker).failed()
   }
   const excluded = [3, 500, 1_000, 1_999]

@@ -1,11 +1,13 @@
 /**
  * Rate of synced records with 256 in flight, compared with synced appends to plain files of the same size, and start-up
- * time with many records. Run `npm run build`, then `node bench/micro/store.ts`.
+ * time with many records. Run `node --conditions=weir-source bench/micro/store.ts`.
  */
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import type { Change } from '#kernel'
+import { LevelStore } from '../../plugins/state/storage/level-store.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -13,28 +15,11 @@ const { values: flags } = parseArgs({
     dir: { type: 'string', default: tmpdir() },
     seconds: { type: 'string', default: '3' },
     records: { type: 'string', default: '1000000' },
-    /** Measures the sources instead of dist. */
-    source: { type: 'boolean', default: false },
   },
 })
 const SECONDS = Number(flags.seconds)
 const IN_FLIGHT = 256
 const RECORD = { text: 'x'.repeat(2_000) }
-
-interface StoreLike {
-  open(): Promise<void>
-  close(): Promise<void>
-  collection(name: string): {
-    put(tenant: string, id: string, value: unknown, options: object): Promise<void>
-    get(tenant: string, id: string): Promise<unknown>
-  }
-  write(changes: readonly object[], options: object): Promise<string | null>
-}
-
-const file = `../../${flags.source ? '' : 'dist/'}plugins/state/storage/level-store.${flags.source ? 'ts' : 'js'}`
-const { LevelStore } = (await import(new URL(file, import.meta.url).href)) as {
-  LevelStore: new (dir: string) => StoreLike
-}
 
 /** Rate of `act` with that many concurrent calls, and CPU microseconds of this process per call. */
 async function rate(inFlight: number, act: (index: number) => Promise<unknown>): Promise<[string, string]> {
@@ -64,7 +49,7 @@ try {
   const store = new LevelStore(join(dir, 'data'))
   await store.open()
   const notes = store.collection('notes')
-  for (const durability of ['relaxed', 'synced']) {
+  for (const durability of ['relaxed', 'synced'] as const) {
     for (const inFlight of [1, IN_FLIGHT]) {
       const put = (index: number) =>
         notes.put('a', `${durability}-${inFlight}-${index}`, RECORD, { durability })
@@ -78,14 +63,17 @@ try {
   const many = new LevelStore(join(dir, 'many'))
   await many.open()
   for (let from = 0; from < Number(flags.records); from += 1_000) {
-    const changes = Array.from({ length: 1_000 }, (_, index) => ({
-      kind: 'put',
-      collection: 'notes',
-      tenant: 'a',
-      id: String(from + index).padStart(12, '0'),
-      value: { index, text: 'x'.repeat(200) },
-    }))
-    await many.write(changes, {})
+    const changes = Array.from(
+      { length: 1_000 },
+      (_, index): Change => ({
+        kind: 'put',
+        collection: 'notes',
+        tenant: 'a',
+        id: String(from + index).padStart(12, '0'),
+        value: { index, text: 'x'.repeat(200) },
+      }),
+    )
+    await many.write(changes)
   }
   await many.close()
   const again = new LevelStore(join(dir, 'many'))

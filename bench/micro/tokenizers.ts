@@ -1,10 +1,16 @@
 /**
  * Cost of tokenizers: a chat of 4 KB with and without cached segments, a large prompt on another thread, decoding of a
- * token, and memory of a vocabulary. Run `npm run build`, then `node --expose-gc bench/micro/tokenizers.ts [--source FOLDER]`
- * (default: the sample tokenizer); `node --conditions=weir-source …` measures the sources.
+ * token, and memory of a vocabulary. Run `node --conditions=weir-source --expose-gc bench/micro/tokenizers.ts`; `--source
+ * FOLDER` replaces the sample tokenizer.
  */
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import type { DecoderRules } from '../../plugins/models/tokenizers/decoder-rules.ts'
+import { StoppingDecoder } from '../../plugins/models/tokenizers/id-decoder.ts'
+import { loadTokenizer, type TokenizerFacts } from '../../plugins/models/tokenizers/load-tokenizer.ts'
+import { type OpenTokenizer, openTokenizer } from '../../plugins/models/tokenizers/open-tokenizer.ts'
+import { DEFAULT_LIMITS } from '../../plugins/models/tokenizers/render-budget.ts'
+import { TokenTable } from '../../plugins/models/tokenizers/token-table.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -13,36 +19,13 @@ const { values: flags } = parseArgs({
     copies: { type: 'string', default: '2' },
   },
 })
-const isSource = process.execArgv.some((argument) => argument.includes('source'))
-const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 /** Warm-up: until then, V8 compiles on threads of its own. */
 const WARM_UP_ROUNDS = 1_500
 const ROUNDS = 500
 
-type Load = (place: object, settings: object) => Promise<{ facts: OpenTokenizer['facts']; image: object }>
-interface OpenTokenizer {
-  readonly facts: { readonly vocabSize: number; readonly table: SharedArrayBuffer; readonly rules: object }
-  readonly templates: { render(prompt: object): string }
-  readonly encoder: { encode(text: string): Promise<Uint32Array>; readonly usesSegments: boolean }
-}
-async function plugin<Exports>(file: string): Promise<Exports> {
-  return (await import(
-    new URL(`${ROOT}/plugins/models/tokenizers/${file}.${ENDING}`, import.meta.url).href
-  )) as Exports
-}
-const { loadTokenizer } = await plugin<{ loadTokenizer: Load }>('load-tokenizer')
-const { openTokenizer } = await plugin<{
-  openTokenizer: (image: object, settings: object) => Omit<OpenTokenizer, 'facts'>
-}>('open-tokenizer')
-const { DEFAULT_LIMITS } = await plugin<{ DEFAULT_LIMITS: object }>('render-budget')
-const { TokenTable } = await plugin<{ TokenTable: new (memory: SharedArrayBuffer) => object }>('token-table')
-const { StoppingDecoder } = await plugin<{
-  StoppingDecoder: new (table: object, rules: object) => { push(id: number): string; end(): string }
-}>('id-decoder')
-
 interface MemoryOrder {
   readonly memory: SharedArrayBuffer
-  readonly rules: object
+  readonly rules: DecoderRules
   readonly size: number
 }
 /** Memory of this thread after garbage collection, typed arrays included, shared memory excluded. */
@@ -68,7 +51,8 @@ const caches = (enabled: boolean) => ({
   promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
   segmentCache: { enabled, maxBytes: 50_000_000 },
 })
-const open = async (isCached: boolean): Promise<OpenTokenizer> => {
+type LoadedTokenizer = OpenTokenizer & { readonly facts: TokenizerFacts }
+const open = async (isCached: boolean): Promise<LoadedTokenizer> => {
   const limits = { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, usesSegments: isCached }
   const { facts, image } = await loadTokenizer({ source: flags.source }, limits)
   return { facts, ...openTokenizer(image, { rendering: DEFAULT_LIMITS, ...caches(isCached) }) }
@@ -102,7 +86,7 @@ const chat = (round: number) => ({
 
 const rows: [string, string][] = []
 const startMb = rssMb()
-const copies: OpenTokenizer[] = []
+const copies: LoadedTokenizer[] = []
 let previousMb = startMb
 let previousHeldMb = heldMb()
 for (let copy = 1; copy <= Number(flags.copies); copy++) {
@@ -120,6 +104,7 @@ for (let copy = 1; copy <= Number(flags.copies); copy++) {
 const [plain] = copies
 const cached = await open(true)
 const { vocabSize, table, rules } = plain.facts
+if (rules === null) throw new Error(`the decoder of ${flags.source} is not supported`)
 rows.push(['pieces, KB of the decoding table', `${vocabSize}, ${Math.round(table.byteLength / 1e3)}`])
 rows.push([
   'MB: highest memory of the process so far, at its start',

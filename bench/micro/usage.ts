@@ -1,7 +1,14 @@
 /**
  * CPU time of the usage plugin per request on a data thread: counting with its share of the batches, the check of a budget,
- * and reading usage from responses. Run `npm run build`, then `node bench/micro/usage.ts`.
+ * and reading usage from responses. Run `node --conditions=weir-source bench/micro/usage.ts`.
  */
+import type { RequestContext, TokenUsage } from '#kernel'
+import { StreamedText } from '../../kernel/upstream/unreported-usage.ts'
+import { type BudgetState, Budgets } from '../../plugins/access/usage/budgets.ts'
+import { HeldUse } from '../../plugins/access/usage/held-use.ts'
+import { PriceList, UsageMeter } from '../../plugins/access/usage/usage-meter.ts'
+import { chatFormat } from '../../plugins/protocols/chat/serve/chat-format.ts'
+import { pickContext } from '../../test/support/balance-parts.ts'
 import { type Figure, verdict } from '../support/figure.ts'
 import { renderTable } from '../support/report.ts'
 
@@ -13,64 +20,30 @@ const TENANTS = 50
 /** Highest accepted microseconds per request. */
 const TARGET = 2
 
-async function load(file: string): Promise<Record<string, unknown>> {
-  return (await import(new URL(`../../dist/${file}.js`, import.meta.url).href)) as Record<string, unknown>
-}
-
-interface Meter {
-  count(ctx: object): void
-  sendNow(): Promise<void>
-}
-interface BudgetGate {
-  reserve(tenant: string, key: string, use: object): object | Promise<object>
-  settle(reservation: object, used: object): void
-}
-interface Observer {
-  chunk(bytes: Buffer): Buffer
-}
-interface KeptText {
-  push(chunk: Buffer): void
-}
-type Make<Made> = new (...parameters: unknown[]) => Made
-const { PriceList, UsageMeter } = (await load('plugins/access/usage/usage-meter')) as {
-  PriceList: Make<object>
-  UsageMeter: Make<Meter>
-}
-const { Budgets } = (await load('plugins/access/usage/budgets')) as { Budgets: Make<BudgetGate> }
-const { HeldUse } = (await load('plugins/access/usage/held-use')) as {
-  HeldUse: Make<object> & { bytes(columns: number): number }
-}
-const { chatFormat } = (await load('plugins/protocols/chat/serve/chat-format')) as {
-  chatFormat: { observe(response: object): Observer; usageOf(body: Buffer): unknown }
-}
-const { StreamedText } = (await load('kernel/upstream/streamed-text')) as { StreamedText: Make<KeptText> }
-
-const usage = { input: 300, output: 200, cached: 128, reasoning: 0 }
-const contextOf = (index: number) => ({
-  model: `model-${index % 3}`,
-  usage,
-  status: 200,
-  isAborted: false,
-  errorCode: null,
-  identity: { tenant: `auth:tenant-${index % TENANTS}`, role: null, keyId: 'key-1' },
-  slot: undefined as unknown,
-})
-const slot = {
-  get: (ctx: { slot: unknown }) => ctx.slot,
-  set: (ctx: { slot: unknown }, value: unknown) => {
-    ctx.slot = value
-  },
-}
-const prices = new PriceList([{ model: '*', input: 1, output: 2 }])
+const usage: TokenUsage = { input: 300, output: 200, cached: 128, reasoning: 0 }
+const requests = Array.from(
+  { length: 3 * TENANTS },
+  (_, index): RequestContext => ({
+    ...pickContext(),
+    model: `model-${index % 3}`,
+    usage,
+    status: 200,
+    isAborted: false,
+    errorCode: null,
+    identity: { tenant: `auth:tenant-${index % TENANTS}`, role: null, keyId: 'key-1' },
+  }),
+)
+const prices = new PriceList([{ model: '*', input: 1, output: 2, kinds: {}, tiers: {} }])
 const meter = new UsageMeter(
   {
-    slot,
+    // Each call counts a request for the first time.
+    slot: { get: () => undefined, set: () => undefined },
     // What a message to control costs.
-    send: async (rows: unknown) => void structuredClone(rows),
+    send: async (rows) => void structuredClone(rows),
   },
   prices,
 )
-const state = {
+const state: BudgetState = {
   period: 'month',
   tokens: 1e15,
   costNano: null,
@@ -112,14 +85,14 @@ const body = Buffer.from(
 )
 const EXPECTED = { tokens: 600, costNano: 1 }
 
-const observer = chatFormat.observe({ request: {}, isEventStream: true, removesUsage: true })
+const observer = chatFormat.observe({ request: requests[0], isEventStream: true, removesUsage: true })
 const text = new StreamedText(String)
 
 const measures: readonly [name: string, act: (index: number) => unknown][] = [
   [
     'count a request and send the batches',
     (index) => {
-      meter.count(contextOf(index))
+      meter.count(requests[index % requests.length])
       return index % PER_BATCH === 0 ? meter.sendNow() : undefined
     },
   ],

@@ -1,20 +1,18 @@
 /**
  * Cost of fuel metering in a module that scans 1 MB of JSON, compared with the unmodified module, on one thread; the best
- * round counts. Run `npm run build`, then `node bench/micro/wasm-metering.ts`; `--fresh` also records memory writes.
+ * round counts. Run `node --conditions=weir-source bench/micro/wasm-metering.ts`; `--fresh` also records memory writes.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { buildModule } from '../../plugins/wasm/project/build.ts'
+import { rewriteModule } from '../../plugins/wasm/rewrite/rewrite-module.ts'
 
 const { values: flags } = parseArgs({
   options: { rounds: { type: 'string', default: '400' }, fresh: { type: 'boolean', default: false } },
 })
 const ROUNDS = Number(flags.rounds)
-const isSource = process.execArgv.some((argument) => argument.includes('source'))
-const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
-const load = async (file: string) =>
-  (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, never>
 
 const SOURCE = `
 import { checkValue } from 'weir-gateway/wasm-sdk/assembly/json-scan'
@@ -66,21 +64,6 @@ async function open(name: string, bytes: Uint8Array<ArrayBuffer>, isRewritten: b
   }
 }
 
-/** Imported parts of the build. */
-interface Build {
-  buildModule(options: {
-    directory: string
-  }): Promise<{ isOk: true; file: string } | { isOk: false; problem: string; output: string }>
-}
-interface Rewriter {
-  rewriteModule(
-    bytes: Uint8Array<ArrayBuffer>,
-    limits: Record<string, number | boolean>,
-  ): { bytes: Uint8Array<ArrayBuffer> }
-}
-const { buildModule } = (await load('plugins/wasm/project/build')) as unknown as Build
-const { rewriteModule } = (await load('plugins/wasm/rewrite/rewrite-module')) as unknown as Rewriter
-
 const folder = await mkdtemp(join(tmpdir(), 'weir-metering-'))
 await mkdir(join(folder, 'assembly'))
 await writeFile(join(folder, 'assembly', 'index.ts'), SOURCE)
@@ -94,7 +77,7 @@ const { bytes: rewritten } = rewriteModule(original, {
   stackBytes: 1_048_576,
   exchangePages: 160,
   startFuel: 500_000_000,
-  restores: flags.fresh === true,
+  restores: flags.fresh,
   headroomPages: 32,
 })
 const guests = [await open('as written', original, false), await open('metered', rewritten, true)]
