@@ -267,6 +267,24 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(error.type).toMatch(/mcp_protocol_error|http_error/)
   })
 
+  test('ids and progress tokens that are objects belong to no request', async () => {
+    const unprintable = '{"toString":1,"valueOf":1}'
+    const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${unprintable}}}`
+    let isFirst = true
+    const server = await serve((message, response) => {
+      const content = '{"content":[{"type":"text","text":"ok"}]}'
+      const own = `{"jsonrpc":"2.0","id":${message.id},"result":${content}}`
+      const foreign = `{"jsonrpc":"2.0","id":${unprintable},"result":${content}}`
+      if (isFirst)
+        response.writeHead(200, events).end(`data: ${progress}\n\ndata: ${foreign}\n\ndata: ${own}\n\n`)
+      else response.writeHead(200, { 'content-type': 'application/json' }).end(foreign)
+      isFirst = false
+    })
+    const connection = await connect(target(server.url))
+    expect((await call(connection)).text).toBe('ok')
+    expect((await failure(call(connection))).type).toMatch(/mcp_protocol_error|http_error/)
+  })
+
   test('text blocks are joined, others are compact JSON, a long output is truncated between characters', async () => {
     const content = [
       { type: 'text', text: 'a' },

@@ -93,16 +93,20 @@ export class ServerRequests {
   take(message: JSONRPCMessage): boolean {
     if ('method' in message) {
       if (message.method !== 'notifications/progress') return false
-      const request = this.#open.get(Number(message.params?.progressToken))
+      const request = this.#find(message.params?.progressToken)
       request?.extend()
       return request !== undefined
     }
-    // Some servers return the id as a string.
-    const request = this.#open.get(Number(message.id))
+    const request = this.#find(message.id)
     if (request === undefined) return false
     if ('error' in message) request.fail(fromRpcError(message.error))
     else request.succeed(message.result)
     return true
+  }
+
+  /** @param id as the server sent it: some return the number as a string */
+  #find(id: unknown): OpenRequest | undefined {
+    return typeof id === 'number' || typeof id === 'string' ? this.#open.get(Number(id)) : undefined
   }
 
   /** Fails all requests. */
