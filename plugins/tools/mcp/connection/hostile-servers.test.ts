@@ -2,7 +2,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingHttp } from '#kernel'
 import { ANYWHERE, type ReachRules } from '#shared'
-import { flood, type RawServer, sendResult, startRawServer } from '../../../../test/support/mcp/raw-server.ts'
+import {
+  flood,
+  type RawServer,
+  sendError,
+  sendResult,
+  startRawServer,
+} from '../../../../test/support/mcp/raw-server.ts'
 import { testConfig, testLog } from '../../../../test/support/mcp/run-turn.ts'
 import { startToolServer } from '../../../../test/support/mcp/tool-server.ts'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
@@ -50,6 +56,8 @@ const failure = (work: Promise<unknown>): Promise<ToolServerError> =>
   )
 
 const events = { 'content-type': 'text/event-stream' }
+
+const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
 describe.each(ways)('over %s', (_name, client) => {
   beforeEach(() => {
@@ -193,7 +201,7 @@ describe.each(ways)('over %s', (_name, client) => {
   })
 
   test('invalid tools of a server have a reason, valid ones are kept', async () => {
-    const deep = JSON.parse(`${'{"a":'.repeat(150)}1${'}'.repeat(150)}`)
+    const deep = JSON.parse(`${'{"a":'.repeat(110)}1${'}'.repeat(110)}`)
     const tools = [
       {
         name: 'good',
@@ -283,6 +291,60 @@ describe.each(ways)('over %s', (_name, client) => {
     const connection = await connect(target(server.url))
     expect((await call(connection)).text).toBe('ok')
     expect((await failure(call(connection))).type).toMatch(/mcp_protocol_error|http_error/)
+  })
+
+  test.each([
+    ['a batch', () => `[${'{"jsonrpc":"2.0","method":"notifications/x"},'.repeat(50_000)}{}]`],
+    ['nested deeply', (id: number) => `{"jsonrpc":"2.0","id":${id},"result":${nested(100_000)}}`],
+    ['of many objects', (id: number) => `{"jsonrpc":"2.0","id":${id},"result":[${'{},'.repeat(200_000)}0]}`],
+  ])('a response that is %s is not read as a message', async (_, bodyFor) => {
+    const server = await serve((message, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(bodyFor(message.id ?? 0)),
+    )
+    const error = await failure(call(await connect(target(server.url))))
+    expect(error).toMatchObject({
+      type: 'http_error',
+      message: 'the response is not a message of the protocol',
+    })
+  })
+
+  test('events that are not messages are skipped', async () => {
+    const server = await serve((message, response) => {
+      const result = { content: [{ type: 'text', text: 'ok' }] }
+      const bad = ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', nested(10_000), '5', 'null', '{"a":']
+      response.writeHead(200, events)
+      for (const data of bad) response.write(`data: ${data}\n\n`)
+      response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: message.id, result })}\n\n`)
+    })
+    expect((await call(await connect(target(server.url)))).text).toBe('ok')
+    expect(server.received).not.toContain('answer')
+  })
+
+  test('a server that sends many requests at once gets few responses, and is disconnected', async () => {
+    const server = await serve((_message, response) => {
+      response.writeHead(200, events)
+      response.write(Buffer.from('data: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n'.repeat(1_000)))
+    })
+    const connection = await connect(target(server.url))
+    expect((await failure(call(connection, 20_000))).type).toBe('http_error')
+    await expect.poll(() => connection.isClosed).toBe(true)
+    expect(server.received.filter((method) => method === 'answer').length).toBeLessThanOrEqual(16)
+  })
+
+  test('a header of the server with any characters does no harm', async () => {
+    const server = await serve((_message, response) => {
+      response.socket?.write('HTTP/1.1 400 Bad Request\r\nx-name: \u65e5\u00e9\r\ncontent-length: 0\r\n\r\n')
+    })
+    const error = await failure(call(await connect(target(server.url))))
+    expect(error).toMatchObject({ type: 'http_error', code: 400, message: 'the server answered 400' })
+  })
+
+  test('texts of errors have no control characters', async () => {
+    const server = await serve((message, response) =>
+      sendError(response, message, -32_000, 'wrong\u0000\u001b[31m\r\nline\u009b', 200),
+    )
+    const error = await failure(call(await connect(target(server.url))))
+    expect(error).toMatchObject({ code: -32_000, message: 'wrong [31m \nline ' })
   })
 
   test('text blocks are joined, others are compact JSON, a long output is truncated between characters', async () => {

@@ -7,7 +7,7 @@ import type {
 } from '@modelcontextprotocol/client'
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 
-/** Maximum number of server requests (such as pings) whose response is not yet sent. */
+/** Maximum number of server requests (such as pings) whose response is not yet sent; many may arrive at once. */
 const MAX_OPEN_ANSWERS = 16
 const MAX_MESSAGE_DEPTH = 200
 const INTERNAL_ERROR = -32603
@@ -20,6 +20,7 @@ export class ObservedTransport implements Transport {
   onanswer?: (message: JSONRPCMessage) => boolean
   readonly #inner: Transport
   #openAnswers = 0
+  #isClosing = false
   #isClosed = false
 
   /** @param endsOnError whether an error after the start ends the transport */
@@ -55,16 +56,15 @@ export class ObservedTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
-    const isAnswer = !('method' in message)
-    if (isAnswer) this.#openAnswers++
     try {
       await this.#inner.send(message, options)
     } finally {
-      if (isAnswer) this.#openAnswers--
+      if (!('method' in message)) this.#openAnswers--
     }
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true
     try {
       await this.#inner.close()
     } finally {
@@ -74,8 +74,8 @@ export class ObservedTransport implements Transport {
 
   /** Handles a message of the server, also one that was not received by the inner transport. */
   receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
-    const isRequest = 'method' in message && 'id' in message
-    if (isRequest && this.#openAnswers >= MAX_OPEN_ANSWERS) {
+    if (this.#isClosing) return
+    if ('method' in message && 'id' in message && ++this.#openAnswers > MAX_OPEN_ANSWERS) {
       this.onerror?.(new Error('the server sends too many requests'))
       void this.close()
       return

@@ -134,5 +134,5 @@ test('a deeply nested response is rejected before parsing', async () => {
       `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[],"structuredContent":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`,
     )
   })
-  await expect(call()).rejects.toMatchObject({ type: 'mcp_protocol_error' })
+  await expect(call()).rejects.toMatchObject({ type: 'http_error' })
 })

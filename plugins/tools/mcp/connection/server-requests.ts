@@ -9,8 +9,15 @@ import { type HeaderList, isObject, type UpstreamFailure } from '#kernel'
 import { tryParseJson } from '#shared'
 import type { Post, PostClient, PostListener, ResumePoint } from '../net/post-client.ts'
 import { SERVER_CLOSED, toResponse } from '../net/response-stream.ts'
+import { parseMessage } from '../net/rpc-event.ts'
 import type { ObservedTransport } from './observed-transport.ts'
-import { fromRefusal, fromRpcError, ToolServerError, toToolServerError } from './tool-server-error.ts'
+import {
+  fromRefusal,
+  fromRpcError,
+  NOT_MCP,
+  ToolServerError,
+  toToolServerError,
+} from './tool-server-error.ts'
 
 export interface RequestOptions {
   readonly signal: AbortSignal
@@ -187,18 +194,12 @@ class OpenRequest implements PostListener {
   }
 
   onText(text: string, isWhole: boolean): void {
-    const messages = readJson(text)
-    for (const message of Array.isArray(messages) ? messages : [messages])
-      if (typeof message === 'object' && message !== null) this.#requests.parts.transport.receive(message)
+    const message = readMessage(text)
+    if (message !== null) this.#requests.parts.transport.receive(message)
     // An invalid event of a stream does not affect the others.
     if (this.#isOver) {
       if (!isWhole) this.#cutLater()
-    } else if (isWhole)
-      this.fail(
-        isErrorWithoutId(messages)
-          ? fromRpcError(messages.error)
-          : new ToolServerError('mcp_protocol_error', 0, 'the response is for another request'),
-      )
+    } else if (isWhole) this.fail(toMismatch(message))
   }
 
   onEnd(place: ResumePoint | null): void {
@@ -289,13 +290,20 @@ class OpenRequest implements PostListener {
   }
 }
 
-/** @returns undefined for text that is not JSON. The transport rejects messages that are nested too deeply. */
-function readJson(text: string): unknown {
+/** @returns null for text that is not one message */
+function readMessage(text: string): JSONRPCMessage | null {
   try {
-    return JSON.parse(text)
+    return parseMessage(Buffer.from(text))
   } catch {
-    return undefined
+    return null
   }
+}
+
+/** The error for a body that does not contain the response. @param message null if it is not a message */
+function toMismatch(message: unknown): ToolServerError {
+  if (message === null) return new ToolServerError('http_error', 0, NOT_MCP)
+  if (isErrorWithoutId(message)) return fromRpcError(message.error)
+  return new ToolServerError('mcp_protocol_error', 0, 'the response is for another request')
 }
 
 /** Servers that could not read the request do not know its id. */

@@ -53,6 +53,8 @@ const OAUTH_MESSAGES: ReadonlyMap<string, string> = new Map([
   ['InsufficientScopeError', 'the credentials lack a scope'],
 ])
 const MAX_MESSAGE_CHARACTERS = 1_000
+/** Control characters other than line feeds. */
+const CONTROLS = /[^\P{Cc}\n]+/gu
 /** JSON-RPC codes of the protocol. */
 export const HEADER_MISMATCH = -32_020
 const MISSING_CAPABILITY = -32_021
@@ -146,7 +148,7 @@ export function fromRpcError(error: unknown, cause?: unknown): ToolServerError {
   const { code, message } = isObject(error) ? error : {}
   const text =
     typeof message === 'string'
-      ? message.slice(0, MAX_MESSAGE_CHARACTERS)
+      ? message.slice(0, MAX_MESSAGE_CHARACTERS).replace(CONTROLS, ' ')
       : 'the server reported an error without a message'
   if (code === RESPONSE_INCOMPLETE) return new ToolServerError('http_error', 0, text, { cause })
   const isSessionLost = code === UNSUPPORTED_VERSION

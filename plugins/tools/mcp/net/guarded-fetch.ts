@@ -20,6 +20,7 @@ import {
   toResponse,
   wholeLimit,
 } from './response-stream.ts'
+import { parseMessage } from './rpc-event.ts'
 
 export interface FetchOptions {
   readonly rules: ReachRules
@@ -44,6 +45,8 @@ interface Exchange {
 }
 
 const MAX_SOCKETS = 32
+/** Of responses that are not messages, such as metadata of authorization servers. */
+const MAX_OTHER_BYTES = 65_536
 /** Below the five seconds after which many servers close an idle connection. */
 const IDLE_SOCKET_MS = 4_000
 
@@ -133,13 +136,16 @@ export class GuardedFetch {
           })
           resolve(toResponse(message.statusCode, message.rawHeaders, answer.body))
         } else
-          readWhole(message, wholeLimit(maxResponseBytes)).then(
-            (whole) => resolve(toResponse(message.statusCode, message.rawHeaders, whole)),
-            (error) => {
+          readWhole(message, wholeLimit(exchange.requestId === null ? MAX_OTHER_BYTES : maxResponseBytes))
+            .then((whole) => {
+              // The library would parse it without bounds.
+              if (isJson(message)) parseMessage(whole)
+              resolve(toResponse(message.statusCode, message.rawHeaders, whole))
+            })
+            .catch((error) => {
               if (error instanceof ByteLimitExceeded) setImmediate(onFlood, error)
               reject(error)
-            },
-          )
+            })
       })
       if (init.signal?.aborted === true) abort()
       else request.end(body ?? undefined)
@@ -156,6 +162,10 @@ export class GuardedFetch {
     socket.once(isSecure ? 'secureConnect' : 'connect', stop)
     socket.once('close', stop)
   }
+}
+
+function isJson({ headers, statusCode }: IncomingMessage): boolean {
+  return statusCode === 200 && /^application\/json\b/i.test(headers['content-type'] ?? '')
 }
 
 function isEventStream({ headers }: IncomingMessage): boolean {

@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type HttpPeer, UpstreamFailure, type UpstreamHandler } from '#kernel'
-import { type Post, PostClient, readRpcEvent } from './post-client.ts'
+import { type Post, PostClient } from './post-client.ts'
+import { readRpcEvent } from './rpc-event.ts'
 
 /** A peer driven by the test, request by request. */
 function openPostClient(maxResponseBytes = 100_000) {

@@ -17,6 +17,7 @@ import {
   type UpstreamLimits,
 } from '#kernel'
 import { type ByteLimit, ByteLimitExceeded, streamLimit, wholeLimit } from './response-stream.ts'
+import { type RpcEvent, readRpcEvent } from './rpc-event.ts'
 
 /** Receives one response; exactly one of the last three methods is called, as the last one. */
 export interface PostListener {
@@ -220,35 +221,4 @@ function typeOf(contentType: string | undefined): 'json' | 'events' | null {
   const essence = type.trim().toLowerCase()
   if (essence === 'application/json') return 'json'
   return essence === 'text/event-stream' ? 'events' : null
-}
-
-interface RpcEvent {
-  /** The `id` field; null if absent or empty. */
-  readonly id: string | null
-  readonly retryMs: number | null
-  /** Null for events without data and for events of another type than `message`. */
-  readonly data: string | null
-}
-
-const LINE_ENDS = /\r\n|\n|\r/
-const MAX_ID = 4_096
-const MAX_RETRY_MS = 600_000
-
-/** @param text one event, with or without the final empty line */
-export function readRpcEvent(text: string): RpcEvent {
-  let id: string | null = null
-  let retryMs: number | null = null
-  let data: string | null = null
-  let isMessage = true
-  for (const line of text.split(LINE_ENDS)) {
-    const colon = line.indexOf(':')
-    if (colon <= 0) continue
-    const field = line.slice(0, colon)
-    const value = line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1)
-    if (field === 'data') data = data === null ? value : `${data}\n${value}`
-    else if (field === 'event') isMessage = value === '' || value === 'message'
-    else if (field === 'id' && value !== '' && value.length <= MAX_ID && !value.includes('\0')) id = value
-    else if (field === 'retry' && /^\d{1,9}$/.test(value)) retryMs = Math.min(Number(value), MAX_RETRY_MS)
-  }
-  return { id, retryMs, data: isMessage ? data : null }
 }

@@ -1,6 +1,7 @@
 /** Reads the body of a server's response: limits its size, pauses for a slow reader and reports every premature end. */
 import type { IncomingMessage } from 'node:http'
-import { EventCounter, EventSplitter, type HeaderList } from '#kernel'
+import { EventCounter, EventSplitter, type HeaderList, hasCarriageReturn, nextEventEnd } from '#kernel'
+import { isReadable } from './rpc-event.ts'
 
 interface ResponseStreamOptions {
   readonly limit: ByteLimit
@@ -39,6 +40,10 @@ export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<B
 
 /** Statuses of responses that cannot have a body. */
 const NO_BODY = new Set([204, 205, 304])
+/** Of the body of a response other than 200, which may be parsed for an error. */
+const MAX_ERROR_BYTES = 65_536
+/** `Headers` takes characters of one byte; the gateway's client decodes UTF-8. */
+const WIDE = /[^\0-\xff]/g
 
 /** The response that `fetch` returns. @param status as the server sent it; others than `Response` takes are replaced */
 export function toResponse(
@@ -47,10 +52,11 @@ export function toResponse(
   body: ReadableStream<Uint8Array> | Buffer<ArrayBuffer>,
 ): Response {
   const headers = new Headers()
-  for (let at = 0; at < list.length; at += 2) headers.append(list[at], list[at + 1])
+  for (let at = 0; at < list.length; at += 2) headers.append(list[at], list[at + 1].replace(WIDE, '?'))
   const known = Math.min(Math.max(status ?? 502, 200), 599)
-  const isBare = NO_BODY.has(known) || (body instanceof Buffer && body.length === 0)
-  return new Response(isBare ? null : body, { status: known, headers })
+  const read = body instanceof Buffer && known !== 200 ? body.subarray(0, MAX_ERROR_BYTES) : body
+  const isBare = NO_BODY.has(known) || (read instanceof Buffer && read.length === 0)
+  return new Response(isBare ? null : read, { status: known, headers })
 }
 
 /** An event stream, passed on in whole events: partial events are expensive for the reader. */
@@ -117,10 +123,10 @@ export class ResponseStream {
       setImmediate(this.#options.onFlood, error as Error)
       return
     }
-    const events = this.#splitter.push(chunk)
+    const events = readableEvents(this.#splitter.push(chunk))
     if (events.length === 0) return
     this.#hasIds ||= hasEventId(events)
-    this.#controller.enqueue(Buffer.from(events))
+    this.#controller.enqueue(events)
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
@@ -132,7 +138,7 @@ export class ResponseStream {
   #onEnd(): void {
     if (this.#controller === null) return
     const rest = this.#splitter.takeRest()
-    if (rest.length > 0) this.#controller.enqueue(rest)
+    if (rest.length > 0 && isReadable(rest)) this.#controller.enqueue(rest)
     if (this.#options.requestId !== null && !this.#isResumable) this.#sayClosed(SERVER_CLOSED)
     this.#close()
   }
@@ -156,6 +162,19 @@ export class ResponseStream {
     this.#controller = null
     return controller
   }
+}
+
+/** @param events whole ones */
+function readableEvents(events: Buffer): Buffer {
+  const hasCr = hasCarriageReturn(events)
+  const kept: Buffer[] = []
+  let start = 0
+  for (let end = nextEventEnd(events, 0, hasCr); end >= 0; end = nextEventEnd(events, start, hasCr)) {
+    const event = events.subarray(start, end)
+    if (isReadable(event)) kept.push(event)
+    start = end
+  }
+  return Buffer.concat(kept)
 }
 
 const ID_FIELD = 'id:'
