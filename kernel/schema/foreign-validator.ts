@@ -18,7 +18,7 @@ const matchesAll = Object.assign(() => ({ test: () => true }), { code: '(() => (
  * @returns a function that returns the first problem of a value, or null; null if ajv does not support the schema
  */
 export function compileForeign(schema: object): ((value: unknown) => FieldProblem | null) | null {
-  const isOld = '$schema' in schema && OLD_DRAFT.test(String(schema.$schema))
+  const isOld = '$schema' in schema && typeof schema.$schema === 'string' && OLD_DRAFT.test(schema.$schema)
   const { default: Ajv } = isOld
     ? (require('ajv') as typeof import('ajv'))
     : (require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js'))

@@ -11,6 +11,9 @@ interface Checker {
 /** Compiled at the first call of a tool; null for schemas that the server alone checks. */
 const checkers = new WeakMap<Schema, Checker | null>()
 
+/** A schema with more parts or characters would take too long to compile. */
+const MAX_PARTS = 500
+const MAX_CHARACTERS = 16_384
 /** Parts of the schema times characters of the arguments: a longer check would delay other requests. */
 const MAX_WORK = 20_000_000
 
@@ -29,8 +32,9 @@ export function checkArguments(schema: Schema, input: object, text: string): Fie
 
 function open(schema: Schema): Checker | null {
   const parts = checkableParts(schema)
-  const check = parts === null ? null : compileForeign(schema)
-  return parts === null || check === null ? null : { parts, check }
+  if (parts === null || parts > MAX_PARTS || JSON.stringify(schema).length > MAX_CHARACTERS) return null
+  const check = compileForeign(schema)
+  return check === null ? null : { parts, check }
 }
 
 /** An empty text is an empty object. @returns what is wrong with a text that is not a JSON object */

@@ -183,6 +183,20 @@ test.each<[string, object, unknown, string, string]>([
   })
 })
 
+test.each<[string, object]>([
+  ['many properties', object(Object.fromEntries(Array.from({ length: 1_900 }, (_, i) => [`k${i}`, text])))],
+  ['many alternatives', object({ a: { anyOf: Array.from({ length: 1_800 }, (_, i) => ({ const: i })) } })],
+  ['alternatives without parts', object({}, { anyOf: Array.from({ length: 8_000 }, () => false) })],
+])('a schema that takes long to compile is left to the server: %s', (_what, schema) => {
+  expect(readSchema(schema)).toMatchObject({ type: 'object' })
+  expect(checkArguments(schema as never, { a: 'x' }, '')).toBeNull()
+})
+
+test('a schema of an unknown draft is read as the newest one', () => {
+  const schema = object({ a: text }, { $schema: { toString: 1, valueOf: 1 } })
+  expect(checkArguments(schema as never, { a: 1 }, '')).toMatchObject({ field: 'a' })
+})
+
 test('what takes exponential time is left to the server', () => {
   const slow = object({ a: { type: 'string', pattern: '^(x+x+)+y$' } })
   expect(checkArguments(slow as never, { a: 'x'.repeat(50_000) }, '')).toBeNull()
