@@ -111,12 +111,16 @@ test('event counts are equal in one chunk and in many', () => {
 
 test('complete events are split at their ends', () => {
   expect(eventsIn(Buffer.from('data: 1\n\n\ndata: 2\r\n\r\ndata: 3\r\r'))).toEqual([
-    'data: 1\n\n',
-    '\n',
+    'data: 1\n\n\n',
     'data: 2\r\n\r\n',
     'data: 3\r\r',
   ])
+  expect(eventsIn(Buffer.from('data: 1\n\n\n\ndata: 2\n\n'))).toEqual(['data: 1\n\n\n\n', 'data: 2\n\n'])
   expect(nextEventEnd(Buffer.from('data: 1\n'), 0, false)).toBe(-1)
+})
+
+test('empty lines alone are one event, however many arrive', () => {
+  for (const line of ['\n', '\r\n', '\r']) expect(eventsIn(Buffer.from(line.repeat(10_000)))).toHaveLength(1)
 })
 
 test('an event of 1 MB that arrives byte by byte takes linear time', () => {

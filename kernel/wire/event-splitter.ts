@@ -27,7 +27,8 @@ function borderAt(before: number, previous: number, byte: number): number {
 }
 
 /**
- * Position behind the first event in bytes that are whole events; -1 if none ends.
+ * Position behind the first event in bytes that are whole events, and behind further empty lines: a worker that sends only
+ * these would otherwise cause an event for each byte. -1 if none ends.
  *
  * @param from start of an event
  * @param hasCr whether any of the bytes is a CR; looked up once for all events, since it reads all bytes
@@ -39,7 +40,7 @@ export function nextEventEnd(bytes: Buffer, from: number, hasCr: boolean): numbe
   for (let at = from; at < bytes.length; at++) {
     const byte = bytes[at]
     const border = borderAt(before, previous, byte)
-    if (border >= 0) return at + border
+    if (border >= 0) return skipLineEnds(bytes, at + border)
     before = previous
     previous = byte
   }
@@ -51,10 +52,16 @@ export function nextEventEnd(bytes: Buffer, from: number, hasCr: boolean): numbe
 function nextEmptyLine(bytes: Buffer, from: number): number {
   let at = from
   for (let end = bytes.indexOf(LF, at); end >= 0; end = bytes.indexOf(LF, at)) {
-    if (end === at) return end + 1
+    if (end === at) return skipLineEnds(bytes, end + 1)
     at = end + 1
   }
   return NONE
+}
+
+function skipLineEnds(bytes: Buffer, from: number): number {
+  let at = from
+  while (bytes[at] === LF || bytes[at] === CR) at++
+  return at
 }
 
 /** Whether lines may end with another byte than LF. */
