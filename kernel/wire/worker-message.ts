@@ -44,11 +44,17 @@ export function workerMessage(value: unknown, depth = 0): WorkerMessage | null {
 function messageOfList(list: readonly unknown[]): WorkerMessage | null {
   const faults = list.slice(0, MAX_FAULTS).filter(isObject)
   const texts = faults.map(({ loc, msg }) => {
-    const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : ''
-    return path === '' ? String(msg ?? '') : `${path}: ${String(msg ?? '')}`
+    const path = Array.isArray(loc) ? loc.filter(isStep).join('.') : ''
+    const text = textOf(msg) ?? ''
+    return path === '' ? text : `${path}: ${text}`
   })
   const text = texts.filter((one) => one !== '').join('; ')
   return text === '' ? null : { text, code: null, param: null, type: null }
+}
+
+/** Of the path within the request's body. */
+function isStep(step: unknown): boolean {
+  return typeof step === 'number' || (typeof step === 'string' && step !== 'body')
 }
 
 function textOf(value: unknown): string | null {

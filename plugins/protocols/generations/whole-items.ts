@@ -33,7 +33,7 @@ export class WholeItems {
     const { queue, editorOf, deliver } = this.#options
     const { type, call_id: id, name } = event.item
     if (type === CUSTOM_CALL) {
-      const call = { id: String(id), name: String(name) }
+      const call = { id: textOf(id), name: textOf(name) }
       const editor = queue.guard(() => editorOf({ kind: 'tool_arguments', choice: event.choice, call }))
       if (editor) {
         this.#customCalls.set(event.number, editor)
@@ -81,7 +81,7 @@ export class WholeItems {
   #editItem(started: EventOf<'native_started'>, event: EventOf<'native_item'>): void {
     const { queue, deliver, noteChange } = this.#options
     const { id, name, type, tool_use_id: useId } = event.item
-    const call = { id: String(id ?? useId ?? ''), name: String(name ?? type) }
+    const call = { id: textOf(id ?? useId), name: textOf(name ?? type) }
     const stream: TextStream = { kind: 'tool_output', choice: event.choice, call }
     queue.settle(this.#editTexts(event.item, stream), (item) => {
       const isChanged = item !== event.item
@@ -94,4 +94,8 @@ export class WholeItems {
   #editTexts<Value>(value: Value, stream: TextStream): Value | Promise<Value> {
     return editItemTexts(value, (text) => this.#options.editorOf(stream)?.edit(text, true) ?? text)
   }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }

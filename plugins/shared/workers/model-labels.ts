@@ -36,6 +36,6 @@ export function isEmbeddingModel(labels: Labels): boolean {
 
 /** A positive whole number, also when written as text. */
 export function positiveCount(value: unknown): number | undefined {
-  const count = Number(value ?? Number.NaN)
+  const count = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
   return Number.isSafeInteger(count) && count > 0 ? count : undefined
 }

@@ -203,6 +203,11 @@ describe('content', () => {
       }),
       { numRuns: 60 },
     )
+    const unprintable = { toString: 1, valueOf: 1 }
+    const entry = { id: 'm', max_model_len: unprintable, created: unprintable }
+    const body = Buffer.from(JSON.stringify({ data: [entry] }))
+    const { models } = await discover(queries(body), { engine: engineOf('vllm'), apis: ['chat'] }, {}, null)
+    expect(models.map(({ id }) => id)).toEqual(['m'])
     expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(before)
     expect(readGauges('__proto__ 1\nconstructor 2\n')).toBeNull()
   })

@@ -133,5 +133,5 @@ function labelOf(worker: WorkerEntry, place: number): string {
 
 function readLabels(text: string): ReadonlyMap<string, string> {
   const value = tryParseJson(text) ?? {}
-  return new Map(Object.entries(value).map(([place, label]) => [place, String(label)]))
+  return new Map(Object.entries(value).filter(([, label]) => typeof label === 'string'))
 }

@@ -1,4 +1,4 @@
-import { MAX_RANKS } from '#shared'
+import { MAX_RANKS, positiveCount } from '#shared'
 import { httpWorkerErrors } from '../errors.ts'
 import type { Info, WorkerQueries } from '../worker-queries.ts'
 import type { Engine } from './engine.ts'
@@ -12,11 +12,11 @@ export const sglang: Engine = {
   async rankCount(queries, url) {
     const info = await readInfo(queries, 'server_info')
     if (info === null) throw httpWorkerErrors.rank_discovery_failed(url, 'no response of /server_info')
-    const count = Number(info.dp_size ?? Number.NaN)
-    if (Number.isInteger(count) && count >= 1 && count <= MAX_RANKS) return count
+    const count = positiveCount(info.dp_size)
+    if (count !== undefined && count <= MAX_RANKS) return count
     throw httpWorkerErrors.rank_discovery_failed(
       url,
-      `dp_size of /server_info must be an integer from 1 to ${MAX_RANKS} (got ${info.dp_size})`,
+      `dp_size of /server_info must be an integer from 1 to ${MAX_RANKS} (got ${JSON.stringify(info.dp_size)})`,
     )
   },
   loadSources: ['loads', 'metrics'],
