@@ -1,5 +1,6 @@
 /**
- * Extracts the DATA frames of some streams from the bytes of an HTTP/2 connection and forwards all other bytes unchanged.
+ * Extracts the DATA frames of some streams from the bytes of an HTTP/2 connection, drops frames of extensions, and forwards all
+ * other bytes unchanged.
  * Avoids the cost of Node's http2 per frame (a call from C++, the tick queue, a stream), since one read of a busy connection
  * holds a frame of nearly every stream. @hot @source RFC 9113 §4.1, §6.1, §6.9
  */
@@ -7,6 +8,8 @@
 const HEAD_BYTES = 9
 const DATA = 0x0
 const WINDOW_UPDATE = 0x8
+/** The last type of RFC 9113; higher ones are extensions. */
+const CONTINUATION = 0x9
 const END_STREAM = 0x1
 const PADDED = 0x8
 const MAX_STREAM_ID = 0x7fffffff
@@ -22,6 +25,9 @@ export interface DataConsumer {
    */
   take(bytes: Buffer, windowBytes: number): void
 }
+
+/** Receives extensions, such as ALTSVC: the gateway needs none, and http2 handles each in JavaScript, without a limit. */
+const NOBODY: DataConsumer = { take() {} }
 
 export class DataFrames {
   readonly #consumers = new Map<number, DataConsumer>()
@@ -103,7 +109,7 @@ export class DataFrames {
         const length = Math.min(this.#left, end - at)
         const body = Math.min(length, Math.max(0, this.#left - this.#padding))
         this.#left -= length
-        taken += length
+        if (this.#consumer !== NOBODY) taken += length
         const start = at
         at += length
         from = at
@@ -118,11 +124,17 @@ export class DataFrames {
   #begin(head: Buffer, at: number): void {
     this.#left = head.readUIntBE(at, 3)
     this.#consumer = null
-    if (head[at + 3] !== DATA || this.#left > MAX_FRAME_BYTES) return
+    const type = head[at + 3]
+    if ((type !== DATA && type <= CONTINUATION) || this.#left > MAX_FRAME_BYTES) return
+    this.#padding = 0
+    if (type !== DATA) {
+      this.#consumer = NOBODY
+      this.#flags = 0
+      return
+    }
     this.#streamId = head.readUInt32BE(at + 5) & MAX_STREAM_ID
     this.#consumer = this.#consumers.get(this.#streamId) ?? null
     this.#flags = head[at + 4]
-    this.#padding = 0
     this.#awaitsPadLength = this.#consumer !== null && this.#left > 0 && (this.#flags & PADDED) !== 0
   }
 

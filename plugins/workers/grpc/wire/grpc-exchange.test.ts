@@ -252,6 +252,21 @@ describe('end of a call', () => {
     expect(await closed.promise).toBe(8)
   })
 
+  test('endless informational responses end the call, and the engine call is cancelled', async () => {
+    const cancelled = Promise.withResolvers<number>()
+    const { url } = await listen((stream) => {
+      const inform = () => {
+        for (let i = 0; i < 100 && !stream.destroyed; i++) stream.additionalHeaders({ ':status': 103 })
+        if (!stream.destroyed) setImmediate(inform)
+      }
+      stream.on('close', () => cancelled.resolve(stream.rstCode))
+      inform()
+    })
+    const failure = await call(connectionsOf(), url).ended
+    expect(failure?.message).toBe('the engine sent too many informational responses')
+    expect(await cancelled.promise).toBe(constants.NGHTTP2_CANCEL)
+  })
+
   test('a broken connection is engine_unavailable, after the messages received before it', async () => {
     const { url, sessions } = await listen((stream) => {
       begin(stream)

@@ -21,6 +21,7 @@ import { type InboxOwner, StreamInbox } from './stream-inbox.ts'
 const OK = 0
 const INTERNAL = 13
 const NO_HEADERS: HeaderList = []
+const MAX_INTERIM = 16
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants
 
 export interface CallPlan {
@@ -44,6 +45,8 @@ export class GrpcExchange extends TimedExchange implements Exchange, InboxOwner 
   #status: Status | null = null
   /** The response is not gRPC; its body is ignored. */
   #isForeign = false
+  /** Number of informational responses. */
+  #interim = 0
   #hasHead = false
   #hasStarted = false
   #hasEnded = false
@@ -102,6 +105,7 @@ export class GrpcExchange extends TimedExchange implements Exchange, InboxOwner 
     const stream = this.#connection.open(toRequestHeaders(path, headers))
     this.#stream = stream
     this.#connection.tap(stream, this.#inbox)
+    stream.on('headers', () => this.#takeInterim())
     stream.on('response', (answer) => this.#takeHead(answer))
     stream.on('trailers', (trailers) => this.#takeStatus(statusIn(trailers)))
     stream.on('end', () => {
@@ -118,6 +122,10 @@ export class GrpcExchange extends TimedExchange implements Exchange, InboxOwner 
 
   #enter(phase: DeadlineKind, limitMs: number): void {
     this.#connection.deadlines.enterPhase(this, phase, limitMs)
+  }
+
+  #takeInterim(): void {
+    if (++this.#interim > MAX_INTERIM) this.#reject('the engine sent too many informational responses')
   }
 
   #takeHead(headers: IncomingHttpHeaders): void {
