@@ -46,7 +46,8 @@ const needsOwnProcess = (file: string) =>
   /useFakeTimers|memoryUsage|readdirSync\('\/proc\/self\/fd|errorsPage/.test(readFileSync(file, 'utf8'))
 const ISOLATED_UNIT_TESTS = globSync([...UNIT_TESTS, ...CONTRACT_TESTS]).filter(needsOwnProcess)
 const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
-const THOROUGH_TESTS = globSync([...UNIT_TESTS, ...API_TESTS]).filter((file) =>
+const USAGE_TESTS = ['usage', 'flows'].map((folder) => `test/${folder}/**/*.test.ts`)
+const THOROUGH_TESTS = globSync([...UNIT_TESTS, ...API_TESTS, ...USAGE_TESTS]).filter((file) =>
   readFileSync(file, 'utf8').includes('isThorough'),
 )
 
@@ -117,7 +118,7 @@ export default defineConfig({
         ...source,
         test: {
           ...patient(600_000),
-          // Files of `unit` and `api` with all their variants, and those of `real` that import sources.
+          // Files of other projects with all their variants, and those of `real` that import sources.
           name: 'real-unit',
           include: [...THOROUGH_TESTS, ...REAL_SOURCES],
           env: { WEIR_TEST_THOROUGH: '1' },
@@ -129,7 +130,7 @@ export default defineConfig({
           ...patient(600_000),
           // The built command with real clients; no test depends on speed.
           name: 'usage',
-          include: ['test/usage/**/*.test.ts', 'test/flows/**/*.test.ts'],
+          include: USAGE_TESTS,
           exclude: LOAD_FLOWS,
           pool: 'forks',
         },
