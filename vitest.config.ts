@@ -48,7 +48,7 @@ const ISOLATED_UNIT_TESTS = globSync([...UNIT_TESTS, ...CONTRACT_TESTS]).filter(
 const ISOLATED_API_TESTS = globSync(API_TESTS).filter(needsOwnProcess)
 const USAGE_TESTS = ['usage', 'flows'].map((folder) => `test/${folder}/**/*.test.ts`)
 const THOROUGH_TESTS = globSync([...UNIT_TESTS, ...API_TESTS, ...USAGE_TESTS]).filter((file) =>
-  readFileSync(file, 'utf8').includes('isThorough'),
+  readFileSync(file, 'utf8').includes('support/thorough.ts'),
 )
 
 /** Files of `test/real` that import sources. */

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { defaultBreaker } from '../../test/support/balance-parts.ts'
+import { runs } from '../../test/support/thorough.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
@@ -200,7 +201,7 @@ test('any history on any thread: state, runs and admission equal those of the mo
       for (let i = 0; i < free; i++) pair.enter(i % THREADS)
       expect(pair.probes).toBe(free)
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { balanceParts, defaultBreaker, openBalance, pickContext } from '../../test/support/balance-parts.ts'
+import { runs } from '../../test/support/thorough.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { PickLeg } from '../contracts/policy.ts'
 import type { WorkerEntry, WorkerStatus, WorkerTable } from '../contracts/worker.ts'
@@ -220,7 +221,7 @@ test.each([
         for (let slot = 0; slot < MAX_WORKERS; slot++) expect(fleet.control.inFlight(slot)).toBe(0)
         for (const thread of fleet.threads) thread.close()
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     )
   },
   180_000,

@@ -1,6 +1,7 @@
 /** The peek agrees with JSON.parse on any JSON text, and returns the byte range of the model. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { runs } from '../../test/support/thorough.ts'
 import { LongBodies, peekRouting, type ScannedBody } from './json-body.ts'
 
 const peek = (text: string) => peekRouting(Buffer.from(text), 128)
@@ -119,7 +120,7 @@ describe('peekRouting', () => {
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -150,7 +151,7 @@ describe('peekRouting', () => {
           }
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 })

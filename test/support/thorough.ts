@@ -3,3 +3,6 @@
  * instead of one of each kind, and with more runs of their properties.
  */
 export const isThorough = process.env.WEIR_TEST_THOROUGH === '1'
+
+/** Runs of a property that takes seconds: a quarter of them outside of `npm run test:real`. */
+export const runs = (count: number) => (isThorough ? count : Math.ceil(count / 4))

@@ -12,6 +12,7 @@ import {
   whole,
 } from '../../../test/support/parsers/parse-in-chunks.ts'
 import { nearlyValidOutput, randomOutput } from '../../../test/support/parsers/random-outputs.ts'
+import { runs } from '../../../test/support/thorough.ts'
 import { toolFormats } from './formats/format-table.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
@@ -55,7 +56,7 @@ test.each(names)('%s emits calls in order, each once', (name) => {
       }
       expect(open).toBe(-1)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -86,7 +87,7 @@ test.each(names)('two parsers of %s share no state', (name) => {
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -123,7 +124,7 @@ test.each(names)('%s accepts any text', (name) => {
       expect(streamed(name, cut(text, at), kept)).toEqual(direct)
       whole(name, text)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -132,7 +133,7 @@ test.each(reasoningFormats.map(({ name }) => name))('reasoning of %s accepts any
     fc.property(anything, places, fc.boolean(), (text, at, isInside) => {
       expect(reasoned(name, cut(text, at), isInside)).toEqual(reasoned(name, [text], isInside))
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -147,7 +148,7 @@ test.each(names)('%s preserves a text without calls', (name) => {
       else if (calls.length === 0) expect(text).toBe(input)
       else expect(isWithin(text, input)).toBe(true)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -248,6 +249,6 @@ test.each(callWriters)('calls of $format after reasoning are the same as without
         )
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })

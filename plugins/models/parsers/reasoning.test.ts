@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cut, reasoned } from '../../../test/support/parsers/parse-in-chunks.ts'
+import { runs } from '../../../test/support/thorough.ts'
 import { parseReasoning } from './parse-text.ts'
 import { findReasoningFormat, reasoningFormats } from './reasoning/reasoning-table.ts'
 
@@ -62,7 +63,7 @@ test.each(formats)('$name removes its marks and nothing else', ({ name, start, e
       reader?.end()
       expect(withoutMarks(told.join(''))).toBe(withoutMarks(text))
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 
@@ -102,7 +103,7 @@ test.each(formats)('the result of $name does not depend on the split of the text
         expect(reasoned(name, text.split(''), isInside)).toEqual(whole)
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 

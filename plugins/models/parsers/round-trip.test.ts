@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { callsFor, callWriters, expectedCalls, toolsOf } from '../../../test/support/parsers/call-writers.ts'
 import { cut, streamed } from '../../../test/support/parsers/parse-in-chunks.ts'
-import { isThorough } from '../../../test/support/thorough.ts'
+import { runs } from '../../../test/support/thorough.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
 import { rewriteJson } from './scan/typed-value.ts'
 
@@ -20,7 +20,7 @@ test.each(callWriters)('calls written as $format are read back', (writer) => {
       expect(written).toEqual(expectedCalls(given))
       expect([text.trim(), isWhole]).toEqual([before.trim(), true])
     }),
-    { numRuns: isThorough ? 1_000 : 250 },
+    { numRuns: runs(1_000) },
   )
 })
 

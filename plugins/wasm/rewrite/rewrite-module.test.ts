@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { countedProgram, program } from '../../../test/fixtures/wasm/random-program.ts'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
+import { runs } from '../../../test/support/thorough.ts'
 import { GuestExchange } from '../instances/guest-exchange.ts'
 import { GuestSnapshot } from '../instances/guest-snapshot.ts'
 import { ByteWriter } from './byte-writer.ts'
@@ -204,7 +205,7 @@ describe('a rewritten module', () => {
         expect(guest.run('run', first)).toBe(expected)
         expect(guest.burnt()).toBe(burnt)
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
   })
 
@@ -220,7 +221,7 @@ describe('a rewritten module', () => {
           expect(guest.burnt()).toBeGreaterThanOrEqual(run)
           expect(guest.stackLeft()).toBe(LIMITS.stackBytes)
         }),
-        { numRuns: 200 },
+        { numRuns: runs(200) },
       )
     },
   )
@@ -573,7 +574,7 @@ test('any valid module is rewritten into a valid module or rejected with a messa
         expect(error).toBeInstanceOf(BadModule)
       }
     }),
-    { numRuns: 4_000 },
+    { numRuns: runs(4_000) },
   )
   expect(taken).toBeGreaterThan(100)
 })

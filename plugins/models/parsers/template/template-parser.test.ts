@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ChatTool, OutputParserRequest, OutputSink, ToolChoice } from '#kernel'
+import { runs } from '../../../../test/support/thorough.ts'
 import { OutputParsersOf } from '../output-parsers.ts'
 import { loadResponseTemplate } from './response-template.ts'
 
@@ -107,7 +108,7 @@ test('6.1: the result does not depend on the split of the text', () => {
       const whole = read(template, [text.join('')], { prompt, isFinished })
       expect(read(template, pieces, { prompt, isFinished })).toEqual(whole)
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openFrom } from '../../../../test/support/loaded-tokenizer.ts'
+import { runs } from '../../../../test/support/thorough.ts'
 import { tokenizerPart } from '../../../../test/support/tokenizer-parts.ts'
 import { PLAIN_RULES } from '../decoder-rules.ts'
 import { IdDecoder } from '../id-decoder.ts'
@@ -141,7 +142,7 @@ describe.each(families)('%s', (_name, file) => {
             encoding.getIds(),
           )
         }),
-        { numRuns: 300 },
+        { numRuns: runs(300) },
       )
     },
     120_000,

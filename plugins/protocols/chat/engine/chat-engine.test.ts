@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
 import { jsonAnswerReader } from '#shared'
+import { runs } from '../../../../test/support/thorough.ts'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { ChatAnswer } from './chat-engine.ts'
 
@@ -353,7 +354,7 @@ test('events do not depend on the chunks and their split', () => {
         expect(textOf(whole.events)).toBe(text)
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compileForeign } from '#kernel'
+import { runs } from '../../../../test/support/thorough.ts'
 import { checkArguments } from './check-arguments.ts'
 import { readSchema, toModelSchema } from './tool-schema.ts'
 
@@ -153,7 +154,7 @@ test('the schema of the model requires nothing that the original does not', () =
       if (compileForeign(schema)?.(value) === null)
         expect(Object.keys(value)).toEqual(expect.arrayContaining((parameters.required ?? []) as string[]))
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 

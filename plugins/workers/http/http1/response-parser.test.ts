@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { HeaderList } from '../../../../kernel/contracts/transport.ts'
+import { runs } from '../../../../test/support/thorough.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 
 const MAX_HEADER_BYTES = 4096
@@ -195,7 +196,7 @@ describe('valid responses', () => {
         else expect(['ended', 'reusable']).toContain(recorder.outcome)
         if (cuts.length === 0 && !isDripped) expect(recorder.outcome).toBe(s.outcome)
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     )
   })
 
@@ -344,7 +345,7 @@ describe('invalid responses', () => {
         const normal = (outcome: string) => (outcome === 'reusable' ? 'ended' : outcome)
         expect(normal(dripped.outcome)).toBe(normal(whole.outcome))
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     )
   })
 

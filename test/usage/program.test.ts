@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -6,29 +5,17 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { TestAuthority } from '../../test/support/certificates.ts'
-import { SOURCE_CACHES } from '../../test/support/source-caches.ts'
+import { startSim, stopCommands } from '../support/built-command.ts'
+import { TestAuthority } from '../support/certificates.ts'
+import { weir as run } from '../support/short-command.ts'
 
-const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'weir-cli-'))
 afterAll(() => rmSync(dir, { recursive: true }))
+afterEach(stopCommands)
 
-/** Runs the real command in a separate process, with no environment of its own. */
-async function weir(args: readonly string[], env: Record<string, string> = {}) {
-  const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
-    env: { PATH: process.env.PATH ?? '', ...SOURCE_CACHES, ...env },
-    cwd: dir,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const exit = once(child, 'exit')
-  const [out, err] = await Promise.all([text(child.stdout!), text(child.stderr!)])
-  const [code] = await exit
-  return { code: code as number, out, err }
-}
+const weir = (args: readonly string[], env: Record<string, string> = {}) => run(args, { cwd: dir, env })
 
 /** Runs `weir config check` without its warnings about default ports, which other programs on this machine may use. */
 async function check(file: string) {
@@ -259,15 +246,9 @@ describe('a port in use', () => {
 
 describe('weir sim', () => {
   test('ends soon after SIGTERM', async () => {
-    const child = spawn(process.execPath, ['--conditions=weir-source', CLI, 'sim', '--port', '0'], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    const exit = once(child, 'exit')
-    for await (const line of createInterface({ input: child.stderr })) if (line.includes('ready')) break
-    child.stderr.resume()
-    const askedAtMs = performance.now()
-    child.kill('SIGTERM')
-    expect((await exit)[0]).toBe(0)
+    const { command } = await startSim()
+    const askedAtMs = command.signal('SIGTERM')
+    expect((await command.ended).code).toBe(0)
     expect(performance.now() - askedAtMs).toBeLessThan(20_000)
   })
 })

@@ -1,35 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { makeRecord, message, newId, openHistory } from '../../../../test/contract/history-contract.ts'
-import {
-  type PostgresServer,
-  postgresSkipReason,
-  startPostgres,
-} from '../../../../test/support/postgres-server.ts'
-import { SOURCE_CACHES } from '../../../../test/support/source-caches.ts'
-import { LevelStore } from '../../storage/level-store.ts'
+import { LevelStore } from '../../plugins/state/storage/level-store.ts'
+import { makeRecord, message, newId, openHistory } from '../contract/history-contract.ts'
+import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
+import { weir as run } from '../support/short-command.ts'
 
-const CLI = fileURLToPath(new URL('../../../cli.ts', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'weir-history-'))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-async function weir(...args: readonly string[]) {
-  const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, 'history', ...args], {
-    env: { PATH: process.env.PATH ?? '', ...SOURCE_CACHES },
-    cwd: dir,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const exit = once(child, 'exit')
-  const [out, err] = await Promise.all([text(child.stdout!), text(child.stderr!)])
-  const [code] = await exit
-  return { code: code as number, out, err }
-}
+const weir = (...args: readonly string[]) => run(['history', ...args], { cwd: dir })
 
 function writeConfig(name: string, plugins: object): string {
   writeFileSync(join(dir, name), JSON.stringify({ plugins: { history: {}, ...plugins } }))
