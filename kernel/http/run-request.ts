@@ -2,7 +2,9 @@
  * What happens to a request between its head and its handler: access, origin, encoding and size are checked, then the
  * `onRequest` hooks and the handler run. An exception of either fails the request. @hot
  */
+
 import type { HttpResponse } from 'uWebSockets.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ANONYMOUS_TENANT, type AuthService, type Identity } from '../contracts/auth.ts'
 import type { WholeResponse } from '../contracts/request.ts'
 import { renderError } from '../errors/error-formats.ts'
@@ -23,10 +25,16 @@ const MAX_SHOWN_ENCODING = 40
  * is complete.
  *
  * @param isLocal the listener is reachable from this machine alone
+ * @param isLater check in the next turn
  */
-export function checkAccess(ctx: HttpContext, res: HttpResponse, isLocal: boolean): void {
+export function checkAccess(ctx: HttpContext, res: HttpResponse, isLocal: boolean, isLater: boolean): void {
   const { auth } = ctx.compiled
   try {
+    if (isLater) {
+      const found = nextTurn().then(() => (auth === null ? null : identify(ctx, auth)))
+      admitLater(ctx, res, found, isLocal)
+      return
+    }
     if (auth === null) {
       admit(ctx, null, isLocal)
       return
@@ -55,7 +63,12 @@ function identify(ctx: HttpContext, auth: AuthService): Identity | Promise<Ident
 }
 
 /** Reads no further bytes of the body until the access check has finished. */
-function admitLater(ctx: HttpContext, res: HttpResponse, found: Promise<Identity>, isLocal: boolean): void {
+function admitLater(
+  ctx: HttpContext,
+  res: HttpResponse,
+  found: Promise<Identity | null>,
+  isLocal: boolean,
+): void {
   const { contentLength } = ctx.headers
   const mayBeLarge = ctx.compiled.readsBody && (contentLength < 0 || contentLength > UNCOUNTED_BYTES)
   if (mayBeLarge) res.pause()

@@ -33,6 +33,7 @@ import { LibraryCallbacks, ServerApp } from './server-app.ts'
 import { OpenRequests, type ServedRequest, type ServerParts } from './server-parts.ts'
 import { type Handshake, type OnUpgrade, readHandshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
+import { TurnLoad } from './turn-load.ts'
 
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
@@ -95,6 +96,7 @@ export class HttpServer implements ServerParts {
   readonly #sockets: SocketServer
   readonly #detached = new Set<Detached>()
   readonly #callbacks = new LibraryCallbacks()
+  readonly #turn = new TurnLoad()
   #onIdle: (() => void) | null = null
 
   constructor(options: HttpServerOptions) {
@@ -306,7 +308,7 @@ export class HttpServer implements ServerParts {
       this.#failAndClose(ctx, headers.problem)
       return
     }
-    checkAccess(ctx, res, this.#app.isLocal)
+    checkAccess(ctx, res, this.#app.isLocal, this.#turn.isFull())
     // Of a rejected request no byte of the body is kept.
     if (ctx.isDone || ctx.isFailing) return
     const { maxBodyBytes } = this.#options.body
@@ -330,8 +332,9 @@ export class HttpServer implements ServerParts {
   #refuse(res: HttpResponse, req: HttpRequest, route: CompiledRoute, error: GatewayError): void {
     const sink = this.#openSink(res, req, route, req.getCaseSensitiveMethod())
     const ctx = this.#enter(sink, req, route)
-    if (ctx.headers.problem === null) ctx.fail(error)
-    else this.#failAndClose(ctx, ctx.headers.problem)
+    if (ctx.headers.problem !== null) this.#failAndClose(ctx, ctx.headers.problem)
+    else if (this.#turn.isFull()) setImmediate(() => ctx.fail(error))
+    else ctx.fail(error)
   }
 
   #preflight(res: HttpResponse, req: HttpRequest, route: CompiledRoute): void {
@@ -343,7 +346,12 @@ export class HttpServer implements ServerParts {
       return
     }
     const origin = ctx.header('origin')
-    sink.sendPreflight(origin === undefined ? [] : this.cors.preflightHeaders(origin))
+    const headers = origin === undefined ? [] : this.cors.preflightHeaders(origin)
+    if (!this.#turn.isFull()) sink.sendPreflight(headers)
+    else
+      setImmediate(() => {
+        if (!sink.isDone) sink.sendPreflight(headers)
+      })
   }
 }
 

@@ -377,3 +377,25 @@ describe('CORS', () => {
     }
   })
 })
+
+test.each([
+  ['of a route', `${get}\r\n`],
+  ['of an unknown path', 'GET /unknown HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['of a preflight', 'OPTIONS /echo HTTP/1.1\r\nHost: a\r\nOrigin: http://a.example\r\n\r\n'],
+  ['with a body', post('Content-Length: 2\r\n', '{}')],
+])('a client that sends many requests %s at once is disconnected', async (_, request) => {
+  const { closed, statuses } = await sendRaw(gateway.port, request.repeat(2_000))
+  expect(closed).toBe(true)
+  expect(statuses.length).toBeLessThan(200)
+})
+
+test('many clients at once are all served', async () => {
+  const one = `${get}Connection: close\r\n\r\n`
+  const unknown = 'GET /unknown HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  const body = post('Content-Length: 2\r\nConnection: close\r\n', '{}')
+  const requests = Array.from({ length: 300 }, () => [one, unknown, body]).flat()
+  const answers = await Promise.all(requests.map((request) => sendRaw(gateway.port, request)))
+  expect(answers.map(({ statuses }) => statuses.join())).toEqual(
+    requests.map((request) => (request === unknown ? '404' : '200')),
+  )
+})
