@@ -71,14 +71,19 @@ local function node(row)
 end
 `
 
+/** Epochs that are kept; a gateway that has been away for longer finds its own missing. */
+const MAX_EPOCHS = 64
+/** Far more than they take. */
+const MAX_EPOCHS_BYTES = 32_768
+/** Of a gateway. */
+const MAX_NAME_BYTES = 128
+
 const STATE = `
 local function state()
-  return { tonumber(redis.call('GET', P .. 'revision') or '0'), redis.call('GET', P .. 'epochs') or '' }
+  return { tonumber(redis.call('GET', P .. 'revision') or '0'), redis.call('GETRANGE', P .. 'epochs', 0, ${MAX_EPOCHS_BYTES - 1}) }
 end
 `
 
-/** Epochs that are kept; a gateway that has been away for longer finds its own missing. */
-const MAX_EPOCHS = 64
 /** As a last revision: after all that was written in the epoch. */
 const ANY_REVISION = Number.MAX_SAFE_INTEGER
 
@@ -138,7 +143,7 @@ local out = { held, s[1], s[2] }
 local rows = redis.call('HGETALL', P .. 'nodes')
 for i = 1, #rows, 2 do
   local incarnation, seen, text = node(rows[i + 1])
-  if not seen or now - seen > forget then
+  if not seen or now - seen > forget or #rows[i] > ${MAX_NAME_BYTES} then
     redis.call('HDEL', P .. 'nodes', rows[i])
   elseif most > 0 then
     most = most - 1
@@ -198,13 +203,20 @@ end
 return out
 `)
 
-/** ARGV: kind, id, expected revision, '1' to write or '0' to remove, JSON, length of the log, new epoch. Returns revision and epoch, or 0 and the present row. */
+/**
+ * ARGV: kind, id, expected revision, '1' to write or '0' to remove, JSON, length of the log, new epoch, most bytes of a row.
+ * Returns revision and epoch, or 0 and the present row.
+ */
 export const WRITE = new Script(`
 local P, kind, id, expected, puts, value, keep = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 ${EPOCH}
 local key = P .. 'records:' .. kind
 local row = redis.call('HGET', key, id)
 local present = row and tonumber(string.match(row, '^(%d+)')) or 0
+local most = tonumber(ARGV[8])
+if present ~= expected and row and #row > most then
+  return redis.error_reply('ERR the record has more than ' .. most .. ' bytes')
+end
 if present ~= expected then return { 0, row or '' } end
 local now = epoch(ARGV[7])
 local revision = redis.call('INCR', P .. 'revision')

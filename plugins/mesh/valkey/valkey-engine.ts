@@ -27,6 +27,8 @@ const LOG_ENTRIES = 20_000
 const CHANNEL_ENTRIES = 2_000
 /** Entries of each stream that one read returns at most: with full messages, 16 MiB of each channel. */
 const READ_ENTRIES = 250
+/** Of a record with its revision. */
+const MAX_ROW_BYTES = MESH_INTAKE.recordBytes + 32
 /** How long the last sequence number of a writer is kept. */
 const WRITER_MS = 86_400_000
 /** Longest wait of a read, milliseconds. */
@@ -124,7 +126,7 @@ export class ValkeyEngine implements MeshEngine {
     value,
   }: Parameters<MeshEngine['write']>[0]): ReturnType<MeshEngine['write']> {
     const puts = value === null ? '0' : '1'
-    const args = [kind, id, expected, puts, value ?? '', LOG_ENTRIES, randomUUID()]
+    const args = [kind, id, expected, puts, value ?? '', LOG_ENTRIES, randomUUID(), MAX_ROW_BYTES]
     const [revision, text] = (await this.#runAcknowledged(scripts.WRITE, args)) as [number, string]
     return revision === 0 ? { conflict: toRecord(kind, id, text) } : { revision, epoch: text }
   }

@@ -185,6 +185,30 @@ describe.skipIf(valkeySkipReason !== null)('another release', () => {
     expect((await two.status()).engine.state).toBe('connected')
   })
 
+  it('values of any length in the engine do not fill the memory of a gateway', async () => {
+    const mesh = newMesh()
+    const prefix = `weir:{${mesh}}:`
+    const one = await openGateway('gw-1', valkey.server, { mesh })
+    const other = await openOther(mesh)
+    await runLua(
+      valkey.server.port,
+      `local now = redis.call('TIME')[1] * 1000
+redis.call('HSET', '${prefix}nodes', string.rep('n', 1000000), '1 ' .. string.format('%d', now) .. ' {}')
+redis.call('HSET', '${prefix}records:config-keys', 'large', '7 "' .. string.rep('0', 5000000) .. '"') return 1`,
+    )
+    const { nodes } = await other.renew('gw-9', 1, '', 5_000, 60_000)
+    expect(nodes.map(({ name }) => name)).toEqual(['gw-1'])
+    const change = { kind: 'config-keys', id: 'large', expected: 0, value: '"01"' }
+    await expect(other.write(change)).rejects.toThrow(/record has more than \d+ bytes/)
+    await runLua(
+      valkey.server.port,
+      `redis.call('SET', '${prefix}epochs', string.rep('e', 5000000)) return 1`,
+    )
+    const { epochs } = await other.renew('gw-9', 1, '', 5_000, 60_000)
+    expect(JSON.stringify(epochs).length).toBeLessThan(100_000)
+    await eventually(async () => (await one.call('GET', '/ha/health')).body.status !== 'healthy')
+  })
+
   it('more kinds than a gateway keeps do not stop the changes after them', async () => {
     const mesh = newMesh()
     const one = await openGateway('gw-1', valkey.server, { mesh })
