@@ -4,14 +4,15 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { ROOT } from '../architecture/source-scan.ts'
 import { ANSWERED, reasonOf } from '../support/formats/handled.ts'
 import { FORMATS, ROUTES, TITLES, WORKERS } from '../support/formats/lanes.ts'
-import { outcomeOf, type Sent } from '../support/formats/outcome.ts'
+import { oncePerBody, outcomeOf, type Sent } from '../support/formats/outcome.ts'
 import { SDK_ANSWER_TYPES, SDK_ANSWERS } from '../support/formats/sdk-answers.ts'
 import { casesOf, type JsonObject, type SdkCase } from '../support/formats/sdk-cases.ts'
 import type { FormatName } from '../support/formats/sdk-formats.ts'
 import { type Json, readSdkTypes } from '../support/formats/sdk-types.ts'
+import { quickPost } from '../support/quick-post.ts'
 import { redactorPlugin } from '../support/redactor.ts'
 import { answersPage } from '../support/reference/formats.ts'
-import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
+import { type Answer, jsonAnswer, rawAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 
 const FORMS = ['whole', 'streamed'] as const
@@ -49,27 +50,30 @@ const REQUESTS: Readonly<Record<FormatName, JsonObject>> = {
 }
 
 async function send(
-  fleet: Fleet,
+  { gateway, workers }: Fleet,
   [client, worker]: readonly FormatName[],
   answer: JsonObject,
 ): Promise<Sent> {
   const { events } = answer as { events?: readonly Json[] }
-  const frames = (events ?? []).map((event) => JSON.stringify(event))
-  fleet.workers[0].script(
-    `POST ${ROUTES[worker]}`,
-    events === undefined ? jsonAnswer(answer) : sseAnswer(worker === 'chat' ? [...frames, '[DONE]'] : frames),
-  )
   const stream = events !== undefined
+  workers[0].script(`POST ${ROUTES[worker]}`, stream ? eventsAnswer(worker, events) : jsonAnswer(answer))
   const options = client === 'chat' && stream ? { stream_options: { include_usage: true } } : {}
-  const reply = await fleet.post(ROUTES[client], { ...REQUESTS[client], ...options, stream })
-  const text = await reply.text()
+  const body = { ...REQUESTS[client], ...options, stream }
+  const { headers, text } = await quickPost(gateway.url + ROUTES[client], body)
   const comments = text.split('\n').filter((line) => line.startsWith(':'))
   return {
     status: 200,
     body: viewOf(text) as Json,
-    warning: [reply.headers.get('x-weir-warning') ?? '', ...comments].join(' '),
+    warning: [headers['x-weir-warning'] ?? '', ...comments].join(' '),
     error: '',
   }
+}
+
+/** The whole stream in one write: thousands of streams are sent. */
+function eventsAnswer(worker: FormatName, events: readonly Json[]): Answer {
+  const frames = events.map((event) => `data: ${JSON.stringify(event)}\n\n`)
+  const end = worker === 'chat' ? 'data: [DONE]\n\n' : ''
+  return rawAnswer(frames.join('') + end, { headers: { 'content-type': 'text/event-stream' } })
 }
 
 /** A body without what the gateway generates. */
@@ -106,12 +110,9 @@ async function measure(
     own,
   })
   const outcomes: string[] = []
-  const bases = new Map<string, Sent>()
+  const sendOnce = oncePerBody((body) => send(fleet, [client, worker], body))
   for (const one of cases) {
-    const key = JSON.stringify(one.before)
-    const base = bases.get(key) ?? (await send(fleet, [client, worker], one.before))
-    bases.set(key, base)
-    const found = outcomeOf(one, base, await send(fleet, [client, worker], one.body))
+    const found = outcomeOf(one, await sendOnce(one.before), await sendOnce(one.body))
     outcomes.push(found === 'LOST' ? (reasonOf(ANSWERED, worker, one.path) ?? found) : found)
   }
   return outcomes

@@ -12,10 +12,11 @@ import {
   WORKERS,
   type WorkerName,
 } from '../support/formats/lanes.ts'
-import { outcomeOf, type Sent } from '../support/formats/outcome.ts'
+import { oncePerBody, outcomeOf, type Sent } from '../support/formats/outcome.ts'
 import { casesOf, type JsonObject, type SdkCase } from '../support/formats/sdk-cases.ts'
 import { type FormatName, SDK_FORMATS, SDK_TYPES } from '../support/formats/sdk-formats.ts'
 import { readSdkTypes } from '../support/formats/sdk-types.ts'
+import { quickPost } from '../support/quick-post.ts'
 import { formatsPage } from '../support/reference/formats.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
@@ -56,11 +57,11 @@ function scriptOf(format: FormatName): Script {
 
 const PLUGINS = { messages: { pdf: 'file' }, responses: {} }
 
-/** Sends requests, and finds what the worker gets of each. */
+/** A gateway, and what its worker gets of each request. */
 interface Lane {
-  post(path: string, body: JsonObject): Promise<Response>
-  /** Of the last request; undefined if it did not reach the worker. */
-  received(): JsonObject | undefined
+  readonly url: string
+  /** Takes the request from the worker; undefined if none has reached it. */
+  take(): JsonObject | undefined
 }
 
 async function openLane(worker: WorkerName): Promise<Lane> {
@@ -69,11 +70,12 @@ async function openLane(worker: WorkerName): Promise<Lane> {
   const [first] = fleet.workers
   first.script(`POST ${ROUTES[worker]}`, scriptOf(worker))
   return {
-    post(path, body) {
+    url: fleet.gateway.url,
+    take() {
+      const received = first.requestsTo(`POST ${ROUTES[worker]}`).at(0)?.json()
       first.requests.length = 0
-      return fleet.post(path, body)
+      return received as JsonObject | undefined
     },
-    received: () => first.requestsTo(`POST ${ROUTES[worker]}`).at(0)?.json() as JsonObject | undefined,
   }
 }
 
@@ -86,19 +88,18 @@ const TEMPLATE = `{{ tools | tojson if tools }}{{ reasoning_effort }}{{ enable_t
 async function openGrpcLane(): Promise<Lane> {
   const template = join(newDirectory(), 'chat.jinja')
   writeFileSync(template, TEMPLATE)
-  const { post, engine, engineAnswers, asked } = await openGrpcMessages({
+  const { gateway, engine, engineAnswers, asked } = await openGrpcMessages({
     plugins: PLUGINS,
     messages: PLUGINS.messages,
     template,
   })
   await engineAnswers('hi')
+  engine.calls.length = 0
   return {
-    post(path, body) {
-      engine.calls.length = 0
-      return post(path, body)
-    },
-    received() {
+    url: gateway.url,
+    take() {
       const request = asked().at(0)
+      engine.calls.length = 0
       if (request === undefined) return undefined
       const { requestId: _, tokenized, ...others } = request
       const plain = { prompt: tokenized.originalText, ...others }
@@ -108,27 +109,24 @@ async function openGrpcLane(): Promise<Lane> {
 }
 
 async function send(lane: Lane, client: FormatName, body: JsonObject): Promise<Sent> {
-  const reply = await lane.post(ROUTES[client], body)
-  const text = await reply.text()
+  const { status, headers, text } = await quickPost(lane.url + ROUTES[client], body)
   return {
-    status: reply.status,
-    body: lane.received() ?? null,
-    warning: reply.headers.get('x-weir-warning') ?? '',
-    error: reply.status < 400 ? '' : text,
+    status,
+    body: lane.take() ?? null,
+    warning: String(headers['x-weir-warning'] ?? ''),
+    error: status < 400 ? '' : text,
   }
 }
 
 async function measure(client: FormatName, worker: WorkerName, cases: readonly SdkCase[]): Promise<string[]> {
   const lane = await openLane(worker)
   const outcomes: string[] = []
-  const bases = new Map<string, Sent>()
+  const sendOnce = oncePerBody((body) => send(lane, client, body))
   for (const one of cases) {
-    const key = JSON.stringify(one.before)
-    const base = bases.get(key) ?? (await send(lane, client, one.before))
-    bases.set(key, base)
+    const base = await sendOnce(one.before)
     if (base.status >= 400) outcomes.push('–')
     else {
-      const found = outcomeOf(one, base, await send(lane, client, one.body))
+      const found = outcomeOf(one, base, await sendOnce(one.body))
       outcomes.push(found === 'LOST' ? (reasonOf(HANDLED, client, one.path, worker) ?? found) : found)
     }
   }

@@ -164,13 +164,11 @@ function routeOf(request: RecordedRequest): string {
 }
 
 async function record(request: IncomingMessage, response: ServerResponse): Promise<RecordedRequest> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
+  const body = await bodyOf(request)
   const rawHeaders: [string, string][] = []
   for (let i = 0; i < request.rawHeaders.length; i += 2) {
     rawHeaders.push([request.rawHeaders[i], request.rawHeaders[i + 1]])
   }
-  const body = Buffer.concat(chunks)
   const closed = Promise.withResolvers<void>()
   const recorded: RecordedRequest = {
     method: request.method ?? '',
@@ -190,6 +188,16 @@ async function record(request: IncomingMessage, response: ServerResponse): Promi
     closed.resolve()
   })
   return recorded
+}
+
+/** By events, in a fraction of the time of an iterator. */
+function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('end', () => resolve(Buffer.concat(chunks)))
+  request.on('error', reject)
+  return promise
 }
 
 /** Routes that a registration tries with an invalid request. Scripts are for requests that a test sends, often set later. */

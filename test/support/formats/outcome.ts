@@ -12,6 +12,17 @@ export interface Sent {
   readonly error: string
 }
 
+/** Sends each body once: most bodies without a member are those of another case. */
+export function oncePerBody(send: (body: JsonObject) => Promise<Sent>): (body: JsonObject) => Promise<Sent> {
+  const results = new Map<string, Promise<Sent>>()
+  return (body) => {
+    const key = JSON.stringify(body)
+    const result = results.get(key) ?? send(body)
+    results.set(key, result)
+    return result
+  }
+}
+
 /** `passes`, `→ path`, `named`, `rejected`, `LOST`, or an error that does not name the member. */
 export function outcomeOf({ path, isKind, body, before }: SdkCase, base: Sent, sent: Sent): string {
   const segments = path.split(/[.:[\]" ]+/)

@@ -94,11 +94,20 @@ function shapesOf(checker: Checker, type: Type | undefined): readonly Shape[] {
     const isText = ((type as UnionType).getTypes() ?? []).some((one) => one.flags & TypeFlags.String)
     if (isText) return [{ kind: 'string' }]
   }
-  if (flags & (TypeFlags.Object | TypeFlags.Intersection)) {
-    const { id } = type as unknown as { id: number }
-    return [{ kind: 'object', id, members: once(() => membersOf(checker, type)) }]
-  }
+  if (flags & (TypeFlags.Object | TypeFlags.Intersection)) return [objectOf(checker, type)]
   return [{ kind: 'any' }]
+}
+
+/** Of each compiler: reading the members of a type takes many requests to its process. */
+const objects = new WeakMap<Checker, Map<number, Shape>>()
+
+function objectOf(checker: Checker, type: Type): Shape {
+  const { id } = type as unknown as { id: number }
+  const known = objects.get(checker) ?? new Map<number, Shape>()
+  objects.set(checker, known)
+  const shape = known.get(id) ?? { kind: 'object', id, members: once(() => membersOf(checker, type)) }
+  known.set(id, shape)
+  return shape
 }
 
 /** Literals first: the compiler's order of them differs from run to run. */
@@ -108,12 +117,15 @@ function byValue(one: Shape, other: Shape): number {
 }
 
 function membersOf(checker: Checker, type: Type): readonly Member[] {
-  return checker.getPropertiesOfType(type).map((symbol) => ({
-    name: symbol.name,
-    isOptional: (symbol.flags & SymbolFlags.Optional) !== 0,
-    isNullable: isNullable(checker.getTypeOfSymbol(symbol)),
-    shapes: once(() => shapesOf(checker, checker.getTypeOfSymbol(symbol))),
-  }))
+  return checker.getPropertiesOfType(type).map((symbol) => {
+    const own = checker.getTypeOfSymbol(symbol)
+    return {
+      name: symbol.name,
+      isOptional: (symbol.flags & SymbolFlags.Optional) !== 0,
+      isNullable: isNullable(own),
+      shapes: once(() => shapesOf(checker, own)),
+    }
+  })
 }
 
 function isNullable(type: Type | undefined): boolean {
