@@ -26,7 +26,7 @@ const CAP_MIB = 64
 describe.each(['pool', 'inline'] as const)('contained in the placement %s', (placement) => {
   test('each attack fails only its own call, memory stays within the limit, and other requests are served', async () => {
     // Some attacks are ended by this limit only.
-    const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, poolThreads: 1, timeoutMs: 1_000 })
+    const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, timeoutMs: 1_000 })
     await fleet.chat()
     const before = process.memoryUsage().rss
     let failed = 0
@@ -46,7 +46,7 @@ describe.each(['pool', 'inline'] as const)('contained in the placement %s', (pla
 })
 
 test('an output with a list of 40 MB fails its call, memory stays within the limit, and other requests are served', async () => {
-  const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, poolThreads: 1, fuel: LIST_FUEL })
+  const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, fuel: LIST_FUEL })
   await fleet.chat()
   const before = process.memoryUsage().rss
   for (const [name, bytes] of Object.entries(LONG_LISTS)) {
@@ -75,7 +75,6 @@ describe.each(['pool', 'inline'] as const)(
     async function flooded(steps: Parameters<typeof streamAnswer>[0], onBytes = (_: number) => {}) {
       const fleet = await openWasmFleet({
         breaker: { failures: 1_000 },
-        poolThreads: 1,
         inline: { fuel: 40_000_000 },
       })
       await fleet.chat()
@@ -148,7 +147,11 @@ test('a table of 9 million entries and a memory above the limit are rejected bef
 test.each(['pool', 'auto', 'inline'] as const)(
   '40 looping requests beside 40 harmless ones, placement %s: five fail, the module is suspended, the harmless are served',
   async (placement) => {
-    const fleet = await openWasmFleet({ breaker: { failures: 5, coolOffMs: 60_000 }, timeoutMs: 1_000 })
+    const fleet = await openWasmFleet({
+      poolThreads: 2,
+      breaker: { failures: 5, coolOffMs: 60_000 },
+      timeoutMs: 1_000,
+    })
     await fleet.attach('mixed', 'OnRequest', { do: 'loop', when: 'x-loop' }, { placement })
     const harmless = async () => {
       const startedAt = performance.now()

@@ -67,7 +67,7 @@ test('wasm-auth fails closed without a configuration', async () => {
 })
 
 test('wasm-rate-limit counts all requests', async () => {
-  const fleet = await openWasmFleet({ roots: [folder] })
+  const fleet = await openWasmFleet({ poolThreads: 2, roots: [folder] })
   await attach(fleet, 'rate-limit', ['OnRequest'], { limit: '3', window_s: '86400' })
   const responses = await Promise.all(Array.from({ length: 5 }, () => fleet.chat()))
   expect(responses.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429])

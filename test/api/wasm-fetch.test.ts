@@ -202,7 +202,6 @@ test('too large requests and responses, and unreachable servers, are reported as
 test('a server that never responds blocks no thread: other requests are served, and each fetch times out', async () => {
   const { origin, received } = await openService(() => {})
   const fleet = await openWasmFleet({
-    poolThreads: 1,
     fetch: { origins: [origin], timeoutMs: 4_000, maxOpen: 8 },
   })
   const slow = fetching({ url: origin }, { when: 'slow' })

@@ -6,8 +6,11 @@ import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 
 type Point = ModuleDescriptor['attach_points'][number]['Middleware']
 
-/** Waiting for a thread counts, also while the machine does something else. */
-const PATIENT = { timeoutMs: 20_000 }
+/**
+ * Waiting for a thread counts, also while the machine does something else. Starting a thread takes
+ * longer than starting a gateway, so only tests of concurrent calls have several.
+ */
+const PATIENT = { timeoutMs: 20_000, poolThreads: 1 }
 
 export interface WasmFleet extends Fleet {
   readonly folder: GuestFolder

@@ -98,7 +98,7 @@ describe('a guest that never ends', () => {
 
   test('is terminated in time while other requests are served, and the next call works', async () => {
     const limitMs = 1_500
-    const fleet = await openWasmFleet({ breaker: { failures: 100 }, fuel: ENDLESS_FUEL })
+    const fleet = await openWasmFleet({ poolThreads: 2, breaker: { failures: 100 }, fuel: ENDLESS_FUEL })
     await fleet.attach('looper', 'OnRequest', { do: 'loop', when: 'x-loop' }, { timeout_ms: limitMs })
     await fleet.chat()
     let rounds = 0
@@ -121,7 +121,7 @@ describe('a guest that never ends', () => {
   })
 
   test('is the only failed module: the one before it counts, the one after it runs', async () => {
-    const fleet = await openWasmFleet({ breaker: { failures: 100 }, poolThreads: 1, fuel: ENDLESS_FUEL })
+    const fleet = await openWasmFleet({ breaker: { failures: 100 }, fuel: ENDLESS_FUEL })
     const mark = (name: string) => ({ head: `{"action":"modify","headers_set":[["x-${name}","1"]]}` })
     await fleet.attach('before', 'OnRequest', mark('before'))
     await fleet.attach('looper', 'OnRequest', { do: 'loop' }, { timeout_ms: 150 })
@@ -145,7 +145,7 @@ describe('a guest that never ends', () => {
 })
 
 test('memory grows to the limit and no further', async () => {
-  const fleet = await openWasmFleet({ memoryPages: 128, poolThreads: 1 })
+  const fleet = await openWasmFleet({ memoryPages: 128 })
   await fleet.attach('a', 'OnRequest', { do: 'grow' })
   const before = process.memoryUsage().rss
   for (let i = 0; i < 3; i++) {
@@ -160,7 +160,7 @@ test('memory grows to the limit and no further', async () => {
 test.each(['fresh', 'reuse'] as const)(
   'a thousand calls of a %s instance leave no memory and no descriptor behind',
   async (instance) => {
-    const fleet = await openWasmFleet({ poolThreads: 1 })
+    const fleet = await openWasmFleet()
     await fleet.attach(
       'a',
       'OnRequest',
@@ -195,7 +195,7 @@ test.each(['fresh', 'reuse'] as const)(
 )
 
 test('when the queue is full, requests follow the failure policy', async () => {
-  const fleet = await openWasmFleet({ poolThreads: 1, queueLimit: 1, fuel: ENDLESS_FUEL })
+  const fleet = await openWasmFleet({ queueLimit: 1, fuel: ENDLESS_FUEL })
   const uuid = await fleet.attach(
     'slow',
     'OnRequest',
@@ -301,7 +301,7 @@ test('a terminated guest thread is replaced, and the pool is complete again', as
 })
 
 test('a guest thread that runs out of JavaScript heap fails its own call; the pool continues', async () => {
-  const fleet = await openWasmFleet({ poolThreads: 1, heapMiB: 16, fuel: ENDLESS_FUEL })
+  const fleet = await openWasmFleet({ heapMiB: 16, fuel: ENDLESS_FUEL })
   // A head within its limit that needs many times its size when parsed.
   const head = `{"action":"modify","x":[${'{},'.repeat(340_000)}{}]}`
   await fleet.attach('heavy', 'OnRequest', { head, when: 'x-heavy' })
@@ -316,7 +316,7 @@ test('a guest thread that runs out of JavaScript heap fails its own call; the po
 })
 
 test('crypto, random numbers and counters of the host work', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ poolThreads: 2 })
   const uuid = await fleet.attach('a', 'OnRequest', { do: 'crypto' })
   expect(await (await fleet.chat()).text()).toBe(
     'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad ' +
@@ -331,7 +331,7 @@ test('crypto, random numbers and counters of the host work', async () => {
 })
 
 test('a fresh instance has no state of the previous call; a reused one does', async () => {
-  const fleet = await openWasmFleet({ poolThreads: 1 })
+  const fleet = await openWasmFleet()
   const calls = async (instance: 'fresh' | 'reuse') => {
     const uuid = await fleet.attach('a', 'OnRequest', { do: 'calls' }, { instance })
     const texts = [await (await fleet.chat()).text(), await (await fleet.chat()).text()]

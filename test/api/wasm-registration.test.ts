@@ -316,7 +316,7 @@ describe('a self-description', () => {
     at(await fleet.folder.guest('d', 'describing'), { config: { description }, ...more })
 
   test('determines input, instance reuse and failure policy', async () => {
-    const fleet = await openWasmFleet({ poolThreads: 1 })
+    const fleet = await openWasmFleet()
     const description = { abi: 1, needs: { headers: false, request_body: true }, instance: 'reuse' }
     await fleet.register(await describing(fleet, JSON.stringify(description)))
     const answers = [await (await fleet.chat('first')).text(), await (await fleet.chat('second')).text()]
@@ -326,7 +326,7 @@ describe('a self-description', () => {
   })
 
   test('is overridden by the registration', async () => {
-    const fleet = await openWasmFleet({ poolThreads: 1 })
+    const fleet = await openWasmFleet()
     const description = { abi: 1, needs: { headers: false, request_body: true }, instance: 'reuse' }
     const more = { needs: { request_body: false }, instance: 'fresh' }
     await fleet.register(await describing(fleet, JSON.stringify(description), more))

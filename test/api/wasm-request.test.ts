@@ -150,7 +150,7 @@ test('a guest receives the request id, from the client or generated', async () =
 })
 
 test('the second module sees the changes of the first, in order of registration, a hundred times', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ poolThreads: 2 })
   const first = await fleet.attach('z', 'OnRequest', { head: modify({ headers_set: [['x-mark', 'first']] }) })
   const second = await fleet.attach('a', 'OnRequest', { do: 'show', when: 'x-mark' })
   const heads = await Promise.all(
@@ -184,7 +184,7 @@ test.each(['pool', 'inline'] as const)(
     const auth = { apiKey: 'root', tenantKeys: ['a:key-a', 'b:key-b'] }
     for (const instance of ['fresh', 'reuse'] as const) {
       for (const what of ['kv', 'var']) {
-        const fleet = await openWasmFleet({ poolThreads: 1 }, { plugins: { auth }, adminKey: 'root' })
+        const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
         const post = async (tenant: string, value: string) => {
           const headers = { authorization: `Bearer key-${tenant}` }
           return (await fleet.post('/v1/chat/completions', value, headers)).text()
@@ -208,7 +208,7 @@ test.each(['pool', 'inline'] as const)(
 )
 
 test('concurrent calls each receive their own response', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ poolThreads: 2 })
   await fleet.attach(
     'a',
     'OnRequest',

@@ -109,7 +109,7 @@ describe('a final event of a module', () => {
 })
 
 test('each stream has its own state, per module, carried from event to event', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ poolThreads: 2 })
   const lengths = (count: number) => Array.from({ length: 5 }, (_, index) => 'x'.repeat(index + count))
   fleet.workers[0].script(CHAT, (request) =>
     sseAnswer([...lengths((request.json() as { n: number }).n), '[DONE]']),
@@ -217,7 +217,7 @@ describe('a module that fails', () => {
   )
 
   test('by never ending is terminated; the other streams of its batch lose nothing', async () => {
-    const fleet = await openWasmFleet({ poolThreads: 1, breaker: { failures: 100 } })
+    const fleet = await openWasmFleet({ breaker: { failures: 100 } })
     const go = Promise.withResolvers<void>()
     fleet.workers[0].script(CHAT, (request) => {
       const { n } = request.json() as { n: number }

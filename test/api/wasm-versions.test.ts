@@ -111,7 +111,7 @@ test('running streams end on the version that they started with', async () => {
 })
 
 test('a canary gets its share, each request uses exactly one version, and a promotion replaces the old one', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ poolThreads: 2 })
   const uuid = await fleet.attach('m', 'OnRequest', ADD('old'))
   const canary = await replace(fleet, uuid, ADD('new'), { trial: { kind: 'canary', percent: 30 } })
   for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 20 }, () => fleet.chat()))
@@ -129,7 +129,7 @@ test('a canary gets its share, each request uses exactly one version, and a prom
 })
 
 test('under load no request is lost, and none uses two versions', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ poolThreads: 2 })
   let uuid = await fleet.attach('m', 'OnRequest', ADD('0'), { placement: 'auto' })
   let isOver = false
   const statuses: number[] = []

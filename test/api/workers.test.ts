@@ -797,7 +797,7 @@ describe('a worker that is down at boot', () => {
   test('is listed as pending with its last problem, and registered when it starts', async () => {
     const worker = await openWorker()
     worker.script('GET /health', rawAnswer('', { status: 503 }))
-    const api = await openApi({ urls: [worker.url], startupTimeoutSecs: 1 })
+    const api = await openApi({ urls: [worker.url] })
     await expect
       .poll(async () => (await api.get('/workers')).json.workers[0]?.job_status?.message)
       .toContain('answered 503')
