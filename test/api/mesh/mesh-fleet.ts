@@ -154,10 +154,7 @@ export async function openMesh(
   const names = server === null ? ['gw-1'] : ['gw-1', 'gw-2', 'gw-3']
   const all: MeshGateway[] = []
   for (const name of names) all.push(await openGateway(name, server, { ...options, mesh }))
-  await eventually(async () => {
-    for (const one of all) if ((await one.status()).nodes.length < names.length) return false
-    return true
-  })
+  for (const one of all) await eventually(async () => (await one.status()).nodes.length === names.length)
   return all
 }
 
@@ -170,7 +167,7 @@ export async function eventually(check: () => Promise<boolean> | boolean): Promi
   for (;;) {
     if (await check()) return performance.now() - startedAtMs
     if (performance.now() - startedAtMs > PATIENT_MS) throw new Error(`not within ${PATIENT_MS} ms: ${check}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
 
