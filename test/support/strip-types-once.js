@@ -24,8 +24,7 @@ if (module.registerHooks !== undefined && module.stripTypeScriptTypes !== undefi
   mkdirSync(KEPT, { recursive: true })
   module.registerHooks({
     load(url, context, next) {
-      if (!url.startsWith('file:') || !url.endsWith('.ts') || url.includes('/node_modules/'))
-        return next(url, context)
+      if (!/^file:(?!.*\/node_modules\/).*\.ts(\?|$)/.test(url)) return next(url, context)
       return { format: 'module', source: stripped(fileURLToPath(url)), shortCircuit: true }
     },
   })
