@@ -124,8 +124,8 @@ export default defineConfig({
         },
       },
       {
-        ...source,
         test: {
+          ...source,
           ...patient(600_000),
           // The built command with real clients; no test depends on speed.
           name: 'usage',

@@ -66,6 +66,7 @@ export { adminErrorFormat, apiErrorFormat, type RenderedError, renderError } fro
 export { type ErrorKind, type ErrorOptions, GatewayError, retryAfter } from './errors/gateway-error.ts'
 export { messageOf } from './errors/message-of.ts'
 export { queryError } from './http/http-errors.ts'
+export { installedFile, moduleFile } from './installation.ts'
 export { labelKey } from './observe/metrics-snapshot.ts'
 export { Interval, turnNowMs } from './observe/timing.ts'
 export * from './plugin/define-plugin.ts'
@@ -81,7 +82,6 @@ export { workerControls } from './upstream/transports.ts'
 export { addEstimate, StreamedText } from './upstream/unreported-usage.ts'
 export { isLocalExhaustion, toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
 export { mergeParameters, withModel, withQuery } from './upstream/worker-request.ts'
-export { installedFile, moduleFile } from './installation.ts'
 export { readVersion } from './version.ts'
 
 // Wire: addresses, headers, event streams, JSON bytes.
