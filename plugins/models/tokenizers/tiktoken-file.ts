@@ -81,13 +81,13 @@ const HAN_RESERVED = 256
  * @throws SourceError naming the line at fault
  */
 export function readTiktoken(file: string, bytes: Buffer, config: Readonly<Record<string, unknown>>): string {
-  const ranks = readRanks(bytes)
+  const pieces = readPieces(bytes)
   const known = ENCODINGS.find(([name]) => name.test(basename(file)))?.[1]
   const isHan = known === undefined && String(config.tokenizer_class) === 'TikTokenTokenizer'
   const pattern = known?.pattern ?? (isHan ? HAN : CL100K)
-  const added = addedTokens(config, known, isHan ? ranks.size : null)
+  const added = addedTokens(config, known, isHan ? pieces.size : null)
   const vocab: Record<string, number> = Object.create(null)
-  for (const [latin, rank] of ranks) vocab[toByteLetters(Buffer.from(latin, 'latin1'))] = rank
+  for (const { letters, rank } of pieces.values()) vocab[letters] = rank
   // Ids of added tokens are those that the model knows; others would be numbered anew.
   for (const { id, content } of added) vocab[content] = id
   return JSON.stringify({
@@ -109,47 +109,53 @@ export function readTiktoken(file: string, bytes: Buffer, config: Readonly<Recor
     },
     post_processor: null,
     decoder: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false },
-    model: { type: 'BPE', ignore_merges: true, vocab, merges: mergesOf(ranks) },
+    model: { type: 'BPE', ignore_merges: true, vocab, merges: mergesOf(pieces) },
   })
 }
 
-/** Rank by piece; pieces as latin1 text, one letter a byte. */
-function readRanks(bytes: Buffer): Map<string, number> {
-  const ranks = new Map<string, number>()
+interface Piece {
+  readonly rank: number
+  /** As a `tokenizer.json` writes its bytes. */
+  readonly letters: string
+}
+
+/** By bytes as latin1 text. */
+function readPieces(bytes: Buffer): Map<string, Piece> {
+  const pieces = new Map<string, Piece>()
   let line = 0
   for (const row of bytes.toString('latin1').split('\n')) {
     line++
     if (row === '' || row === '\r') continue
     const space = row.indexOf(' ')
     const rank = Number(row.slice(space + 1))
-    const piece = space < 0 ? '' : Buffer.from(row.slice(0, space), 'base64').toString('latin1')
-    if (piece === '' || !Number.isInteger(rank) || rank < 0 || rank > 0xff_ffff)
+    const piece = Buffer.from(space < 0 ? '' : row.slice(0, space), 'base64')
+    if (piece.length === 0 || !Number.isInteger(rank) || rank < 0 || rank > 0xff_ffff)
       throw new SourceError(`line ${line} of the tiktoken file is not a piece and its rank`)
-    ranks.set(piece, rank)
+    pieces.set(piece.toString('latin1'), { rank, letters: toByteLetters(piece) })
   }
-  if (ranks.size === 0) throw new SourceError('the tiktoken file is empty')
-  return ranks
+  if (pieces.size === 0) throw new SourceError('the tiktoken file is empty')
+  return pieces
 }
 
 /**
  * Which pairs make up a piece, the pair that is merged last. tiktoken merges by the rank of the result, so for every
  * way to cut a piece in two known pieces there is a merge; pairs of lower ranks go first.
  */
-function mergesOf(ranks: ReadonlyMap<string, number>): string[][] {
-  const merges: [string, string][] = []
-  const inOrder = [...ranks].sort(([, a], [, b]) => a - b)
+function mergesOf(pieces: ReadonlyMap<string, Piece>): string[][] {
+  const merges: string[][] = []
+  const inOrder = [...pieces].sort(([, a], [, b]) => a.rank - b.rank)
   for (const [piece] of inOrder) {
-    const cuts: (readonly [left: string, right: string, leftRank: number, rightRank: number])[] = []
+    const cuts: (readonly [left: Piece, right: Piece])[] = []
     for (let at = 1; at < piece.length; at++) {
-      const left = ranks.get(piece.slice(0, at))
-      const right = ranks.get(piece.slice(at))
-      if (left !== undefined && right !== undefined)
-        cuts.push([piece.slice(0, at), piece.slice(at), left, right])
+      const left = pieces.get(piece.slice(0, at))
+      // Most pieces have few known beginnings.
+      const right = left && pieces.get(piece.slice(at))
+      if (right !== undefined) cuts.push([left as Piece, right])
     }
-    cuts.sort((a, b) => a[2] - b[2] || a[3] - b[3])
-    for (const [left, right] of cuts) merges.push([left, right])
+    cuts.sort(([a, b], [c, d]) => a.rank - c.rank || b.rank - d.rank)
+    for (const [left, right] of cuts) merges.push([left.letters, right.letters])
   }
-  return merges.map((pair) => pair.map((piece) => toByteLetters(Buffer.from(piece, 'latin1'))))
+  return merges
 }
 
 function addedTokens(
