@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { type TokenizerService, Tokenizers } from '#kernel'
 import { definePlugin, Type } from '../../kernel/index.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -24,17 +24,56 @@ function folder(): string {
   return path
 }
 
+interface Status {
+  readonly id: string
+  readonly status: string
+  readonly message: string
+  readonly vocab_size?: number
+}
+
 interface Fleet extends TestGateway {
   call(method: string, path: string, body?: unknown): Promise<{ status: number; body: never }>
   add(name: string, source?: string, more?: object): Promise<string>
-  settled(id: string): Promise<{ status: string; message: string; vocab_size?: number }>
+  /** Adds tokenizers at once, so that one thread loads them all, and returns how each ended. */
+  addAll(bodies: readonly { name: string; source: string; chat_template_path?: string }[]): Promise<Status[]>
+  settled(id: string): Promise<Status>
   service: TokenizerService
 }
 
 /** Requests may name folders of these tests, and the sample. */
 const ROOTS = [tmpdir(), SAMPLE]
 
+/** Ends after the test. */
 async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
+  const fleet = await start(config, plugins)
+  endings.push(() => fleet.stop())
+  return fleet
+}
+
+/** Sections of gateways that tests share, and tokenizers of these sections. */
+const EMPTY = { load: [] }
+const CLOSED = { load: [], roots: [] }
+const LOADED = { load: [{ name: 'm', source: SAMPLE }] }
+
+const shared = new Map<object, Promise<Fleet>>()
+afterAll(async () => {
+  for (const fleet of shared.values()) await (await fleet).stop()
+})
+
+/** A gateway for the tests with this section, with the tokenizers of the section and no other. */
+async function openShared(config: typeof EMPTY | typeof LOADED): Promise<Fleet> {
+  const starting = shared.get(config) ?? start(config)
+  shared.set(config, starting)
+  const fleet = await starting
+  for (const { name } of config.load) await fleet.settled(name)
+  const { body } = await fleet.call('GET', '/v1/tokenizers')
+  const { tokenizers } = body as { tokenizers: { id: string; name: string }[] }
+  for (const { id, name } of tokenizers)
+    if (!config.load.some((one) => one.name === name)) await fleet.call('DELETE', `/v1/tokenizers/${id}`)
+  return fleet
+}
+
+async function start(config: object = {}, plugins: object = {}): Promise<Fleet> {
   let service: TokenizerService | undefined
   const spy = definePlugin({
     manifest: {
@@ -56,7 +95,6 @@ async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
     plugins: { auth: {}, tokenizers: { roots: ROOTS, ...config }, workers: {}, ...plugins },
     own: [spy],
   })
-  endings.push(() => gateway.stop())
   const call: Fleet['call'] = async (method, path, body) => {
     const reply = await fetch(gateway.url + path, {
       method,
@@ -78,12 +116,18 @@ async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
     expect(status).toBe(202)
     return (body as { id: string }).id
   }
-  return { ...gateway, call, add, settled, service: service as TokenizerService }
+  const addAll: Fleet['addAll'] = async (bodies) => {
+    const ids = await Promise.all(bodies.map(({ name, source, ...more }) => add(name, source, more)))
+    const ended: Status[] = []
+    for (const id of ids) ended.push(await settled(id))
+    return ended
+  }
+  return { ...gateway, call, add, addAll, settled, service: service as TokenizerService }
 }
 
 describe('the resource', () => {
   test('is accepted as pending, then loaded, listed and found by id and by name', async () => {
-    const fleet = await open()
+    const fleet = await openShared(EMPTY)
     const { status, body } = await fleet.call('POST', '/v1/tokenizers', {
       name: 'org/model',
       source: SAMPLE,
@@ -115,7 +159,7 @@ describe('the resource', () => {
   })
 
   test('a path that cannot be loaded fails with a reason, and is not listed', async () => {
-    const fleet = await open()
+    const fleet = await openShared(EMPTY)
     const broken = folder()
     writeFileSync(join(broken, 'tokenizer.json'), '{"model": {')
     const bad = folder()
@@ -129,12 +173,10 @@ describe('the resource', () => {
       [broken, 'ends inside'],
       [bad, 'chat template'],
     ]
-    for (const [source, reason] of cases) {
-      const id = await fleet.add('x', source)
-      expect(await fleet.settled(id)).toMatchObject({
-        status: 'failed',
-        message: expect.stringMatching(reason),
-      })
+    const ended = await fleet.addAll(cases.map(([source]) => ({ name: 'x', source })))
+    for (const [at, [, reason]] of cases.entries()) {
+      const { id } = ended[at]
+      expect(ended[at]).toMatchObject({ status: 'failed', message: expect.stringMatching(reason) })
       expect((await fleet.call('GET', `/v1/tokenizers/${id}`)).status).toBe(404)
       expect((await fleet.call('DELETE', `/v1/tokenizers/${id}`)).status).toBe(404)
     }
@@ -142,7 +184,7 @@ describe('the resource', () => {
   })
 
   test('the forms and refusals of each chat template are reported; one that refuses everything fails the load', async () => {
-    const fleet = await open()
+    const fleet = await openShared(EMPTY)
     const [some, all] = [folder(), folder()]
     for (const path of [some, all]) cpSync(SAMPLE, path, { recursive: true })
     const loop = `{% for m in messages %}{{ m.content }}{{ m.tool_calls[0].function.arguments + '' if m.tool_calls }}{% endfor %}`
@@ -181,7 +223,7 @@ describe('the resource', () => {
   })
 
   test('an existing name is a 409; of two pending loads with one name the second fails', async () => {
-    const fleet = await open()
+    const fleet = await openShared(EMPTY)
     const [first, second] = [await fleet.add('twice'), await fleet.add('twice')]
     expect(await fleet.settled(first)).toMatchObject({ status: 'completed' })
     expect(await fleet.settled(second)).toMatchObject({ status: 'failed' })
@@ -191,7 +233,7 @@ describe('the resource', () => {
   })
 
   test('a deleted tokenizer is unknown, for tokenize too', async () => {
-    const fleet = await open()
+    const fleet = await openShared(EMPTY)
     const id = await fleet.add('gone')
     await fleet.settled(id)
     expect(await fleet.call('DELETE', `/v1/tokenizers/${id}`)).toEqual({
@@ -209,7 +251,7 @@ describe('the resource', () => {
   test.each([{}, { name: '', source: 'x' }, { name: 'x', source: '' }, { name: 1, source: 'x' }])(
     'the body %j is rejected',
     async (body) => {
-      const fleet = await open()
+      const fleet = await openShared(EMPTY)
       expect(await fleet.call('POST', '/v1/tokenizers', body)).toMatchObject({
         status: 400,
         body: { error: { type: 'bad_request' } },
@@ -225,7 +267,7 @@ describe('the resource', () => {
       { source: '/proc/self/environ' },
       { source: 'weir:sample', chat_template_path: '/proc/self/environ' },
     ])('without roots %j is rejected, and the error names the setting', async (paths) => {
-      const fleet = await open({ roots: [] })
+      const fleet = await openShared(CLOSED)
       const { status, body } = await fleet.call('POST', '/v1/tokenizers', { name: 'x', ...paths })
       expect(status).toBe(400)
       expect(body).toMatchObject({
@@ -251,10 +293,10 @@ describe('the resource', () => {
       const load = [{ name: 'configured', source: join(elsewhere, 'model') }]
       const fleet = await open({ roots: [root], load })
       expect(await fleet.settled('configured')).toMatchObject({ status: 'completed' })
-      for (const name of ['inside', 'link', 'inside/tokenizer.json'])
-        expect(await fleet.settled(await fleet.add(name, join(root, name)))).toMatchObject({
-          status: 'completed',
-        })
+      const inside = ['inside', 'link', 'inside/tokenizer.json']
+      expect(await fleet.addAll(inside.map((name) => ({ name, source: join(root, name) })))).toMatchObject(
+        inside.map(() => ({ status: 'completed' })),
+      )
       const outside = [
         SAMPLE,
         join(root, 'leads-out'),
@@ -263,8 +305,9 @@ describe('the resource', () => {
         `${root}-other`,
         '/nowhere',
       ]
-      for (const source of outside)
-        expect(await fleet.settled(await fleet.add('x', source))).toMatchObject(failure('outside'))
+      expect(await fleet.addAll(outside.map((source) => ({ name: 'x', source })))).toMatchObject(
+        outside.map(() => failure('outside')),
+      )
     })
 
     test('must be regular files of known kinds and limited size', async () => {
@@ -279,7 +322,7 @@ describe('the resource', () => {
       writeFileSync(join(root, 'long.jinja'), 'x'.repeat(300_000))
       writeFileSync(join(root, 'own.jinja'), 'own')
       const fleet = await open({ roots: [root] })
-      for (const [name, reason] of [
+      const cases = [
         ['/proc/self/environ', 'extension'],
         [fileURLToPath(import.meta.url), 'extension'],
         [join(SAMPLE, 'chat_template.jinja'), 'outside'],
@@ -289,17 +332,19 @@ describe('the resource', () => {
         [join(root, 'secret.env'), 'extension'],
         [join(root, 'large.jinja'), 'the limit is'],
         [join(root, 'long.jinja'), 'the limit is'],
-      ])
-        expect(await fleet.settled(await fleet.add('x', inside, { chat_template_path: name }))).toMatchObject(
-          failure(reason),
-        )
-      expect(await fleet.settled(await fleet.add('x', join(root, 'pipe.json')))).toMatchObject(
+      ]
+      const templates = cases.map(([path]) => ({ name: 'x', source: inside, chat_template_path: path }))
+      expect(
+        await fleet.addAll([
+          ...templates,
+          { name: 'x', source: join(root, 'pipe.json') },
+          { name: 'own', source: inside, chat_template_path: join(root, 'own.jinja') },
+        ]),
+      ).toMatchObject([
+        ...cases.map(([, reason]) => failure(reason)),
         failure('not a regular file'),
-      )
-      const template = { chat_template_path: join(root, 'own.jinja') }
-      expect(await fleet.settled(await fleet.add('own', inside, template))).toMatchObject({
-        status: 'completed',
-      })
+        { status: 'completed' },
+      ])
     })
   })
 
@@ -370,8 +415,7 @@ describe('the resource', () => {
 
 describe('tokenize and detokenize', () => {
   test('round-trip in single and batch forms', async () => {
-    const fleet = await open({ load: [{ name: 'm', source: 'weir:sample' }] })
-    await fleet.settled('m')
+    const fleet = await openShared(LOADED)
     const prompt = 'Hello <|im_end|> 😀'
     const { body } = await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt })
     const { tokens } = body as { tokens: number[] }
@@ -394,8 +438,7 @@ describe('tokenize and detokenize', () => {
   })
 
   test('invalid requests are rejected with an error type', async () => {
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
-    await fleet.settled('m')
+    const fleet = await openShared(LOADED)
     const refusal = async (path: string, body: object) => {
       const reply = await fetch(fleet.url + path, { method: 'POST', body: JSON.stringify(body) })
       expect(reply.status).toBe(400)
@@ -415,8 +458,7 @@ describe('the tokenizer service', () => {
   const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }
 
   test('a chat becomes text and ids; counting and decoding agree', async () => {
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
-    await fleet.settled('m')
+    const fleet = await openShared(LOADED)
     const tokenizer = fleet.service.find('m')!
     expect(tokenizer).toMatchObject({ vocabSize: 4105, contentFormat: 'string', eosIds: [4098] })
     expect([...tokenizer.templates.keys()]).toEqual(['default'])
@@ -446,8 +488,7 @@ describe('the tokenizer service', () => {
   })
 
   test('template variables are passed and cannot replace the messages', async () => {
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
-    await fleet.settled('m')
+    const fleet = await openShared(LOADED)
     const messages = [{ role: 'user', content: 'x' }]
     const templateKwargs = { enable_thinking: false, messages: [], weir_text: 'no', __proto__: null }
     const { text } = await fleet.service.find('m')!.renderAndEncode({ messages, templateKwargs })
@@ -455,8 +496,7 @@ describe('the tokenizer service', () => {
   })
 
   test('messages that the template cannot render are a 400', async () => {
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
-    await fleet.settled('m')
+    const fleet = await openShared(LOADED)
     const tokenizer = fleet.service.find('m')!
     for (const messages of [[{ role: 5, content: 'x' }], ['x']])
       await expect(tokenizer.renderAndEncode({ messages })).rejects.toMatchObject({
@@ -476,7 +516,7 @@ describe('the tokenizer service', () => {
     const tried = folder()
     cpSync(SAMPLE, tried, { recursive: true })
     writeFileSync(join(tried, 'chat_template.jinja'), body)
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    const fleet = await open(LOADED)
     await fleet.settled('m')
     expect(await fleet.settled(await fleet.add('tried', tried))).toMatchObject({
       status: 'failed',
@@ -508,11 +548,13 @@ describe('the tokenizer service', () => {
     const body = '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}'
     writeFileSync(join(hostile, 'chat_template.jinja'), body)
     const fleet = await open({
-      load: [{ name: 'm', source: SAMPLE }],
-      loadMs: 10_000,
+      ...LOADED,
+      loadMs: 5_000,
       rendering: { maxSteps: 1_000_000_000, maxMs: 600_000 },
     })
     await fleet.settled('m')
+    // Starts the encoding thread.
+    await fleet.service.find('m')!.encode('text')
     const [first, next] = [await fleet.add('hostile', hostile), await fleet.add('next')]
     for (let i = 0; i < 3; i++)
       expect((await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: `text ${i}` })).status).toBe(200)
@@ -521,7 +563,7 @@ describe('the tokenizer service', () => {
     })
     expect(await fleet.settled(first)).toMatchObject({
       status: 'failed',
-      message: 'timed out after 10000 ms (plugins.tokenizers.loadMs)',
+      message: 'timed out after 5000 ms (plugins.tokenizers.loadMs)',
     })
     expect(await fleet.settled(next)).toMatchObject({ status: 'completed' })
   })
@@ -534,7 +576,7 @@ describe('the tokenizer service', () => {
       file,
       JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), normalizer: { type: 'Lowercase' } }),
     )
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    const fleet = await openShared(LOADED)
     expect(await fleet.settled(await fleet.add('lower', lower))).toMatchObject({ status: 'completed' })
     // Encoding reads no files.
     rmSync(lower, { recursive: true })
@@ -546,7 +588,7 @@ describe('the tokenizer service', () => {
   })
 
   test('texts beyond queueLimit are rejected, and later texts are encoded', async () => {
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], queueLimit: 4 })
+    const fleet = await open({ ...LOADED, queueLimit: 4 })
     await fleet.settled('m')
     const tokenizer = fleet.service.find('m')!
     const many = await Promise.allSettled(Array.from({ length: 6 }, () => tokenizer.encode('x')))
@@ -556,8 +598,7 @@ describe('the tokenizer service', () => {
   })
 
   test('encoding a large prompt does not block the event loop', async () => {
-    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
-    await fleet.settled('m')
+    const fleet = await openShared(LOADED)
     const text = 'A prompt of some words, and then some more. '.repeat(2_300)
     let turns = 0
     const watch = setInterval(() => turns++, 1)
@@ -575,9 +616,8 @@ describe('the tokenizer service', () => {
       promptCache: { enabled: true, maxBytes: 20_000 },
       segmentCache: { enabled: true, maxBytes: 20_000 },
     }
-    const load = [{ name: 'm', source: SAMPLE }]
-    const [cached, plain] = [await open({ load, ...caches }), await open({ load })]
-    await Promise.all([cached.settled('m'), plain.settled('m')])
+    const [cached, plain] = [await open({ ...LOADED, ...caches }), await openShared(LOADED)]
+    await cached.settled('m')
     const words = ['Hello', ' world', '\n', '😀', '<|im_end|>', '<think>', '  ', 'Größe', '<tool_call>', '']
     const chats = Array.from({ length: 200 }, (_, chat) => ({
       messages: Array.from({ length: 1 + (chat % 7) }, (_, turn) => ({
