@@ -1,6 +1,6 @@
 /** Tool calls with incomplete arguments: no client format reports them as finished. */
 import { describe, expect, test } from 'vitest'
-import { eventsOf, openGrpcFleet } from './grpc-fleet.ts'
+import { eventsOf, type GrpcFleet, shareGrpcFleets } from './grpc-fleet.ts'
 
 const model = 'test-model'
 const parameters = { type: 'object', properties: { file: { type: 'string' }, body: { type: 'string' } } }
@@ -32,11 +32,11 @@ const outputs = [
   ],
 ] as const
 
+const openShared = shareGrpcFleets()
 const open = (toolParser: string) =>
-  openGrpcFleet({ plugins: { parsers: { toolParser }, messages: {}, responses: {} } })
-type Fleet = Awaited<ReturnType<typeof open>>
+  openShared({ plugins: { parsers: { toolParser }, messages: {}, responses: {} } })
 
-async function engineAnswers({ engine, ids }: Fleet, text: string, finishReason: string): Promise<void> {
+async function engineAnswers({ engine, ids }: GrpcFleet, text: string, finishReason: string): Promise<void> {
   engine.answer(
     (await ids(text)).map((id) => [id]),
     { finishReason },

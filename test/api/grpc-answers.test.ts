@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { eventsOf, openGrpcFleet } from './grpc-fleet.ts'
+import { eventsOf, shareGrpcFleets } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
@@ -14,6 +14,7 @@ const dim = {
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-answers-'))
 afterAll(() => rmSync(folder, { recursive: true }))
+const openShared = shareGrpcFleets()
 
 /** A template that opens the reasoning block unless thinking is disabled. */
 function thinkingTemplate(): string {
@@ -71,7 +72,7 @@ describe('non-streamed responses', () => {
     ['is not JSON', BROKEN, 'stop', BROKEN, []],
   ])('a tool call that %s is not reported as finished', async (_, text, reason, content, calls) => {
     const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
-    const { engine, post, ids } = await openGrpcFleet({ engines: [{ serverInfo }] })
+    const { engine, post, ids } = await openShared({ engines: [{ serverInfo }] })
     engine.answer([await ids(text)], { finishReason: reason })
     const choice = await readChoice(await post(CHAT, { ...ask, tools: [dim] }))
     expect({ ...choice, content: choice.content?.trim() }).toEqual({ reason, content, reasoning: '', calls })
@@ -92,7 +93,7 @@ describe('reasoning models', () => {
     (calls[calls.length - 1].request as { tokenized: { originalText: string } }).tokenized.originalText
 
   test('enable_thinking false changes the prompt, and the output has no reasoning', async () => {
-    const { engine, post, ids } = await openGrpcFleet(think)
+    const { engine, post, ids } = await openShared(think)
     engine.answer((await ids('Hello.')).map((id) => [id]))
     const off = { ...ask, chat_template_kwargs: { enable_thinking: false } }
     expect(await readChoice(await post(CHAT, off))).toMatchObject({ content: 'Hello.', reasoning: '' })
@@ -106,7 +107,7 @@ describe('reasoning models', () => {
   })
 
   test('output truncated inside the reasoning has no content and finish_reason length', async () => {
-    const { engine, post, ids } = await openGrpcFleet(think)
+    const { engine, post, ids } = await openShared(think)
     engine.answer(
       (await ids('Let me see')).map((id) => [id]),
       { finishReason: 'length' },
@@ -123,7 +124,7 @@ describe('reasoning models', () => {
   })
 
   test('blank lines between reasoning and a tool call are not content', async () => {
-    const { engine, post, ids } = await openGrpcFleet({
+    const { engine, post, ids } = await openShared({
       ...think,
       engines: [{ serverInfo: { serverArgs: { reasoning_parser: 'qwen3', tool_call_parser: 'qwen' } } }],
     })
@@ -146,7 +147,7 @@ describe('tool_choice over gRPC', () => {
   const named = { ...ask, tools: [dim], tool_choice: { type: 'function', function: { name: 'dim' } } }
 
   test('tool_choice none returns a call as text, streamed and non-streamed', async () => {
-    const { engine, post, ids } = await openGrpcFleet({
+    const { engine, post, ids } = await openShared({
       engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen' } } }],
     })
     const text = 'So: <tool_call>\n{"name":"dim","arguments":{}}\n</tool_call> it is.'
@@ -163,7 +164,7 @@ describe('tool_choice over gRPC', () => {
   })
 
   test('a truncated array of calls is returned as content with finish_reason length', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     const array = '[{"name":"dim","parameters":{"level":3}},{"name":"dim","parameters":{}}]'
     engine.answer((await ids(array)).map((id) => [id]))
     const calls = [
@@ -190,7 +191,7 @@ describe('tool_choice over gRPC', () => {
   })
 
   test('the first delta of a named call has its id and name, later deltas have arguments only', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     engine.answer((await ids('{"level": 3}')).map((id) => [id]))
     const streamed = deltasOf(await (await post(CHAT, { ...named, stream: true })).text())
     const [first, ...rest] = streamed.flatMap(({ tool_calls: given }) => given ?? [])
@@ -206,7 +207,7 @@ describe('tool_choice over gRPC', () => {
   })
 
   test('conflicting, unknown and missing tools are rejected with 400', async () => {
-    const { engine, post } = await openGrpcFleet()
+    const { engine, post } = await openShared()
     const withDefinition = (name: string, type: string) => ({
       type: 'function',
       function: { name, parameters: { $defs: { X: { type } }, properties: { x: { $ref: '#/$defs/X' } } } },
@@ -226,7 +227,7 @@ describe('tool_choice over gRPC', () => {
   })
 
   test('Kimi-K2 call ids continue the count of calls in the conversation', async () => {
-    const { engine, post, ids } = await openGrpcFleet({
+    const { engine, post, ids } = await openShared({
       engines: [{ model: 'Kimi-K2-Instruct' }],
       plugins: {
         tokenizers: {
@@ -267,7 +268,7 @@ describe('constrained output of reasoning models', () => {
       engine: player,
       post,
       ids,
-    } = await openGrpcFleet({
+    } = await openShared({
       engines: [engine],
       template: thinkingTemplate(),
     })
@@ -293,7 +294,7 @@ describe('constrained output of reasoning models', () => {
   })
 
   test('an engine whose grammar applies from the first token returns no reasoning', async () => {
-    const { engine, post, ids } = await openGrpcFleet({
+    const { engine, post, ids } = await openShared({
       engines: [{ runtime: 'vllm' }],
       template: thinkingTemplate(),
     })
@@ -310,7 +311,7 @@ describe('constrained output of reasoning models', () => {
 
 describe('prompt and text', () => {
   test('continue_final_message ends the prompt with the assistant message and returns the continuation', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     engine.answer((await ids(' nine.')).map((id) => [id]))
     const messages = [...ask.messages, { role: 'assistant', content: 'It is' }]
     const body = { ...ask, messages, continue_final_message: true }
@@ -326,7 +327,7 @@ describe('prompt and text', () => {
   })
 
   test('skip_special_tokens false returns special tokens as text', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     engine.answer((await ids('a<|im_start|>b')).map((id) => [id]))
     expect(await readChoice(await post(CHAT, ask))).toMatchObject({ content: 'ab' })
     const kept = { ...ask, skip_special_tokens: false }
@@ -345,7 +346,7 @@ describe('prompt and text', () => {
       path,
       "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{{ messages[0].content }}",
     )
-    const { engine, post } = await openGrpcFleet({ template: path })
+    const { engine, post } = await openShared({ template: path })
     const reply = await post(CHAT, { ...ask, messages: [{ role: 'system', content: 'x' }, ...ask.messages] })
     const { error } = (await reply.json()) as { error: { message: string } }
     expect([reply.status, error.message]).toEqual([400, expect.stringContaining('System role not supported')])
@@ -369,7 +370,7 @@ test.each([
 ])('the effort %s at a worker with the label effort %j is %s in the prompt', async (effort, label, shown) => {
   const path = join(folder, 'effort.jinja')
   writeFileSync(path, '{%- for m in messages %}{{ m.content }}{%- endfor %} effort={{ reasoning_effort }}')
-  const { engine, post, ids } = await openGrpcFleet({
+  const { engine, post, ids } = await openShared({
     template: path,
     engines: [{ spec: { labels: { effort: label } } }],
   })
@@ -381,7 +382,7 @@ test.each([
 })
 
 test('a gRPC worker with the label effort reject refuses efforts above high before it is asked', async () => {
-  const { engine, post } = await openGrpcFleet({ engines: [{ spec: { labels: { effort: 'reject' } } }] })
+  const { engine, post } = await openShared({ engines: [{ spec: { labels: { effort: 'reject' } } }] })
   const response = await post(CHAT, { ...ask, reasoning_effort: 'xhigh' })
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({
@@ -402,7 +403,7 @@ test('without a thinking setting the template decides, and reasoning is detected
     path,
     `{%- for m in messages %}{{ m.content }}{%- endfor %}{%- if add_generation_prompt %}${end}{%- endif %}`,
   )
-  const { engine, post, ids } = await openGrpcFleet({ template: path })
+  const { engine, post, ids } = await openShared({ template: path })
   const sent = async (body: object) => {
     engine.calls.length = 0
     const choice = await readChoice(await post(CHAT, { ...ask, ...body }))
@@ -436,7 +437,7 @@ test.each([
 ])('token ids and log probabilities of %s are returned, streamed and non-streamed', async (...row) => {
   const [, serverArgs, text, reason] = row
   const serverInfo = { serverArgs }
-  const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm', serverInfo }] })
+  const { engine, post, ids } = await openShared({ engines: [{ runtime: 'vllm', serverInfo }] })
   const tokens = await ids(text)
   const of = (tokenIds: number[]) => ({
     tokenIds,

@@ -1,14 +1,15 @@
 /** Chat completions over gRPC engines, streamed and non-streamed. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { EngineName } from '../support/scripted-engine.ts'
+import { ENGINE_NAMES } from '../support/scripted-engine.ts'
 import { startScriptedWorker } from '../support/scripted-worker.ts'
 import { textUntilCut } from '../support/text-until-cut.ts'
-import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
+import { eventsOf, openGrpcFleet, shareGrpcFleets, until, withEveryEngine } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
-const ENGINES: readonly EngineName[] = ['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed']
 const TEXT = 'Hello there, wörld 😀!'
+const openShared = shareGrpcFleets()
+const openEngine = withEveryEngine(openShared)
 
 interface Chunk {
   readonly choices: readonly {
@@ -45,9 +46,9 @@ const whole = async (reply: Response) =>
     error?: { code: string; message: string }
   }
 
-describe.each(ENGINES)('%s', (runtime) => {
+describe.each(ENGINE_NAMES)('%s', (runtime) => {
   test('streamed deltas add up to the text, with one usage chunk if requested', async () => {
-    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const { engine, post, ids } = await openEngine(runtime)
     const tokens = await ids(TEXT)
     engine.answer(tokens.map((id) => [id]))
     const streamed = await (
@@ -68,7 +69,7 @@ describe.each(ENGINES)('%s', (runtime) => {
   })
 
   test('a character split over several chunks is sent once; a truncated character becomes U+FFFD', async () => {
-    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const { engine, post, ids } = await openEngine(runtime)
     const tokens = await ids('a😀b')
     expect(tokens).toHaveLength(6)
     engine.answer(tokens.map((id) => [id]))
@@ -81,7 +82,7 @@ describe.each(ENGINES)('%s', (runtime) => {
   })
 
   test('a complete message without chunks still yields the streamed text', async () => {
-    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const { engine, post, ids } = await openEngine(runtime)
     const tokens = await ids(TEXT)
     engine.script = ({ request }) =>
       engine.steps([tokens], {}, { ...(request as object), stream: false, streaming: false })
@@ -92,7 +93,7 @@ describe.each(ENGINES)('%s', (runtime) => {
   test.each([true, false])(
     'a client disconnect before the first token cancels the engine request (stream: %s)',
     async (stream) => {
-      const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
+      const { engine, post } = await openEngine(runtime)
       engine.script = () => [{ hang: true }]
       const controller = new AbortController()
       const asked = post(CHAT, { ...ask, stream }, {}, controller.signal).catch(() => null)
@@ -110,7 +111,7 @@ describe.each(ENGINES)('%s', (runtime) => {
 })
 
 test('the load of the engine returns to 0 however a request ends', async () => {
-  const { engine, post, get, ids } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
+  const { engine, post, get, ids } = await openShared({ kernel: { retry: { maxAttempts: 1 } } })
   const load = async () => {
     const { workers } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
     return workers[0].load
@@ -142,7 +143,7 @@ test('the load of the engine returns to 0 however a request ends', async () => {
 })
 
 test('the completion tokens of vllm are summed over messages', async () => {
-  const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm' }] })
+  const { engine, post, ids } = await openEngine('vllm')
   const tokens = await ids('one two three four')
   engine.answer([tokens.slice(0, 3), tokens.slice(3)])
   const asked = { ...ask, stream: true, stream_options: { include_usage: true } }
@@ -151,7 +152,7 @@ test('the completion tokens of vllm are summed over messages', async () => {
 })
 
 test('sglang choices with the same index are numbered by order', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const [a, b] = [await ids('first'), await ids('second')]
   engine.script = ({ request }) => [...engine.steps([a], {}, request), ...engine.steps([b], {}, request)]
   const { choices, usage } = await whole(await post(CHAT, { ...ask, n: 2 }))
@@ -165,7 +166,7 @@ test('sglang choices with the same index are numbered by order', async () => {
 test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed'] as const)(
   '%s streams two choices interleaved, each with its own finish_reason',
   async (runtime) => {
-    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const { engine, post, ids } = await openEngine(runtime)
     const [a, b] = [await ids('first one'), await ids('second one')]
     engine.script = ({ request }) => {
       const left = engine.steps(
@@ -196,7 +197,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed'] as const)(
 )
 
 test('3.1: chunks after the stop of one choice are not added to another choice', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const [a, b] = [await ids('one STOP HERE NOW more'), await ids('second one')]
   engine.script = ({ request }) => [
     ...engine.steps(
@@ -218,7 +219,7 @@ describe('stop strings', () => {
     (await ids(text)).map((id) => [id])
 
   test('a stop string split over several chunks is removed, later text is dropped, and the engine request is cancelled', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     engine.answer(await tokensOf(ids, 'before STOP HERE NOW after and more'))
     const asked = { ...ask, stream: true, stop: ['STOP HERE NOW'] }
     const { textOf, endsOf } = readStream(await (await post(CHAT, asked)).text())
@@ -230,7 +231,7 @@ describe('stop strings', () => {
   test.each([1, 3, 100])(
     'text after a stop string is dropped, in chunks of %i tokens and in later chunks',
     async (size) => {
-      const { engine, post, ids } = await openGrpcFleet()
+      const { engine, post, ids } = await openShared()
       const tokens = await ids('before STOP HERE NOW after and more STOP HERE NOW again')
       const chunks: number[][] = []
       for (let at = 0; at < tokens.length; at += size) chunks.push(tokens.slice(at, at + size))
@@ -249,7 +250,7 @@ describe('stop strings', () => {
   )
 
   test('mlx: a stop string of several tokens ends the answer, streamed and non-streamed', async () => {
-    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'mlx' }] })
+    const { engine, post, ids } = await openEngine('mlx')
     engine.answer(await tokensOf(ids, 'before STOP HERE NOW after'))
     const body = { ...ask, stop: ['STOP HERE NOW'] }
     const { textOf, endsOf } = readStream(await (await post(CHAT, { ...body, stream: true })).text())
@@ -259,7 +260,7 @@ describe('stop strings', () => {
   })
 
   test('text that only begins like a stop string is delivered completely', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     const text = 'STOP HERE STOP HERE NO, STOP HER'
     engine.answer(await tokensOf(ids, text))
     const { textOf } = readStream(
@@ -270,7 +271,7 @@ describe('stop strings', () => {
   })
 
   test('the stop string that ends first wins; no_stop_trim keeps it in the text', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     engine.answer(await tokensOf(ids, 'one two three four'))
     for (const stop of [
       ['three four', 'two'],
@@ -292,7 +293,7 @@ describe('stop strings', () => {
   test.each(['sglang', 'mlx'] as const)(
     '%s receives stop token ids for single-token stop strings and no stop strings',
     async (runtime) => {
-      const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+      const { engine, post, ids } = await openEngine(runtime)
       engine.answer([[5]])
       await post(CHAT, { ...ask, stop: ['a', 'never one token, this'] })
       const { samplingParams } = (await engine.received()).request as unknown as {
@@ -304,7 +305,7 @@ describe('stop strings', () => {
   )
 
   test('the end-of-text token is not part of the text; ignore_eos continues after it', async () => {
-    const { engine, post, ids } = await openGrpcFleet()
+    const { engine, post, ids } = await openShared()
     const [a, b] = [await ids('one'), await ids(' two')]
     const eos = (await ids('<|im_end|>'))[0]
     const end = [...a, eos, ...b].map((id) => [id])
@@ -317,7 +318,7 @@ describe('stop strings', () => {
 })
 
 test('finish reasons are mapped; cached and reasoning tokens are reported', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const tokens = await ids('text')
   for (const [engineReason, reason] of [
     ['stop', 'stop'],
@@ -335,13 +336,13 @@ test('finish reasons are mapped; cached and reasoning tokens are reported', asyn
     prompt_tokens_details: { cached_tokens: 5 },
     completion_tokens_details: { reasoning_tokens: 3 },
   })
-  const trt = await openGrpcFleet({ engines: [{ runtime: 'trtllm' }] })
+  const trt = await openEngine('trtllm')
   trt.engine.answer([tokens], { finishReason: 'stop_word' })
   expect((await whole(await trt.post(CHAT, ask))).choices[0].finish_reason).toBe('stop')
 })
 
 test('log probabilities have text, bytes and alternatives, aligned with the content', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const tokens = await ids('Hello <|im_start|>😀!')
   const top = (id: number) => ({ values: [-0.5, -1.5], tokenIds: [id, 9] })
   engine.script = ({ request }) =>
@@ -381,7 +382,7 @@ test('log probabilities have text, bytes and alternatives, aligned with the cont
 })
 
 test('an engine failure after the first token ends the stream with one error and no retry', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const [first] = await ids('Hello')
   engine.script = () => [
     { chunk: { tokenIds: [first], promptTokens: 3, completionTokens: 1 } },
@@ -398,7 +399,7 @@ test.each([
   ['/v1/completions', { model: 'test-model', prompt: 'hi' }],
   ['/generate', { model: 'test-model', text: 'hi' }],
 ])('an engine failure in a stream of %s ends it with one error', async (path, body) => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const [first] = await ids('Hello')
   engine.script = () => [
     { chunk: { tokenIds: [first], promptTokens: 3, completionTokens: 1 } },
@@ -428,7 +429,7 @@ test.each([
   [11, 400],
   [15, 500],
 ])('status %i before the first message is HTTP status %i', async (status, expected) => {
-  const { engine, post } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
+  const { engine, post } = await openShared({ kernel: { retry: { maxAttempts: 1 } } })
   engine.script = () => [{ status, details: 'the reason' }]
   const reply = await post(CHAT, { ...ask, stream: true })
   expect(reply.headers.get('content-type')).toContain('application/json')
@@ -457,7 +458,7 @@ test('an unavailable engine is retried on another with a new request id; a rejec
 })
 
 test('the trace header reaches the engine', async () => {
-  const { engine, post } = await openGrpcFleet()
+  const { engine, post } = await openShared()
   engine.answer([[5]])
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   await post(CHAT, ask, { traceparent })
@@ -465,7 +466,7 @@ test('the trace header reaches the engine', async () => {
 })
 
 test('a message above 4 MiB is read', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const [id] = await ids('a')
   engine.answer([new Array(2_000).fill(id)], { matchedStopStr: 'x'.repeat(5_000_000) })
   expect((await whole(await post(CHAT, ask))).choices[0].message.content).toBe('a'.repeat(2_000))
@@ -475,7 +476,7 @@ describe('before the first token', () => {
   const SILENT = { plugins: { chat: { streamOpensAfterMs: 30 } }, kernel: { http: { heartbeatMs: 100 } } }
 
   test('a stream opens and sends comments until the first token', async () => {
-    const { engine, post, ids } = await openGrpcFleet(SILENT)
+    const { engine, post, ids } = await openShared(SILENT)
     const answer = Promise.withResolvers<void>()
     const tokens = await ids('late')
     engine.script = ({ request }) => [{ waitFor: answer.promise }, ...engine.steps([tokens], {}, request)]
@@ -492,7 +493,7 @@ describe('before the first token', () => {
   })
 
   test('a failure after the stream opened is an error event', async () => {
-    const { engine, post } = await openGrpcFleet(SILENT)
+    const { engine, post } = await openShared(SILENT)
     const failure = Promise.withResolvers<void>()
     engine.script = () => [{ waitFor: failure.promise }, { status: 3, details: 'bad grammar' }]
     const reply = await post(CHAT, { ...ask, stream: true })
@@ -502,7 +503,7 @@ describe('before the first token', () => {
   })
 
   test('a client disconnect before the stream opens cancels the call', async () => {
-    const { engine, post } = await openGrpcFleet(SILENT)
+    const { engine, post } = await openShared(SILENT)
     engine.script = () => [{ hang: true }]
     const controller = new AbortController()
     const reply = post(CHAT, { ...ask, stream: true }, {}, controller.signal).catch(() => null)
@@ -514,7 +515,7 @@ describe('before the first token', () => {
 })
 
 test('parts and outputs beside text are rejected in the words of the client', async () => {
-  const { post } = await openGrpcFleet()
+  const { post } = await openShared()
   const holo = [{ role: 'user', content: [{ type: 'hologram', hologram: {} }] }]
   for (const [body, param, code, named] of [
     [{ messages: holo }, 'messages', 'multimodal_not_supported', "'hologram'"],

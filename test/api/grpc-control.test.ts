@@ -2,25 +2,30 @@
 import { expect, test } from 'vitest'
 import { trtllm } from '../../plugins/workers/grpc/runtimes/trtllm.ts'
 import { encodeHealthCheckResponse } from '../../proto/gen/trtllm-service.ts'
-import { openGrpcFleet, until } from './grpc-fleet.ts'
+import { ENGINE_NAMES, startScriptedEngine } from '../support/scripted-engine.ts'
+import { openGrpcFleet, shareGrpcFleets, until } from './grpc-fleet.ts'
 
 type Worker = Record<string, unknown> & { labels: Record<string, string>; models: { id: string }[] }
 
 const workersOf = async (get: (path: string) => Promise<Response>) =>
   ((await (await get('/workers')).json()) as { workers: Worker[] }).workers
 
-test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed', 'mlx'] as const)(
-  '%s is detected, with its labels and its model',
-  async (runtime) => {
-    const { get } = await openGrpcFleet({
-      engines: [{ runtime, model: 'named', modelInfo: { vocabSize: 9 } }],
-    })
-    const [worker] = await workersOf(get)
-    expect(worker).toMatchObject({ runtime_type: runtime, connection_mode: 'grpc' })
-    expect(worker.models.map(({ id }) => id)).toEqual(['named'])
-    expect(JSON.stringify(worker)).toContain('vocab_size')
-  },
-)
+const openShared = shareGrpcFleets()
+
+test.each(ENGINE_NAMES)('%s is detected, with its labels and its model', async (runtime) => {
+  const { engines, get } = await openShared({
+    engines: ENGINE_NAMES.map((name) => ({
+      runtime: name,
+      model: `of-${name}`,
+      modelInfo: { vocabSize: 9 },
+    })),
+  })
+  const engine = engines.find((one) => one.runtime === runtime)
+  const worker = (await workersOf(get)).find(({ url }) => url === engine?.url)
+  expect(worker).toMatchObject({ runtime_type: runtime, connection_mode: 'grpc' })
+  expect(worker?.models.map(({ id }) => id)).toEqual([`of-${runtime}`])
+  expect(JSON.stringify(worker)).toContain('vocab_size')
+})
 
 test('engine information becomes renamed labels without empty values; labels of the registration take precedence', async () => {
   const { get } = await openGrpcFleet({
@@ -126,7 +131,6 @@ test('requests reach a restarted engine', async () => {
   const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
   expect((await post('/v1/chat/completions', ask)).status).toBe(200)
   await engine.close()
-  const { startScriptedEngine } = await import('../support/scripted-engine.ts')
   const again = await startScriptedEngine({ port: engine.port })
   again.answer([[5]])
   await until(async () => (await post('/v1/chat/completions', ask)).status === 200)

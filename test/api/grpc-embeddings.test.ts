@@ -1,10 +1,13 @@
 /** Embeddings and classification over gRPC engines. */
 import { describe, expect, test } from 'vitest'
-import { openGrpcFleet, until } from './grpc-fleet.ts'
+import { openGrpcFleet, shareGrpcFleets, until, withEveryEngine } from './grpc-fleet.ts'
 
 const EMBED = '/v1/embeddings'
 const CLASSIFY = '/v1/classify'
 const model = 'test-model'
+const openShared = shareGrpcFleets()
+const openEngine = withEveryEngine(openShared)
+const oneNumber = { engines: [{ embedding: () => [1] }] }
 
 interface Embedded {
   readonly object: string
@@ -58,7 +61,7 @@ describe.each(['sglang', 'vllm'] as const)('%s', (runtime) => {
 })
 
 test('invalid inputs are rejected before the engine is called', async () => {
-  const { engine, post } = await openGrpcFleet({ engines: [{ embedding: () => [1] }] })
+  const { engine, post } = await openShared(oneNumber)
   expect(await codeOf(await post(EMBED, { model, input: '' }))).toEqual([400, 'empty_input'])
   expect(await codeOf(await post(EMBED, { model, input: [] }))).toEqual([400, 'empty_input'])
   expect(await codeOf(await post(EMBED, { model, input: ['a', ''] }))).toEqual([400, 'empty_input'])
@@ -74,7 +77,7 @@ test('invalid inputs are rejected before the engine is called', async () => {
 test.each(['trtllm', 'mlx', 'tokenspeed'] as const)(
   '%s does not support embeddings: 501',
   async (runtime) => {
-    const { post } = await openGrpcFleet({ engines: [{ runtime }] })
+    const { post } = await openEngine(runtime)
     expect(await codeOf(await post(EMBED, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
     expect(await codeOf(await post(CLASSIFY, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
   },
@@ -107,7 +110,7 @@ test('an empty classification is a 500; unnamed classes get a default label', as
 })
 
 test.each(['/rerank', '/v1/rerank'])('%s is 501 with an error in JSON', async (path) => {
-  const { post } = await openGrpcFleet({ engines: [{ embedding: () => [1] }] })
+  const { post } = await openShared(oneNumber)
   const reply = await post(path, { model, query: 'q', documents: ['a', 'b'] })
   expect(reply.status).toBe(501)
   expect(((await reply.json()) as { error: { message: string } }).error.message).not.toBe('')

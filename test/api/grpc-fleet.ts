@@ -1,11 +1,20 @@
 /** A gateway in front of scripted gRPC engines, registered and ready, with their tokenizer loaded. */
-import { onTestFinished } from 'vitest'
+import { isDeepStrictEqual } from 'node:util'
+import { afterAll, onTestFinished } from 'vitest'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { startGateway } from '../support/gateway.ts'
-import { type ScriptedEngineOptions, startScriptedEngine } from '../support/scripted-engine.ts'
+import {
+  ENGINE_NAMES,
+  type EngineName,
+  type ScriptedEngineOptions,
+  startScriptedEngine,
+} from '../support/scripted-engine.ts'
+
+/** An engine; `spec` is added to its registration. */
+export type EngineSpec = ScriptedEngineOptions & { readonly spec?: Record<string, unknown> }
 
 export interface GrpcFleetOptions {
-  readonly engines?: readonly (ScriptedEngineOptions & { readonly spec?: Record<string, unknown> })[]
+  readonly engines?: readonly EngineSpec[]
   readonly kernel?: Record<string, unknown>
   readonly plugins?: Record<string, unknown>
   readonly own?: readonly Plugin[]
@@ -16,7 +25,66 @@ export interface GrpcFleetOptions {
   readonly ready?: number
 }
 
-export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
+export type GrpcFleet = Awaited<ReturnType<typeof startGrpcFleet>>
+
+/** Ends after the test. */
+export function openGrpcFleet(options: GrpcFleetOptions = {}): Promise<GrpcFleet> {
+  return startGrpcFleet(options, onTestFinished)
+}
+
+/**
+ * Opens fleets that the tests of a file or of a `describe` share: those with equal options are one fleet, because most of
+ * the time of a test goes into the threads of its tokenizer. Every call returns engines without a script and without
+ * calls; no circuit breaker counts the failures of other tests.
+ */
+export function shareGrpcFleets(): (options?: GrpcFleetOptions) => Promise<GrpcFleet> {
+  const shared: { readonly options: GrpcFleetOptions; readonly fleet: Promise<GrpcFleet> }[] = []
+  const endings: (() => Promise<void>)[] = []
+  afterAll(async () => {
+    for (const end of endings) await end()
+  })
+  const start = (options: GrpcFleetOptions) => {
+    const kernel = { breaker: { enabled: false }, ...options.kernel }
+    const fleet = startGrpcFleet({ ...options, kernel }, (end) => endings.push(end))
+    shared.push({ options, fleet })
+    return fleet
+  }
+  return async (options = {}) => {
+    const known = shared.find((one) => isDeepStrictEqual(one.options, options))
+    const fleet = await (known?.fleet ?? start(options))
+    for (const engine of fleet.engines) engine.reset()
+    return fleet
+  }
+}
+
+const EVERY_ENGINE: GrpcFleetOptions = {
+  engines: ENGINE_NAMES.map((name) => ({ runtime: name, model: name })),
+  plugins: {
+    tokenizers: { load: ['test-model', ...ENGINE_NAMES].map((name) => ({ name, source: 'weir:sample' })) },
+  },
+}
+
+/**
+ * Opens one gateway with an engine of every kind.
+ *
+ * @param open opener of shared fleets
+ * @returns an opener that shows the engine of one kind as if it were the only one: all requests are for its model
+ */
+export function withEveryEngine(
+  open: (options: GrpcFleetOptions) => Promise<GrpcFleet>,
+): (runtime: EngineName) => Promise<GrpcFleet> {
+  return async (runtime) => {
+    const fleet = await open(EVERY_ENGINE)
+    const engine = fleet.engines[ENGINE_NAMES.indexOf(runtime)]
+    const post: GrpcFleet['post'] = (path, body, headers, signal) =>
+      fleet.post(path, { ...(body as object), model: runtime }, headers, signal)
+    await until(async () => (await post('/v1/tokenize', { prompt: 'x' })).status === 200)
+    return { ...fleet, engine, post }
+  }
+}
+
+/** @param atEnd registers what ends the fleet */
+async function startGrpcFleet(options: GrpcFleetOptions, atEnd: (end: () => Promise<void>) => void) {
   const given = options.engines ?? [{}]
   const engines = await Promise.all(given.map((engine) => startScriptedEngine(engine)))
   const gateway = await startGateway({
@@ -46,7 +114,7 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
     },
     own: options.own,
   })
-  onTestFinished(async () => {
+  atEnd(async () => {
     await gateway.stop()
     for (const engine of engines) await engine.close()
   })

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { harmonyVocabulary } from '../support/harmony-vocabulary.ts'
 import type { ScriptedEngine } from '../support/scripted-engine.ts'
-import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
+import { eventsOf, type GrpcFleet, openGrpcFleet, shareGrpcFleets, until } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const model = 'test-model'
@@ -23,14 +23,15 @@ interface SglangRequest {
   readonly tokenized: { readonly inputIds: readonly number[] }
   readonly samplingParams: { readonly stopTokenIds: readonly number[] }
 }
+const openShared = shareGrpcFleets()
 const openHarmony = () =>
-  openGrpcFleet({
+  openShared({
     engines: [{ runtime: 'sglang', spec: { labels: { tool_call_parser: 'harmony' } } }],
     plugins: { tokenizers: { load: [{ name: model, source: vocabulary }] } },
   })
 
 const openQwen = () =>
-  openGrpcFleet({ engines: [{ runtime: 'sglang', spec: { labels: { tool_call_parser: 'qwen' } } }] })
+  openShared({ engines: [{ runtime: 'sglang', spec: { labels: { tool_call_parser: 'qwen' } } }] })
 
 const codeOf = async (reply: Response) => [
   reply.status,
@@ -134,7 +135,7 @@ test.each(['qwen3', 'deepseek_r1'])(
   },
 )
 
-type Post = Awaited<ReturnType<typeof openGrpcFleet>>['post']
+type Post = GrpcFleet['post']
 
 interface WireUsage {
   readonly completion_tokens: number

@@ -4,20 +4,22 @@ import type { FlowControl, GenerationEvent } from '#kernel'
 import { Generations } from '#kernel'
 import type { RouteDefinition } from '../../kernel/index.ts'
 import { apiErrorFormat, definePlugin, type Host, Type } from '../../kernel/index.ts'
-import type { EngineName } from '../support/scripted-engine.ts'
-import { eventsOf, openGrpcFleet } from './grpc-fleet.ts'
+import { ENGINE_NAMES } from '../support/scripted-engine.ts'
+import { eventsOf, openGrpcFleet, shareGrpcFleets, withEveryEngine } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const body = { model: 'test-model', messages: [{ role: 'user' as const, content: 'hi' }] }
 /** One message of this many tokens is decoded in hundreds of slices. */
 const MANY = 500_000
+const openShared = shareGrpcFleets()
+const openEngine = withEveryEngine(openShared)
 
 type Chunk = { choices: { delta: { content?: string } }[] }
 type Answer = { choices: { message: { content: string }; finish_reason: string }[]; usage: object }
 
-for (const runtime of ['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as EngineName[])
+for (const runtime of ENGINE_NAMES)
   test(`${runtime}: max_tokens holds for an engine that ignores it, and the engine's request is cancelled`, async () => {
-    const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
+    const { engine, post, ids } = await openEngine(runtime)
     const [id] = await ids('a')
     engine.script = ({ request }) => [
       ...engine.steps([Array<number>(20_000).fill(id)], {}, request),
@@ -46,7 +48,7 @@ for (const runtime of ['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as Engin
   })
 
 test('a response that stays within max_tokens is not cancelled', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const [id] = await ids('a')
   engine.answer([[id, id], [id]], { finishReason: 'length' })
   const response = await post(CHAT, { ...body, max_tokens: 3 })
@@ -58,7 +60,7 @@ test('a response that stays within max_tokens is not cancelled', async () => {
 })
 
 test('other requests are served while one large message is decoded', async () => {
-  const { engine, get, post, ids } = await openGrpcFleet()
+  const { engine, get, post, ids } = await openShared()
   const [id] = await ids('a')
   engine.answer([Array<number>(MANY).fill(id)])
   let isDone = false
@@ -75,7 +77,7 @@ test('other requests are served while one large message is decoded', async () =>
 })
 
 test('a message larger than the request can need is rejected before it is decoded', async () => {
-  const { engine, post } = await openGrpcFleet()
+  const { engine, post } = await openShared()
   engine.script = () => [{ bytes: Buffer.alloc(6_000_000, 1) }]
   const response = await post(CHAT, { ...body, max_tokens: 10 })
   expect(response.status).toBe(502)
@@ -88,7 +90,7 @@ test('a message larger than the request can need is rejected before it is decode
 })
 
 test('a message with more tokens than the limit is rejected', async () => {
-  const { engine, post, ids } = await openGrpcFleet()
+  const { engine, post, ids } = await openShared()
   const [id] = await ids('a')
   engine.answer([Array<number>(600_000).fill(id)])
   const response = await post(CHAT, body)

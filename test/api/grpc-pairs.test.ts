@@ -1,15 +1,21 @@
 /** Prefill/decode pairs over gRPC. */
 import { describe, expect, test } from 'vitest'
-import type { EngineName, GenerateCall, ScriptedEngineOptions } from '../support/scripted-engine.ts'
-import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
+import type { EngineName, GenerateCall } from '../support/scripted-engine.ts'
+import { type EngineSpec, eventsOf, openGrpcFleet, shareGrpcFleets, until } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 }
 
-type Engine = ScriptedEngineOptions & { readonly spec?: Record<string, unknown> }
+const openShared = shareGrpcFleets()
 
-async function openPair(runtime: EngineName, prefill: Engine = {}, decode: Engine = {}) {
-  const fleet = await openGrpcFleet({
+/** @param open `openGrpcFleet` for tests that read metrics */
+async function openPair(
+  runtime: EngineName,
+  prefill: EngineSpec = {},
+  decode: EngineSpec = {},
+  open = openShared,
+) {
+  const fleet = await open({
     kernel: { retry: { maxAttempts: 1 } },
     engines: [
       { runtime, ...prefill, spec: { worker_type: 'prefill', ...prefill.spec } },
@@ -175,7 +181,7 @@ describe('vllm: prefill first, then decode', () => {
   const HANDED = '{"remote_block_ids":[1,2],  "remote_engine_id":"e","n":1.0}'
 
   test('NIXL: prefill gets one token and no stream; its transfer parameters reach decode byte for byte', async () => {
-    const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL)
+    const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL, {}, openGrpcFleet)
     const [id] = await ids('x')
     let isDecodeAsked = false
     prefill.script = () => {
@@ -204,7 +210,7 @@ describe('vllm: prefill first, then decode', () => {
   })
 
   test('without transfer parameters decode still runs; for several choices none are passed', async () => {
-    const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL)
+    const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL, {}, openGrpcFleet)
     expect(contentOf(await answer())).toBe('Hello there')
     expect(requestOf(await decode.received()).kvTransferParamsJson).toBeUndefined()
     const page = await (await fetch(gateway.metricsUrl as string)).text()

@@ -2,7 +2,7 @@
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import type { EngineName } from '../support/scripted-engine.ts'
-import { openGrpcFleet } from './grpc-fleet.ts'
+import { type EngineSpec, shareGrpcFleets, withEveryEngine } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
@@ -13,9 +13,14 @@ const TOOLS = ['weather', 'time'].map((name) => ({
 
 type Fields = Record<string, unknown>
 
+const openShared = shareGrpcFleets()
+const openEngine = withEveryEngine(openShared)
+
 /** The engine request for a body; null if the engine was not called. */
-async function asker(runtime: EngineName, options: Parameters<typeof openGrpcFleet>[0] = {}) {
-  const fleet = await openGrpcFleet({ engines: [{ runtime }], ...options })
+async function asker(runtime: EngineName, engine?: EngineSpec) {
+  const fleet = await (engine === undefined
+    ? openEngine(runtime)
+    : openShared({ engines: [{ runtime, ...engine }] }))
   fleet.engine.answer([[5]])
   return {
     ...fleet,
@@ -127,14 +132,12 @@ test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
 
 test('valid defaults of the engine apply to parameters that the client omits', async () => {
   const defaults = JSON.stringify({ temperature: 0.7, top_p: 0.9, top_k: null, other: 1 })
-  const { sent } = await asker('sglang', {
-    engines: [{ modelInfo: { defaultSamplingParamsJson: defaults } }],
-  })
+  const { sent } = await asker('sglang', { modelInfo: { defaultSamplingParamsJson: defaults } })
   const { sampling } = await sent({ temperature: 0 })
   expect(sampling).toMatchObject({ temperature: 0, topK: -1 })
   expect(sampling.topP).toBeCloseTo(0.9)
   for (const text of ['{', '[]', '"x"', 'null', '{"temperature":"hot","top_k":[1]}']) {
-    const broken = await asker('sglang', { engines: [{ modelInfo: { defaultSamplingParamsJson: text } }] })
+    const broken = await asker('sglang', { modelInfo: { defaultSamplingParamsJson: text } })
     expect((await broken.sent({})).sampling).toMatchObject({ temperature: 1, topK: -1 })
   }
 })
@@ -210,7 +213,7 @@ test('tool_choice required and named constrain the output, auto does not; output
 })
 
 test('the OpenAI client reads parallel tools, reasoning, n, a schema and log probabilities, streamed and non-streamed', async () => {
-  const { gateway, engine, ids } = await openGrpcFleet({
+  const { gateway, engine, ids } = await openShared({
     engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen', reasoning_parser: 'qwen3' } } }],
   })
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
@@ -254,7 +257,7 @@ test.each([
     },
   ],
 ] as const)('%s select the output parsers', async (_, engine) => {
-  const { sent, engine: player, ids } = await asker('sglang', { engines: [engine] })
+  const { sent, engine: player, ids } = await asker('sglang', engine)
   player.answer([
     await ids('so be it</think><tool_call>\n{"name":"time","arguments":{"city":"Rome"}}\n</tool_call>'),
   ])
@@ -267,9 +270,7 @@ test.each([
 
 test('an unknown parser of the engine does not fail requests', async () => {
   const serverArgs = { tool_call_parser: 'gigachat9', reasoning_parser: 'gigachat9' }
-  const { sent, post } = await asker('sglang', {
-    engines: [{ serverInfo: { serverArgs }, embedding: () => [1] }],
-  })
+  const { sent, post } = await asker('sglang', { serverInfo: { serverArgs }, embedding: () => [1] })
   expect((await sent({ tools: TOOLS })).status).toBe(200)
   expect((await post('/v1/embeddings', { model: 'test-model', input: 'x' })).status).toBe(200)
 })

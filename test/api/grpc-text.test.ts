@@ -1,13 +1,15 @@
 /** Text completions and native generation over gRPC engines. */
 import { expect, test } from 'vitest'
-import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
+import { eventsOf, shareGrpcFleets, until, withEveryEngine } from './grpc-fleet.ts'
 
 const model = 'test-model'
+const openShared = shareGrpcFleets()
+const openEngine = withEveryEngine(openShared)
 const names = (engine: { calls: readonly { request: object }[] }) =>
   engine.calls.map(({ request }) => (request as { requestId: string }).requestId)
 
 async function echoing(count = 1) {
-  const fleet = await openGrpcFleet({ engines: Array.from({ length: count }, () => ({})) })
+  const fleet = await openShared({ engines: Array.from({ length: count }, () => ({})) })
   const tokens = await fleet.ids(' jumps over')
   for (const engine of fleet.engines) engine.answer(tokens.map((id) => [id]))
   return { ...fleet, tokens }
@@ -245,7 +247,7 @@ test('log probabilities of alternatives and of requested ids are returned, strea
 test.each(['vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
   'token_ids_logprob is rejected for %s, which does not support it',
   async (runtime) => {
-    const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
+    const { engine, post } = await openEngine(runtime)
     const reply = await post('/generate', { model, text: 'x', return_logprob: true, token_ids_logprob: [7] })
     expect(await reply.json()).toMatchObject({
       error: { code: 'engine_lacks_parameter', param: 'token_ids_logprob' },

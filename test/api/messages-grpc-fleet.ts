@@ -1,6 +1,6 @@
 /** Gateways with the messages plugin over a scripted gRPC engine that decodes and encodes text. */
 import type { GenerateCall, Step } from '../support/scripted-engine.ts'
-import { type GrpcFleetOptions, openGrpcFleet } from './grpc-fleet.ts'
+import { type GrpcFleet, type GrpcFleetOptions, openGrpcFleet, shareGrpcFleets } from './grpc-fleet.ts'
 import { HELLO } from './messages-fleet.ts'
 
 /** Fields of an sglang request that tests check. */
@@ -20,15 +20,28 @@ interface GrpcMessagesOptions extends GrpcFleetOptions {
   readonly parsers?: Record<string, unknown>
 }
 
-export async function openGrpcMessages({ messages, parsers, ...options }: GrpcMessagesOptions = {}) {
-  const fleet = await openGrpcFleet({
+export async function openGrpcMessages(options: GrpcMessagesOptions = {}) {
+  return withMessages(await openGrpcFleet(fleetOptions(options)))
+}
+
+/** As `shareGrpcFleets`. */
+export function shareGrpcMessages(): typeof openGrpcMessages {
+  const open = shareGrpcFleets()
+  return async (options = {}) => withMessages(await open(fleetOptions(options)))
+}
+
+function fleetOptions({ messages, parsers, ...options }: GrpcMessagesOptions): GrpcFleetOptions {
+  return {
     ...options,
     plugins: {
       messages: messages ?? {},
       parsers: parsers ?? { toolParser: 'qwen', reasoningParser: 'qwen3' },
       ...options.plugins,
     },
-  })
+  }
+}
+
+function withMessages(fleet: GrpcFleet) {
   const { engine, ids } = fleet
   /** Sets the engine's output, one token per message; its prompt count is that of the request. */
   async function engineAnswers(

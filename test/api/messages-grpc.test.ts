@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../support/mcp/tool-server.ts'
 import { until } from './grpc-fleet.ts'
 import { accumulate, readEvents } from './messages-fleet.ts'
-import { openGrpcMessages } from './messages-grpc-fleet.ts'
+import { openGrpcMessages, shareGrpcMessages } from './messages-grpc-fleet.ts'
 
 interface Message {
   readonly id: string
@@ -31,7 +31,7 @@ const CALL_BLOCK = {
   input: { city: 'X' },
 }
 
-const open = openGrpcMessages
+const openShared = shareGrpcMessages()
 let server: ToolServer | null = null
 afterEach(async () => {
   await server?.close()
@@ -41,7 +41,7 @@ const whole = async (reply: Response) => (await reply.json()) as Message
 const streamed = async (reply: Response) => accumulate(readEvents(await reply.text()))
 
 test('messages over gRPC: a message is returned for any headers and query', async () => {
-  const { create, post, engineAnswers } = await open()
+  const { create, post, engineAnswers } = await openShared()
   const tokens = await engineAnswers('Hi there')
   const reply = await create(
     { betas: ['x'], brand_new: 1 },
@@ -68,7 +68,7 @@ test('messages over gRPC: a message is returned for any headers and query', asyn
 })
 
 test('messages over gRPC: the stream has the valid event order and adds up to the non-streamed message', async () => {
-  const { create, engineAnswers } = await open()
+  const { create, engineAnswers } = await openShared()
   const tokens = await engineAnswers(`<think>hm 🙂 so</think>\n\nWéll, 漢 I look.\n${CALL}`)
   const want = await whole(await create({ tools: [WEATHER] }))
   expect(want.content).toEqual([
@@ -90,7 +90,7 @@ test('messages over gRPC: the stream has the valid event order and adds up to th
 })
 
 test('messages over gRPC: a call without arguments has input {}, and its result ends the prompt', async () => {
-  const { create, engineAnswers, asked } = await open()
+  const { create, engineAnswers, asked } = await openShared()
   await engineAnswers('<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>')
   const first = await streamed(await create({ tools: [WEATHER], stream: true }))
   expect(first.content).toMatchObject([{ type: 'tool_use', name: 'weather', input: {} }])
@@ -166,7 +166,7 @@ const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[
 ]
 
 test("messages over gRPC: count_tokens, the engine's prompt and message_start agree", async () => {
-  const { create, post, engineAnswers, asked } = await open()
+  const { create, post, engineAnswers, asked } = await openShared()
   await engineAnswers('ok')
   for (const [what, body] of bodies) {
     const counted = await post('/v1/messages/count_tokens', {
@@ -185,7 +185,7 @@ test("messages over gRPC: count_tokens, the engine's prompt and message_start ag
 })
 
 test('messages over gRPC: a stop sequence split over several tokens is removed and reported', async () => {
-  const { create, engineAnswers } = await open()
+  const { create, engineAnswers } = await openShared()
   await engineAnswers('before STOP HERE NOW after')
   const body = { stop_sequences: ['STOP HERE NOW'] }
   for (const message of [
@@ -203,7 +203,7 @@ test('messages over gRPC: a stop sequence split over several tokens is removed a
 })
 
 test('messages over gRPC: the prompt has tool results first, errors as text, and documents between title lines', async () => {
-  const { create, engineAnswers, asked } = await open()
+  const { create, engineAnswers, asked } = await openShared()
   await engineAnswers('ok')
   const source = { type: 'text', media_type: 'text/plain', data: 'the text' }
   const reply = await create({
@@ -249,7 +249,7 @@ test('messages over gRPC: the prompt has tool results first, errors as text, and
 })
 
 test('messages over gRPC: tool_choice and output format become engine constraints', async () => {
-  const { create, engineAnswers, asked } = await open()
+  const { create, engineAnswers, asked } = await openShared()
   await engineAnswers(CALL + CALL)
   const constraintOf = (at: number) => JSON.stringify(asked().at(at)?.samplingParams ?? {})
   const none = await whole(await create({ tools: [WEATHER] }))
@@ -276,7 +276,7 @@ test('messages over gRPC: tool_choice and output format become engine constraint
 })
 
 test('messages over gRPC: thinking is on, off or left to the template; thinking blocks in the history are accepted', async () => {
-  const { create, engineAnswers, asked } = await open()
+  const { create, engineAnswers, asked } = await openShared()
   await engineAnswers('<think>hm</think>a')
   const blocksOf = async (thinking?: object) => {
     const body = { max_tokens: 4_096, ...(thinking && { thinking }) }
@@ -303,7 +303,7 @@ test('messages over gRPC: thinking is on, off or left to the template; thinking 
 })
 
 test('messages over gRPC: images and PDF documents are rejected', async () => {
-  const { create, engine } = await open()
+  const { create, engine } = await openShared()
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
   const pdf = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'aGk=' } }
   for (const block of [image, pdf]) {
@@ -318,7 +318,7 @@ test('messages over gRPC: images and PDF documents are rejected', async () => {
 })
 
 test('messages over gRPC: requests that differ only in the billing line have the same tokens', async () => {
-  const { create, engineAnswers, asked } = await open()
+  const { create, engineAnswers, asked } = await openShared()
   await engineAnswers('ok')
   const system = (billing: string) => [
     { type: 'text', text: `x-anthropic-billing-header: cc_version=2; cch=${billing};` },
@@ -335,7 +335,7 @@ test('messages over gRPC: requests that differ only in the billing line have the
 })
 
 test('messages over gRPC: an invalid field is rejected by path before the engine is called', async () => {
-  const { create, engine } = await open()
+  const { create, engine } = await openShared()
   for (const [body, path] of [
     [{ max_tokens: 0 }, 'max_tokens'],
     [{ messages: [] }, 'messages'],
@@ -357,7 +357,7 @@ test.each([
   [14, 503, 'overloaded_error'],
   [4, 504, 'timeout_error'],
 ] as const)('messages over gRPC: status %i before the first token is %i', async (status, expected, type) => {
-  const { create, engine } = await open({ kernel: { retry: { maxAttempts: 1 } } })
+  const { create, engine } = await openShared({ kernel: { retry: { maxAttempts: 1 } } })
   engine.script = () => [{ status, details: 'the reason' }]
   for (const stream of [true, false]) {
     const reply = await create({ stream })
@@ -372,7 +372,7 @@ test.each([
 })
 
 test('messages over gRPC: the error for a too long prompt has the wording that clients parse', async () => {
-  const { create, engine, engineAnswers } = await open()
+  const { create, engine, engineAnswers } = await openShared()
   const details = 'Input length (9000 tokens) exceeds the maximum context length of 8192 tokens.'
   engine.script = () => [{ status: 3, details }]
   for (const stream of [false, true]) {
@@ -391,7 +391,7 @@ test('messages over gRPC: the error for a too long prompt has the wording that c
 })
 
 test('messages over gRPC: cached tokens are not part of input_tokens', async () => {
-  const { create, engineAnswers } = await open()
+  const { create, engineAnswers } = await openShared()
   await engineAnswers('<think>so it is</think>a', { promptTokens: 100, cachedTokens: 30 })
   const { usage } = await whole(await create())
   expect(usage).toMatchObject({ input_tokens: 70, cache_read_input_tokens: 30 })
@@ -399,7 +399,7 @@ test('messages over gRPC: cached tokens are not part of input_tokens', async () 
 })
 
 test('messages over gRPC: pings are sent while the engine is silent', async () => {
-  const { create, engineAnswers } = await open({ messages: { pingMs: 40 } })
+  const { create, engineAnswers } = await openGrpcMessages({ messages: { pingMs: 40 } })
   const silence = new Promise((resolve) => setTimeout(resolve, 2_000))
   await engineAnswers('a b', {}, [
     { waitFor: silence },
@@ -411,7 +411,7 @@ test('messages over gRPC: pings are sent while the engine is silent', async () =
 })
 
 test('messages over gRPC: a client disconnect cancels the engine request and releases the load', async () => {
-  const { create, get, engine, engineAnswers } = await open()
+  const { create, get, engine, engineAnswers } = await openShared()
   await engineAnswers('a b', {}, [{ hang: true }])
   for (const stream of [true, false]) {
     const controller = new AbortController()
@@ -432,7 +432,7 @@ test('messages over gRPC: a client disconnect cancels the engine request and rel
 })
 
 test('messages over gRPC: a model without a ready engine is a 503 overloaded_error with Retry-After', async () => {
-  const { create, engine } = await open({
+  const { create, engine } = await openGrpcMessages({
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
   })
   await engine.close()
@@ -445,13 +445,13 @@ test('messages over gRPC: a model without a ready engine is a 503 overloaded_err
 })
 
 test('messages over gRPC: finish_reason content_filter becomes stop_reason refusal', async () => {
-  const { create, engineAnswers } = await open()
+  const { create, engineAnswers } = await openShared()
   await engineAnswers('no', { finishReason: 'content_filter' })
   expect((await whole(await create())).stop_reason).toBe('refusal')
 })
 
 test('messages over gRPC: a request is retried on another engine before the first token, and not after it', async () => {
-  const { create, engines, ids } = await open({ engines: [{}, {}] })
+  const { create, engines, ids } = await openGrpcMessages({ engines: [{}, {}] })
   const tokens = await ids('Hi')
   engines[0].script = () => [{ status: 14, details: 'restarting' }]
   engines[1].answer([tokens])
@@ -470,7 +470,7 @@ test('messages over gRPC: a request is retried on another engine before the firs
 
 test('messages over gRPC: tools of the gateway and of the client in one turn', async () => {
   server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
-  const { create, engine, ids, asked } = await open({
+  const { create, engine, ids, asked } = await openGrpcMessages({
     plugins: { mcp: { clientServers: { allowsPrivate: true } } },
   })
   const echo = '<tool_call>\n{"name": "echo", "arguments": {"text": "hi"}}\n</tool_call>'

@@ -9,7 +9,8 @@ import * as trtllm from '../../proto/gen/trtllm-service.ts'
 import * as vllm from '../../proto/gen/vllm-engine.ts'
 import type { Certificate } from './certificates.ts'
 
-export type EngineName = 'sglang' | 'vllm' | 'trtllm' | 'mlx' | 'tokenspeed'
+export const ENGINE_NAMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as const
+export type EngineName = (typeof ENGINE_NAMES)[number]
 
 const CODECS = {
   sglang: { ...sglang, paths: sglang.SglangScheduler },
@@ -17,7 +18,7 @@ const CODECS = {
   trtllm: { ...trtllm, paths: trtllm.TrtllmService },
   mlx: { ...mlx, paths: mlx.MlxEngine },
   tokenspeed: { ...tokenspeed, paths: tokenspeed.TokenSpeedScheduler },
-} as const
+} as const satisfies Record<EngineName, unknown>
 
 /** A message of the stream, a promise to wait for, a hang, or the status that ends it. */
 export type Step =
@@ -60,6 +61,7 @@ export interface ScriptedEngineOptions {
 export type KvStep = common.KvEventBatchFields | { readonly status: number }
 
 type Script = (call: GenerateCall) => readonly Step[]
+const NO_ANSWER: Script = () => []
 
 export class ScriptedEngine {
   readonly calls: GenerateCall[] = []
@@ -68,7 +70,9 @@ export class ScriptedEngine {
   readonly abortBytes: Buffer[] = []
   readonly embedded: (readonly number[])[] = []
   readonly kvRequests: common.SubscribeKvEventsRequest[] = []
-  script: Script = () => []
+  script: Script = NO_ANSWER
+  /** Ids of the requests of earlier tests. */
+  readonly #earlier = new Set<string>()
   url = ''
   port = 0
   readonly runtime: EngineName
@@ -159,6 +163,13 @@ export class ScriptedEngine {
     return steps
   }
 
+  /** Forgets the script and the requests, for the next test. An abort of an earlier request may arrive later. */
+  reset(): void {
+    for (const { request } of this.calls) this.#earlier.add(request.requestId as string)
+    for (const list of [this.calls, this.aborted, this.abortBytes, this.embedded]) list.length = 0
+    this.script = NO_ANSWER
+  }
+
   async received(nth = 1): Promise<GenerateCall> {
     const endsAt = performance.now() + 30_000
     while (this.calls.length < nth) {
@@ -205,8 +216,9 @@ export class ScriptedEngine {
       requestId?: string
       requestIds?: string[]
     }
-    this.abortBytes.push(body)
-    this.aborted.push(...(requestIds ?? [requestId ?? '']))
+    const ids = (requestIds ?? [requestId ?? '']).filter((id) => !this.#earlier.has(id))
+    if (ids.length > 0) this.abortBytes.push(body)
+    this.aborted.push(...ids)
     return Buffer.alloc(0)
   }
 
