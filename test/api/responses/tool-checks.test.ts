@@ -2,12 +2,14 @@
  * Tools run by the gateway, over HTTP and gRPC workers, streamed and non-streamed: each check holds for every
  * combination.
  */
-import { afterEach, describe, expect, test } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
 import { startToolServer, type TestTool, type ToolServer } from '../../support/mcp/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
-import type { GrpcFleetOptions } from '../grpc-fleet.ts'
-import { openGrpcFleet } from '../grpc-fleet.ts'
+import { type GrpcFleetOptions, openGrpcFleet, shareGrpcFleets } from '../grpc-fleet.ts'
 import {
   CHAT,
   chatAnswer,
@@ -18,9 +20,13 @@ import {
   type ResponseJson,
 } from './responses-fleet.ts'
 
-const ends: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end()
+const directory = mkdtempSync(join(tmpdir(), 'weir-tool-checks-'))
+afterAll(() => rmSync(directory, { recursive: true }))
+const openShared = shareGrpcFleets()
+/** Open as long as the shared gateway, which knows servers by their ports. */
+const servers: ToolServer[] = []
+afterAll(async () => {
+  for (const server of servers) await server.close()
 })
 
 /** One turn of the model: text, or calls as name and JSON arguments. */
@@ -59,17 +65,19 @@ async function httpSite(plugins: Json): Promise<Site> {
   }
 }
 
+/** Tests with the usual settings share one gateway. */
 async function grpcSite(plugins: Json): Promise<Site> {
+  const isShared = plugins.mcp === LOOPBACK
   const options: GrpcFleetOptions = {
     plugins: {
-      storage: { dir: newDirectory() },
+      storage: { dir: isShared ? directory : newDirectory() },
       history: {},
       responses: {},
       ...plugins,
       parsers: { toolParser: 'qwen' },
     },
   }
-  const { gateway, engine, post, ids } = await openGrpcFleet(options)
+  const { gateway, engine, post, ids } = await (isShared ? openShared : openGrpcFleet)(options)
   const toText = (turn: Turn) =>
     typeof turn === 'string'
       ? turn
@@ -113,7 +121,7 @@ const LOOPBACK = { clientServers: { allowsPrivate: true } }
 
 async function serve(tools: Record<string, TestTool['run'] | TestTool>): Promise<ToolServer> {
   const server = await startToolServer(tools)
-  ends.push(() => server.close())
+  servers.push(server)
   return server
 }
 const echo: TestTool = {
