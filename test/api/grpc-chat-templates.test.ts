@@ -3,40 +3,73 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { openGrpcFleet, until } from './grpc-fleet.ts'
+import { type GrpcFleetOptions, openGrpcFleet, shareGrpcFleets, until } from './grpc-fleet.ts'
 import type { EngineRequest } from './messages-grpc-fleet.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-chat-templates-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** A gateway whose model has the template. `send` returns the response, and the prompt that the engine received. */
-async function openTemplate(source: string, parsers = {}) {
-  const template = join(folder, 'chat_template.jinja')
-  writeFileSync(template, source)
-  const storage = { dir: mkdtempSync(join(folder, 'storage-')) }
-  const { engine, gateway, post, ids } = await openGrpcFleet({
-    template,
-    plugins: {
-      parsers,
-      generations: {},
-      messages: {},
-      responses: {},
-      conversations: {},
-      history: {},
-      storage,
+/** By model; one gateway serves them all. */
+const TEMPLATES: Readonly<Record<string, string>> = {
+  'Seed-OSS': `{% set limits = {0: 'none', 512: 'short'} %}{{ limits[512] }}{% for at in limits %}[{{ at + 1 }}]{% endfor %}{{ messages[0].content }}`,
+  Hermes: `{% set names = {'string': 'str'} %}{% for tool in tools %}{% for key, schema in tool.function.parameters.properties.items() %}{{ key }}: {{ names[schema.type] if names[schema.type] is defined else 'any' }}{% endfor %}{% endfor %}`,
+  Qwen3: `{% for m in messages %}<{{ m.role }}>{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content.strip('\\n') }}{% endif %}{% for call in m.tool_calls %}{{ call.function.name }}{{ call.function.arguments | tojson }}{% endfor %}{% endfor %}`,
+  'DeepSeek R1': `{% for m in messages %}<{{ m.role }}>{% if m.content is none %}{% for call in m.tool_calls %}{{ call.function.name }}{{ call.function.arguments | tojson }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}`,
+  GLM: `{% for m in messages %}{% for call in m.tool_calls %}{% for key, value in call.function.arguments.items() %}<k>{{ key }}<v>{{ value | tojson }}{% endfor %}{% endfor %}{% endfor %}`,
+  documents: `{% for d in documents %}[{{ d.title }}]{% endfor %}{{ messages[0].content }}{% if add_generation_prompt %}<answer>{% endif %}`,
+  numbers:
+    '{% for t in tools %}{{ t.function.parameters | tojson }}{% endfor %}{% for m in messages %}{% for c in m.tool_calls %}<{{ c.function.arguments | tojson }}>{% endfor %}{% endfor %}{{ documents | tojson }}',
+  // The start of an answer opens a thought; the text of assistant messages follows their role.
+  thinking: `{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}{% if not loop.last %}</>{% endif %}{% endfor %}{% if add_generation_prompt %}</><assistant><think>\n{% endif %}`,
+}
+
+const openShared = shareGrpcFleets()
+const served: GrpcFleetOptions = {
+  engines: [
+    {
+      spec: {
+        models: Object.keys(TEMPLATES).map((id) =>
+          id === 'thinking' ? { id, reasoning_parser: 'deepseek_r1' } : { id },
+        ),
+      },
     },
-  })
+  ],
+  plugins: {
+    generations: {},
+    messages: {},
+    responses: {},
+    conversations: {},
+    history: {},
+    storage: { dir: join(folder, 'storage') },
+    tokenizers: {
+      load: [
+        { name: 'test-model', source: 'weir:sample' },
+        ...Object.entries(TEMPLATES).map(([name, template], at) => {
+          const chatTemplatePath = join(folder, `${at}.jinja`)
+          writeFileSync(chatTemplatePath, template)
+          return { name, source: 'weir:sample', chatTemplatePath }
+        }),
+      ],
+    },
+  },
+}
+
+/** `send` returns the response of a model, and the prompt that the engine received. */
+async function openTemplate(model: string) {
+  const { engine, gateway, post, ids } = await openShared(served)
+  const isLoaded = async () => (await post('/v1/tokenize', { model, prompt: 'x' })).status === 200
+  await until(isLoaded)
   const send = async (body: object | string, path = '/v1/chat/completions') => {
     const reply = await fetch(gateway.url + path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: typeof body === 'string' ? body : JSON.stringify({ model: 'test-model', ...body }),
+      body: typeof body === 'string' ? body : JSON.stringify({ model, ...body }),
     })
     const said = await reply.text()
     expect(reply.status, said).toBe(200)
     const { tokenized } = engine.calls[engine.calls.length - 1].request as unknown as EngineRequest
     const text = await post('/v1/detokenize', {
-      model: 'test-model',
+      model,
       tokens: tokenized.inputIds,
       skip_special_tokens: false,
     })
@@ -59,44 +92,34 @@ const TOOL = {
 }
 
 test.each([
+  ['mappings with integer keys', 'Seed-OSS', { messages: [USER] }, 'short[1][513]hi'],
+  ['missing keys of literals', 'Hermes', { messages: [USER], tools: [TOOL] }, 'when: any'],
   [
-    'mappings with integer keys, as in Seed-OSS',
-    `{% set limits = {0: 'none', 512: 'short'} %}{{ limits[512] }}{% for at in limits %}[{{ at + 1 }}]{% endfor %}{{ messages[0].content }}`,
-    { messages: [USER] },
-    'short[1][513]hi',
-  ],
-  [
-    'missing keys of literals, as in Hermes',
-    `{% set names = {'string': 'str'} %}{% for tool in tools %}{% for key, schema in tool.function.parameters.properties.items() %}{{ key }}: {{ names[schema.type] if names[schema.type] is defined else 'any' }}{% endfor %}{% endfor %}`,
-    { messages: [USER], tools: [TOOL] },
-    'when: any',
-  ],
-  [
-    'methods on the content of messages with only tool calls, as in Qwen3',
-    `{% for m in messages %}<{{ m.role }}>{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content.strip('\\n') }}{% endif %}{% for call in m.tool_calls %}{{ call.function.name }}{{ call.function.arguments | tojson }}{% endfor %}{% endfor %}`,
+    'methods on the content of messages with only tool calls',
+    'Qwen3',
     { messages: [USER, ASSISTANT, RESULT] },
     '<user>hi<assistant>order{"items": ["tea"], "keys": 2}<tool>ok',
   ],
   [
-    'null content as the mark of tool calls, as in DeepSeek R1',
-    `{% for m in messages %}<{{ m.role }}>{% if m.content is none %}{% for call in m.tool_calls %}{{ call.function.name }}{{ call.function.arguments | tojson }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}`,
+    'null content as the mark of tool calls',
+    'DeepSeek R1',
     { messages: [USER, ASSISTANT, RESULT] },
     '<user>hi<assistant>order{"items": ["tea"], "keys": 2}<tool>ok',
   ],
   [
-    'arguments named like methods, as in GLM',
-    `{% for m in messages %}{% for call in m.tool_calls %}{% for key, value in call.function.arguments.items() %}<k>{{ key }}<v>{{ value | tojson }}{% endfor %}{% endfor %}{% endfor %}`,
+    'arguments named like methods',
+    'GLM',
     { messages: [USER, ASSISTANT, RESULT] },
     '<k>items<v>["tea"]<k>keys<v>2',
   ],
   [
     'documents, and no start of an answer',
-    `{% for d in documents %}[{{ d.title }}]{% endfor %}{{ messages[0].content }}{% if add_generation_prompt %}<answer>{% endif %}`,
+    'documents',
     { messages: [USER], documents: [{ title: 'A' }], add_generation_prompt: false },
     '[A]hi',
   ],
-])('%s', async (_what, template, body, expected) => {
-  const { send } = await openTemplate(template)
+])('%s: %s', async (_what, model, body, expected) => {
+  const { send } = await openTemplate(model)
   expect((await send(body)).prompt).toBe(expected)
 })
 
@@ -153,17 +176,12 @@ test.each([
 ])(
   'numbers and the order of names reach the prompt as they were sent to %s',
   async (path, members, documents) => {
-    const { send } = await openTemplate(
-      '{% for t in tools %}{{ t.function.parameters | tojson }}{% endfor %}{% for m in messages %}{% for c in m.tool_calls %}<{{ c.function.arguments | tojson }}>{% endfor %}{% endfor %}{{ documents | tojson }}',
-    )
-    expect((await send(`{"model": "test-model", ${members}}`, path)).prompt).toBe(
+    const { send } = await openTemplate('numbers')
+    expect((await send(`{"model": "numbers", ${members}}`, path)).prompt).toBe(
       `${SHOWN}<${SHOWN}>${documents}`,
     )
   },
 )
-
-/** The start of an answer opens a thought; the text of assistant messages follows their role. */
-const THINKING = `{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}{% if not loop.last %}</>{% endif %}{% endfor %}{% if add_generation_prompt %}</><assistant><think>\n{% endif %}`
 
 test.each([
   ['It is ', 'nine.', '<user>What is <think>?</><assistant>It is', { content: 'nine.' }],
@@ -174,7 +192,7 @@ test.each([
     { content: 'Nine.', reasoning_content: 'three.' },
   ],
 ])('an answer that begins with %j is continued with %j', async (beginning, output, expected, message) => {
-  const { send, engineAnswers } = await openTemplate(THINKING, { reasoningParser: 'deepseek_r1' })
+  const { send, engineAnswers } = await openTemplate('thinking')
   await engineAnswers(output)
   const messages = [
     { role: 'user', content: 'What is <think>?' },
