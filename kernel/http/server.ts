@@ -161,6 +161,7 @@ export class HttpServer implements ServerParts {
 
   requestEnded(request: ServedRequest): void {
     this.openRequests.delete(request)
+    this.#turn.ended(request.startedAtMs)
     if (this.openRequests.size === 0 && this.#onIdle !== null) {
       this.#onIdle()
       this.#onIdle = null
@@ -169,6 +170,7 @@ export class HttpServer implements ServerParts {
 
   requestBegan(request: ServedRequest): void {
     this.openRequests.add(request)
+    this.#turn.began(request.startedAtMs)
     request.compiled.metrics?.onRequest()
   }
 
@@ -308,7 +310,7 @@ export class HttpServer implements ServerParts {
       this.#failAndClose(ctx, headers.problem)
       return
     }
-    checkAccess(ctx, res, this.#app.isLocal, this.#turn.isFull())
+    checkAccess(ctx, res, this.#app.isLocal, this.#turn.isFull)
     // Of a rejected request no byte of the body is kept.
     if (ctx.isDone || ctx.isFailing) return
     const { maxBodyBytes } = this.#options.body
@@ -333,7 +335,7 @@ export class HttpServer implements ServerParts {
     const sink = this.#openSink(res, req, route, req.getCaseSensitiveMethod())
     const ctx = this.#enter(sink, req, route)
     if (ctx.headers.problem !== null) this.#failAndClose(ctx, ctx.headers.problem)
-    else if (this.#turn.isFull()) setImmediate(() => ctx.fail(error))
+    else if (this.#turn.isFull) setImmediate(() => ctx.fail(error))
     else ctx.fail(error)
   }
 
@@ -347,7 +349,7 @@ export class HttpServer implements ServerParts {
     }
     const origin = ctx.header('origin')
     const headers = origin === undefined ? [] : this.cors.preflightHeaders(origin)
-    if (!this.#turn.isFull()) sink.sendPreflight(headers)
+    if (!this.#turn.isFull) sink.sendPreflight(headers)
     else
       setImmediate(() => {
         if (!sink.isDone) sink.sendPreflight(headers)
