@@ -111,7 +111,6 @@ describe('types', () => {
     expectTypeOf<api.RequestContext['sse']>().returns.toEqualTypeOf<api.StreamWriter>()
     expectTypeOf<api.RequestContext['flow']>().toEqualTypeOf<api.FlowControl>()
     expectTypeOf<api.RequestContext['usage']>().toEqualTypeOf<api.TokenUsage | null>()
-    expectTypeOf<api.TokenUsage['breakdown']>().toEqualTypeOf<api.UsageBreakdown | undefined>()
     expectTypeOf<api.Host['slot']>().returns.toExtend<api.RequestSlot<unknown>>()
     expectTypeOf(values.messageSocket).toEqualTypeOf<
       (definition: api.MessageSocketDefinition) => api.SocketRouteDefinition
@@ -207,7 +206,7 @@ describe('types', () => {
     const request = {
       tools: [{ type: 'function', function: { name: 'look' } }] satisfies readonly api.ChatTool[],
       messages: [
-        { role: 'user' satisfies api.ChatRole, content: 'Hi' },
+        { role: 'user', content: 'Hi' },
         { role: 'assistant', content: null, tool_calls: [] satisfies readonly api.ChatToolCall[] },
         { role: 'user', content: [{ type: 'text', text: 'Hi' }] satisfies readonly api.ContentPart[] },
       ] satisfies readonly api.ChatMessage[],
@@ -230,6 +229,10 @@ describe('types', () => {
   })
 
   test('protocols of workers', () => {
+    expectTypeOf(values.WorkerTableReplica).toExtend<
+      api.ReplicaToken<{ readonly workers: readonly api.WorkerEntry[] }>
+    >()
+    expectTypeOf(values.KvEvents).toExtend<api.Token<{ covers(worker: api.WorkerEntry): boolean }>>()
     expectTypeOf<Parameters<api.Transport['open']>>().toExtend<
       [api.WorkerEntry, api.UpstreamRequest, object, api.UpstreamHandler]
     >()
