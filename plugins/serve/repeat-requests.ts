@@ -13,12 +13,11 @@ const LAST_CHUNK = '\r\n0\r\n\r\n'
  */
 export async function repeatRequests(
   port: number,
-  key: string,
   requests: readonly (readonly [path: string, body: object])[],
   lengthMs: number,
   idleLimitMs = IDLE_LIMIT_MS,
 ): Promise<void> {
-  const texts = requests.map(([path, body]) => requestText(path, key, JSON.stringify(body)))
+  const texts = requests.map(([path, body]) => requestText(path, JSON.stringify(body)))
   const endsAtMs = performance.now() + lengthMs
   const failures = new Map(texts.map((_, at) => [at, 'not sent']))
   let next = 0
@@ -45,8 +44,8 @@ export async function repeatRequests(
   for (const [at, response] of failures) throw new Error(`${requests[at][0]} failed: ${response}`)
 }
 
-function requestText(path: string, key: string, body: string): string {
-  return `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+function requestText(path: string, body: string): string {
+  return `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }
 
 /** Resolves with the whole response. */

@@ -1,9 +1,8 @@
 /**
  * Makes a data thread compile the code of its requests before clients need it: a second gateway inside the thread serves
  * every enabled format for a while from an engine of its own, and is closed. Nothing of it reaches the metrics, logs, limits
- * or stores of the gateway. It has a key of its own; hooks, modules and plugins of third parties are left out.
+ * or stores of the gateway. Keys, hooks, modules and plugins of third parties are left out.
  */
-import { randomUUID } from 'node:crypto'
 import type { KernelConfig } from '../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
@@ -25,7 +24,7 @@ const FORMATS: Readonly<Record<string, readonly [path: string, body: object]>> =
   messages: ['/v1/messages', { messages, max_tokens: 64 }],
 }
 /** What their requests pass besides. */
-const SHARED = ['auth', 'generations', 'http-workers', 'metrics', 'policies', 'workers']
+const SHARED = ['generations', 'http-workers', 'policies', 'workers']
 
 /** @throws Error if the second gateway does not start, or does not serve a format */
 export async function warmUp({ kernel, plugins }: LoadedConfig): Promise<void> {
@@ -34,19 +33,16 @@ export async function warmUp({ kernel, plugins }: LoadedConfig): Promise<void> {
   const log = createLogger({ level: 'silent', thread: 0 })
   const engine = await openFixedEngine(kernel, log)
   try {
-    const key = randomUUID()
-    const own: Readonly<Record<string, object>> = {
-      auth: { apiKey: key, tenantKeys: [], controlPlaneKeys: [], keys: [], jwt: undefined },
-      metrics: { host: '127.0.0.1', port: 0 },
-      workers: { urls: [engine.url], workers: [] },
-    }
     const sections = [...formats, ...SHARED].flatMap((name) =>
-      plugins[name] === undefined ? [] : [[name, { ...plugins[name], ...own[name] }] as const],
+      plugins[name] === undefined ? [] : [[name, plugins[name]] as const],
     )
     const gateway = await openSolo(
       {
         kernel: soloKernel(kernel),
-        plugins: Object.fromEntries(sections),
+        plugins: {
+          ...Object.fromEntries(sections),
+          workers: { ...plugins.workers, urls: [engine.url], workers: [] },
+        },
         requiredBy: {},
         disabledRoutes: {},
         file: null,
@@ -58,7 +54,7 @@ export async function warmUp({ kernel, plugins }: LoadedConfig): Promise<void> {
       log,
     )
     try {
-      await repeatRequests(gateway.port, key, requestsOf(formats), LENGTH_MS)
+      await repeatRequests(gateway.port, requestsOf(formats), LENGTH_MS)
     } finally {
       await gateway.close()
     }
@@ -69,7 +65,7 @@ export async function warmUp({ kernel, plugins }: LoadedConfig): Promise<void> {
 
 function soloKernel(kernel: KernelConfig): KernelConfig {
   const { tls: _tls, policy: _policy, prefillPolicy: _prefill, decodePolicy: _decode, ...rest } = kernel
-  return { ...rest, host: '127.0.0.1', threads: 0, log: { ...kernel.log, access: false } }
+  return { ...rest, host: '127.0.0.1', threads: 0, auth: 'off', log: { ...kernel.log, access: false } }
 }
 
 function requestsOf(formats: readonly string[]): (readonly [path: string, body: object])[] {
