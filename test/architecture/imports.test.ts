@@ -94,7 +94,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   ],
   // The interface of the compiler, which is not stable yet.
   'typescript/unstable/sync': ['test/support/formats'],
-  'weir-gateway': ['examples', 'plugins/cli/plugin-template'],
+  'weir-gateway': ['examples', 'plugins/cli/plugin-template', 'test/fixtures'],
   'weir-gateway/testing': ['bench', 'examples', 'plugins/cli/plugin-template'],
 }
 
