@@ -1,4 +1,5 @@
 /** Import rules: plugins import the public API of the kernel; inside the kernel, layers import lower layers only. */
+import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type Arrow, arrows, isPackage, isTest, moduleOf } from './import-graph.ts'
 
@@ -250,4 +251,14 @@ test('nothing imports test/, except benchmarks, which may use test/support', () 
 test('examples, and scenarios of the benchmarks, use only the built product', () => {
   const outside = arrows.filter(({ from }) => /^(bench\/scenarios|examples)\//.test(from))
   expect(breaches(({ to }) => /^(kernel|plugins)\//.test(to), outside)).toEqual([])
+})
+
+test('the build has every module that a thread or process runs by its file', () => {
+  const sources = globSync('{kernel,plugins}/**/*.ts').filter((file) => !isTest(file))
+  const run = sources.flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/\bmoduleFile\('([^']+)'\)/g)].map(([, path]) => `'${path}.ts'`),
+  )
+  expect(run.length).toBeGreaterThan(4)
+  const build = readFileSync('plugins/build.ts', 'utf8')
+  expect(run.filter((entry) => !build.includes(entry))).toEqual([])
 })

@@ -3,7 +3,7 @@
  * of serving threads, which send their texts by command.
  */
 
-import { type Host, type Metrics, messageOf, type TaskPool } from '#kernel'
+import { type Host, type Metrics, messageOf, moduleFile, type TaskPool } from '#kernel'
 import type { TokenizersConfig } from './config.ts'
 import type {
   CacheReport,
@@ -153,7 +153,12 @@ class EncoderPool {
     const { promptCache, segmentCache, rendering } = config
     const workerData: OpenSettings = { promptCache, segmentCache, rendering }
     const { poolThreads: threads, heapMiB } = config
-    this.#pool = openThreads(host, { file: 'encoder-thread', threads, heapMiB, workerData })
+    this.#pool = openThreads(host, {
+      file: moduleFile('plugins/models/tokenizers/encoder-thread'),
+      threads,
+      heapMiB,
+      workerData,
+    })
     return this.#pool
   }
 }

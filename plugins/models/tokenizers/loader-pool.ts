@@ -2,7 +2,7 @@
  * The thread that loads tokenizers, one after another, so that neither a large nor a hostile one delays encoding. It ends
  * when nothing is left to load, which also frees the memory that loading took.
  */
-import type { Host, TaskPool } from '#kernel'
+import { type Host, moduleFile, type TaskPool } from '#kernel'
 import type { TokenizersConfig } from './config.ts'
 import type { LoaderThreadData, LoadResult, TokenizerPlace } from './load-tokenizer.ts'
 import type { LoaderResult, LoaderTask } from './loader-thread.ts'
@@ -71,7 +71,12 @@ export class LoaderPool {
   #openPool(): TaskPool {
     const { maxFileBytes, rendering, segmentCache, heapMiB } = this.#config
     const workerData: LoaderThreadData = { maxFileBytes, rendering, usesSegments: segmentCache.enabled }
-    return openThreads(this.#host, { file: 'loader-thread', threads: 1, heapMiB, workerData })
+    return openThreads(this.#host, {
+      file: moduleFile('plugins/models/tokenizers/loader-thread'),
+      threads: 1,
+      heapMiB,
+      workerData,
+    })
   }
 }
 

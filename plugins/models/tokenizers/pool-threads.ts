@@ -1,26 +1,21 @@
 /** The threads that load and encode, and the time limit of their tasks. */
-import { type Host, moduleFile, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { type Host, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import { openTaskPool } from '#shared'
 
 /** The native library and the template engine nest deeper than the default allows. MiB */
 const STACK_MIB = 8
 
 export interface ThreadOptions {
-  /** Module beside this one, without its extension. */
-  readonly file: 'encoder-thread' | 'loader-thread'
+  /** Module that the threads run. */
+  readonly file: URL
   readonly threads: number
   readonly heapMiB: number
   readonly workerData: unknown
 }
 
 /** The queue is the caller's: a task starts at once. */
-export function openThreads(host: Host, { file, ...options }: ThreadOptions): TaskPool {
-  return openTaskPool(host, {
-    ...options,
-    file: moduleFile(`plugins/models/tokenizers/${file}`),
-    queueLimit: 0,
-    stackMiB: STACK_MIB,
-  })
+export function openThreads(host: Host, options: ThreadOptions): TaskPool {
+  return openTaskPool(host, { ...options, queueLimit: 0, stackMiB: STACK_MIB })
 }
 
 /**

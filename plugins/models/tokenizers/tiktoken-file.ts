@@ -83,7 +83,7 @@ const HAN_RESERVED = 256
 export function readTiktoken(file: string, bytes: Buffer, config: Readonly<Record<string, unknown>>): string {
   const pieces = readPieces(bytes)
   const known = ENCODINGS.find(([name]) => name.test(basename(file)))?.[1]
-  const isHan = known === undefined && String(config.tokenizer_class) === 'TikTokenTokenizer'
+  const isHan = known === undefined && config.tokenizer_class === 'TikTokenTokenizer'
   const pattern = known?.pattern ?? (isHan ? HAN : CL100K)
   const added = addedTokens(config, known, isHan ? pieces.size : null)
   const vocab: Record<string, number> = Object.create(null)

@@ -34,3 +34,8 @@ test('members and kinds that are not read are named once, without indexes', () =
 test('values of other forms than expected are passed over', () => {
   expect(untranslatedPaths({ messages: 'x', tools: [1, null], options: null }, body)).toEqual([])
 })
+
+test('a kind whose type is not a text is named by its member', () => {
+  const tools = [{ type: { toString: 1 } }, {}]
+  expect(untranslatedPaths({ tools }, body)).toEqual(['tools.type'])
+})

@@ -93,7 +93,8 @@ function collect(value: unknown, translation: Translation, path: string, found: 
   if (!isObject(value)) return
   if (translation instanceof TranslatedKinds) {
     const kind = translation.of(value)
-    if (kind === null) found.add(`${path}.${String(value.type)}`)
+    // A worker may send anything as the type; `String` throws for some objects.
+    if (kind === null) found.add(`${path}.${typeof value.type === 'string' ? value.type : 'type'}`)
     else collect(value, kind, path, found)
     return
   }

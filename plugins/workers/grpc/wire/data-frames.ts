@@ -26,8 +26,8 @@ export interface DataConsumer {
   take(bytes: Buffer, windowBytes: number): void
 }
 
-/** Receives extensions, such as ALTSVC: the gateway needs none, and http2 handles each in JavaScript, without a limit. */
-const NOBODY: DataConsumer = { take() {} }
+/** Drops frames of extensions, such as ALTSVC: the gateway needs none, and http2 handles each in JavaScript, without a limit. */
+const DROPPED: DataConsumer = { take() {} }
 
 export class DataFrames {
   readonly #consumers = new Map<number, DataConsumer>()
@@ -109,7 +109,7 @@ export class DataFrames {
         const length = Math.min(this.#left, end - at)
         const body = Math.min(length, Math.max(0, this.#left - this.#padding))
         this.#left -= length
-        if (this.#consumer !== NOBODY) taken += length
+        if (this.#consumer !== DROPPED) taken += length
         const start = at
         at += length
         from = at
@@ -128,7 +128,7 @@ export class DataFrames {
     if ((type !== DATA && type <= CONTINUATION) || this.#left > MAX_FRAME_BYTES) return
     this.#padding = 0
     if (type !== DATA) {
-      this.#consumer = NOBODY
+      this.#consumer = DROPPED
       this.#flags = 0
       return
     }

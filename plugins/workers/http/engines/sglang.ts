@@ -1,3 +1,4 @@
+import { shortValue } from '#kernel'
 import { MAX_RANKS, positiveCount } from '#shared'
 import { httpWorkerErrors } from '../errors.ts'
 import type { Info, WorkerQueries } from '../worker-queries.ts'
@@ -16,7 +17,7 @@ export const sglang: Engine = {
     if (count !== undefined && count <= MAX_RANKS) return count
     throw httpWorkerErrors.rank_discovery_failed(
       url,
-      `dp_size of /server_info must be an integer from 1 to ${MAX_RANKS} (got ${JSON.stringify(info.dp_size)})`,
+      `dp_size of /server_info must be an integer from 1 to ${MAX_RANKS} (got ${shortValue(info.dp_size) ?? 'nothing'})`,
     )
   },
   loadSources: ['loads', 'metrics'],
